@@ -77,7 +77,7 @@ def names_in(objects: list[Any], resource: str) -> list[list[str]]:
 def test_the_form_is_the_one_that_the_cluster_serves_and_it_says_why(cluster: Cluster) -> None:
     assert choose_form(connect(cluster)).form is Form.CONSTRAINED
     objects, said = rights()
-    assert "prod: the constrained form, because the API server (v1.36) asks for" in said
+    assert "prod: the constrained form, because the API server (v1.36) checks the verbs" in said
     assert [one["metadata"]["name"] for one in objects] == ["pratique-web-impersonates"] * 2
     objects, said = rights("--form", "legacy")
     assert "the legacy form, because --form says so" in said
@@ -111,10 +111,10 @@ def test_S31_a_wish_alone_gives_no_right_to_the_control_planes_accounts_and_secr
     objects, said = rights("--named")
     assert names_in(objects, "serviceaccounts") == []
     assert names_in(objects, "secrets") == []
-    assert "left out: Secret pratique/root, kube-system/namespace-controller." in said
+    assert "accounts: Secret pratique/root, kube-system/namespace-controller." in said
     objects, said = rights("--installer", "kube-system/namespace-controller")
     assert ["namespace-controller"] in names_in(objects, "serviceaccounts")
-    assert "left out: Secret pratique/root." in said
+    assert "accounts: Secret pratique/root." in said
 
 
 # In the legacy form whoever may read a Secret is named, and not the Secret.
@@ -170,14 +170,14 @@ def test_S31_what_runs_keeps_its_rights_whatever_is_wished_for_since(cluster: Cl
     BundleDeployment.objects.update(spec={"installNamespace": "kube", "serviceAccountName": "root", "sources": []})
     objects, said = rights()
     assert names_in(objects, "serviceaccounts") == [["crane"]] * 2
-    assert "left out: kube/root." in said
+    assert "requested them: kube/root." in said
 
 
 def test_S31_the_operator_names_the_account_of_a_wish_whose_requester_nobody_knows(cluster: Cluster) -> None:
     wished(cluster, is_installer_proved=False)
     objects, said = rights("--installer", "harbour/crane")
     assert ["crane"] in names_in(objects, "serviceaccounts")
-    assert "left out: ConfigMap harbour/bundle, Secret keys/key." in said
+    assert "requested them: ConfigMap harbour/bundle, Secret keys/key." in said
 
 
 ROBOT = "system:serviceaccount:ci:robot"
@@ -266,7 +266,7 @@ def test_S31_an_account_whose_token_is_registered_gets_the_rights_of_all_process
     account = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
     assert subjects_in(objects) == [account] * len([one for one in objects if one["kind"].endswith("Binding")])
     assert f"prod: for ServiceAccount default/{name}, because" in said
-    with pytest.raises(CommandError, match="the account of worker may not"):
+    with pytest.raises(CommandError, match="the account of worker lacks permissions"):
         call_command("rights", "--cluster", "prod", "--check", stdout=StringIO())
 
 

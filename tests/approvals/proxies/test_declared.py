@@ -115,8 +115,8 @@ def test_S01_an_unsafe_file_is_refused_by_its_place(tmp_path: Path, content: Any
         ("proxies: []\nproxies: []\n", "the key 'proxies' is there twice"),
         ("proxies: []\n---\nproxies: []\n", "holds 2 documents; expected one"),
         ("proxies: [\n", "proxies.yaml:"),
-        ("proxies: [{name: y}]\n", "can be read in two ways"),
-        ("proxies: [{name: 1:30}]\n", "can be read in two ways"),
+        ("proxies: [{name: y}]\n", "is ambiguous YAML"),
+        ("proxies: [{name: 1:30}]\n", "is ambiguous YAML"),
     ],
     ids=["a key twice", "two documents", "no YAML", "a truth or a letter", "a time or a number"],
 )

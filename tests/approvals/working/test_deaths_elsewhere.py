@@ -103,7 +103,7 @@ def test_S26_an_object_that_kills_two_watchers_is_left_aside_and_the_others_are_
     assert [one.name for one in BundleDeployment.objects.all()] == ["strimzi"]
     cluster = Cluster.objects.get()
     assert (cluster.watch_deaths, cluster.watch_at) == (0, "")
-    assert cluster.problem.startswith("BundleDeployment hostile is left aside: two watchers died")
+    assert cluster.problem.startswith("BundleDeployment hostile is skipped: two watchers died")
     changed = {**objects[0], "metadata": {**objects[0]["metadata"], "generation": 2}}
     loop._see(cluster, changed)
     assert BundleDeployment.objects.filter(name="hostile").exists(), "its spec has changed"
