@@ -246,7 +246,7 @@ class LostClaim(Withheld):
     """Another worker has taken over what this one was working on: it stops at once, and writes nothing any more."""
 
     code = "lost-claim"
-    advice = "Nothing: the other worker goes on."
+    advice = "Nothing. The other worker continues."
 
     def __init__(self, message: str = "the claim has passed to another worker"):
         super().__init__(message)
@@ -256,7 +256,7 @@ class Busy(TryLater):
     """Drift correction writes for the deployment; an apply or a restore starts when that is done."""
 
     code = "busy"
-    advice = "Nothing: it goes on when the correction is done."
+    advice = "Nothing. The request continues when the correction is done."
 
 
 class Crashed(TryLater):
@@ -270,7 +270,7 @@ class Full(TryLater):
     """As many are applied as one worker process may: some of its threads are kept for reports and the sweep."""
 
     code = "full"
-    advice = "Nothing: it goes on when one of them is done. For more at once, run another worker."
+    advice = "Nothing. The request continues when one of them is done. To apply more at once, run another worker."
 
 
 class CouldNotStart(TryLater):

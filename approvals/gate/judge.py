@@ -49,7 +49,7 @@ def _not_for_ever(about: About, found: list[Reason]) -> list[Reason]:
     """What changes faster than people can review it is not reported again and again: who asks anew looks why."""
     if about.rounds < MAX_ROUNDS:
         return found
-    more = f"it was reported again {about.rounds} times by itself, and is not any more"
+    more = f"it was reported again {about.rounds} times already, and will not be reported again"
     return [
         reason(Kind.CHANGES_AGAIN, f"{one.words}; {more}", about) if one.next == Next.REPORT_AGAIN else one
         for one in found

@@ -47,7 +47,8 @@ FORBIDDEN = frozenset(
 # Part of the REST API, or still to be renamed in rooms that others work on at present.
 STILL_THERE = {"Awaited", "is_fight", "approvals.gate.doors", "approvals.watch.awaited"}
 # Classes that several modules have by their nature; a proof is a value and its row.
-OFTEN = {"Command", "Proof"}
+# A refusal of the gate is also the error that it is named after.
+OFTEN = {"Command", "Proof", "GroupsTooOld", "NoLongerWished"}
 # Those of rooms that others work on at present.
 STILL_TWICE = {"Answer", "Case", "Refused", "Row", "Wish"}
 

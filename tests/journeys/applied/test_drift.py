@@ -214,7 +214,7 @@ def test_S07_an_installer_that_was_made_again_writes_nothing(any_station: Statio
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     assert it.live()["data"] == {"version": "2"}
-    assert "made again" in it.drift().problem
+    assert "it was recreated" in it.drift().problem
 
 
 def test_promise_2_without_its_verdict_nothing_is_written(any_station: Station, registry: Registry) -> None:

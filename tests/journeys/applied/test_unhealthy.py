@@ -88,7 +88,7 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     station.look_after(deployment)
     request.refresh_from_db()
     assert (request.state, version_of(station, "ebb")) == ("failed", "1")
-    assert request.problem.startswith("ProgressDeadlineExceeded: revision 2 was not healthy 10 minutes after")
+    assert request.problem.startswith("ProgressDeadlineExceeded: revision 2 was not healthy within 10 minutes after")
     assert "has no metadata.labels.shape" in request.problem
     assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]

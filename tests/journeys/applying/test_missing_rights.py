@@ -25,7 +25,7 @@ def test_what_the_account_lacks_is_said_as_yaml_and_waited_for(station: Station,
     applied = next(it for it in station.get("bdr", "poor-1")["status"]["conditions"] if it["type"] == "Applied")
     assert (applied["status"], applied["reason"]) == ("False", "MissingRights")
     words, _, rules = request.problem.partition("\n")
-    assert "goes on by itself" in words
+    assert "continues automatically" in words
     grant(station, applied["message"].partition("\n")[2])
     assert applied["message"].partition("\n")[2] == rules
     station.work()

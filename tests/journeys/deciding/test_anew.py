@@ -242,7 +242,7 @@ def test_S20_what_comes_and_goes_is_reported_again_so_often_and_no_more(
     station.api.delete(ref)
     request = looked_at(station, deployment)
     assert (request.state, request.problem_code) == ("failed", "changes-again")
-    assert "what stood in the way is gone" in request.problem
+    assert "the conflicting objects changed" in request.problem
     assert "ask-again" in request.remedy
     services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
