@@ -138,7 +138,7 @@ def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: 
     pw.expect(page.locator(".line-plus").first).to_be_visible()
     page.goto(site["request"])
     page.get_by_role("button", name="Deny", exact=True).click()
-    pw.expect(page.get_by_text("You gave no reason for the denial.")).to_be_visible()
+    pw.expect(page.get_by_role("alert")).to_contain_text("You gave no reason for the denial.")
     page.get_by_role("button", name="Deny without a reason").click()
     pw.expect(page.get_by_text("Your decision: Deny")).to_be_visible()
     context.close()

@@ -58,7 +58,7 @@ def test_a_schema_is_folded_and_opened_by_keys(here: World, live_server: LiveSer
     branch = page.locator("summary", has_text="spec").first
     inner = page.locator("summary", has_text="string → integer")
     pw.expect(inner).to_be_visible()
-    pw.expect(page.get_by_text("2 fields as before: a, c")).to_be_visible()
+    pw.expect(page.get_by_text("2 fields unchanged: a, c")).to_be_visible()
     branch.focus()
     page.keyboard.press("Enter")
     pw.expect(inner).to_be_hidden()
@@ -76,7 +76,7 @@ def test_a_screen_reader_is_told_what_the_graph_shows(here: World, live_server: 
     request = drawn(here, [role("a", PODS), binding("a", "a")], [role("a", PODS, SECRETS), binding("a", "a")])
     page = sign_in(here.ada)
     page.goto(f"{live_server.url}/requests/{request.uid}/rights")
-    graph = page.get_by_role("list", name="The ways of ServiceAccount shop/robot to its rights")
+    graph = page.get_by_role("list", name="Permissions of ServiceAccount shop/robot, by binding")
     told = " ".join(graph.inner_text().split())
     place = [
         told.index(words) for words in ("shop/robot", "ClusterRoleBinding a", "± changed ClusterRole a", "secrets")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approvals.probes import checks
+from approvals.health_endpoints import checks
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone

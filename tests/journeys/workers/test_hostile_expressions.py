@@ -21,7 +21,7 @@ HOSTILE = {
     "doubling": ("[kubernetes_version]" + ".map(a, a + a)" * 26 + ".size() > 0", MEMORY),
     "comparing": (f"{SHARED} == {SHARED}", TIME),
     "listing": ("[apis]" + ".map(a, a + a)" * 26 + ".size() > 0", MEMORY),
-    "nesting": ("[" * 1900 + "]" * 1900 + " == []", "cannot be asked: "),
+    "nesting": ("[" * 1900 + "]" * 1900 + " == []", "is invalid: "),
 }
 MOST_BYTES = 64 * 2**20
 
