@@ -140,7 +140,9 @@ def _check_told(household: Household, form: Form) -> None:
         return
     notes = household.until(lambda: household.readiness().get("notes"), "what is missing is told")
     words = notes["rights"][NAME]
-    assert words.startswith("the account of web lacks permissions: impersonate:user-info groups.authentication.k8s.io; ")
+    assert words.startswith(
+        "the account of web lacks permissions: impersonate:user-info groups.authentication.k8s.io; "
+    )
     assert "the account of web lacks permissions" in household.machine.whole_log()
     household.grant()
     household.until(lambda: "notes" not in household.readiness(), "nothing is missing any more")

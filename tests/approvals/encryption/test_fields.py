@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approvals.health_endpoints import checks
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
@@ -17,6 +16,7 @@ from approvals.access import port
 from approvals.audit import Actor
 from approvals.encryption.fields import Encrypted
 from approvals.errors import Undecipherable
+from approvals.health_endpoints import checks
 from approvals.models import Cluster
 from tests.approvals.encryption.secrets import KUBECONFIG, NEW, OLD, TOKEN, raw, reported, with_keys
 from tests.support.approvals.fixtures import World

@@ -275,7 +275,9 @@ def test_S20_nothing_is_reported_again_by_itself_for_ever(name: str) -> None:
             assert judge(before, NOW).next == Next.REPORT_AGAIN
             answer = judge(replace(worse, about=replace(worse.about, rounds=MAX_ROUNDS)), NOW)
             assert (answer.next, answer.reason.code) == (Next.END, "changes-again")
-            assert answer.reason.words.endswith(f"reported again {MAX_ROUNDS} times already, and will not be reported again")
+            assert answer.reason.words.endswith(
+                f"reported again {MAX_ROUNDS} times already, and will not be reported again"
+            )
             assert judge(before, NOW).reason.words in answer.reason.words
             assert "ask-again" in answer.reason.remedy
 

@@ -35,7 +35,10 @@ def test_a_failure_is_told_with_its_reason_its_words_and_what_to_do(request_: Re
     assert (found.is_true, found.reason) == (False, "InvalidRange")
     assert found.message == "request strimzi-1 is failed: the range cannot be read. Correct it."
     found = shown(request_, remedy="")
-    assert "cannot be read. To request it again, someone who may update it changes it, or runs `kubectl annotate bd" in found.message
+    assert (
+        "cannot be read. To request it again, someone who may update it changes it, or runs `kubectl annotate bd"
+        in found.message
+    )
     assert "strimzi core.rukpak.io/ask-again" in found.message
 
 

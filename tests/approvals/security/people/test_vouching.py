@@ -66,7 +66,10 @@ def test_S07_it_is_asked_again_at_the_gate(here: World, aged: Request) -> None:
     found = look(aged)
     check_vouched(found)
     here.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
-    with pytest.raises(gate.Waiting, match="checked again before applying, .*: the identity of rita, who requested the change, has expired"):
+    with pytest.raises(
+        gate.Waiting,
+        match="checked again before applying, .*: the identity of rita, who requested the change, has expired",
+    ):
         check_vouched(found)
     by_token(here.rita)
     check_vouched(found)
