@@ -31,7 +31,7 @@ class NotAllowed(Refused):
 
 
 class OutOfScope(Refused):
-    """The API token may not do this; `scope` or `cluster` in facts says what it lacks (docs/security.md S33)."""
+    """The API token may not do this; `scope` or `cluster` in facts says what it lacks (security-rules.md S33)."""
 
     code = "out-of-scope"
     advice = "Make an API token with that scope and cluster, or use the page."
@@ -39,7 +39,7 @@ class OutOfScope(Refused):
 
 
 class ProofTooOld(Refused):
-    """Identity and groups were proved too long ago to count; `clusters` in facts says where (docs/security.md S25)."""
+    """Identity and groups were proved too long ago to count; `clusters` in facts says where (security-rules.md S25)."""
 
     code = "proof-too-old"
     advice = "Sign in again; for the API, make a new token or send a fresh one of your issuer."
@@ -103,7 +103,7 @@ class AlreadyReviewed(Refused):
 
 
 class SelfApproval(Refused):
-    """Who asked for it cannot approve it (docs/security.md S05)."""
+    """Who asked for it cannot approve it (security-rules.md S05)."""
 
     code = "self-approval"
     advice = "Ask somebody else who may approve."
@@ -135,7 +135,7 @@ class UnknownFinding(Refused):
 
 
 class NotWaivable(Refused):
-    """A finding that nobody may accept (docs/security.md S22, promise 4); `findings` in facts says which and why."""
+    """A finding that nobody may accept (security-rules.md S22, promise 4); `findings` in facts says which and why."""
 
     code = "not-waivable"
     advice = "Change the bundle so that the finding goes."
@@ -159,7 +159,7 @@ class Changed(Refused):
 
 
 class Revoked(Refused):
-    """Somebody who may approve has marked the revision as one that nobody goes back to (docs/security.md S16)."""
+    """Somebody who may approve has marked the revision as one that nobody goes back to (security-rules.md S16)."""
 
     code = "revoked"
     advice = "Go back to another revision, or ask somebody who may approve to reinstate this one."
@@ -175,7 +175,7 @@ class NotAsExpected(Refused):
 
 
 class TooMany(Refused):
-    """A quota of the requester or the cluster is used up (docs/security.md S25)."""
+    """A quota of the requester or the cluster is used up (security-rules.md S25)."""
 
     code = "too-many"
     advice = "Withdraw or settle open requests, or have the operator raise the quota that the message names."
@@ -183,7 +183,7 @@ class TooMany(Refused):
 
 
 class TooManyAttempts(Refused):
-    """Too many attempts; `retryAfter` in facts says when to try again, in seconds (docs/security.md S29)."""
+    """Too many attempts; `retryAfter` in facts says when to try again, in seconds (security-rules.md S29)."""
 
     code = "too-many-attempts"
     advice = "Wait as many seconds as Retry-After says."
@@ -222,7 +222,7 @@ class IssuerAway(Refused):
     status = 503
 
 
-# Not for a person, but for whoever keeps the service: at rest (docs/security.md S30).
+# Not for a person, but for whoever keeps the service: at rest (security-rules.md S30).
 
 
 class KeyMissing(TryLater):

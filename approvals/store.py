@@ -1,4 +1,4 @@
-"""The content store: rendered manifests by digest, on Django's storage, encrypted (docs/security.md S30).
+"""The content store: rendered manifests by digest, on Django's storage, encrypted (security-rules.md S30).
 
 What is read is hashed again (promise 1).
 """

@@ -10,7 +10,7 @@ class PratiqueError(Exception):
     The message names object, what was found, what was expected.
 
     The message is written by us and never quotes a server or a live object, so that everybody who may read the request
-    may read it. What a server said stands in `server_words`: that is a value of the object (security.md S27), shown
+    may read it. What a server said stands in `server_words`: that is a value of the object (security-rules S27), shown
     only to people who may get it.
     """
 
@@ -174,7 +174,7 @@ class SourceUnavailable(BadSource, TryLater):
 
 
 class ForbiddenAddress(BadSource):
-    """A host that resolves to an address which the operator does not allow (security.md S18)."""
+    """A host that resolves to an address which the operator does not allow (security-rules.md S18)."""
 
     code = "forbidden-address"
     advice = "Have the operator allow the network in PRATIQUE_ALLOWED_NETWORKS, or name another host."

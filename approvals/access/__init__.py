@@ -1,6 +1,6 @@
 """May this person do this? The one place that asks the cluster about people, always outside a transaction.
 
-A name counts on the cluster where it was proved (docs/security.md S01). "Could not ask" is never yes (promise 4).
+A name counts on the cluster where it was proved (security-rules.md S01). "Could not ask" is never yes (promise 4).
 """
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by

@@ -1,4 +1,4 @@
-"""Who is asking, as a value: an account here, and what this very session or token has proved (docs/security.md S01).
+"""Who is asking, as a value: an account here, and what this very session or token has proved (security-rules.md S01).
 
 An account alone is nobody on any cluster. A proof answers on its own cluster, while its groups are young enough (S25).
 """

@@ -1,4 +1,4 @@
-"""As whom a caller acts on a cluster: what they have proved there, and not too long ago (docs/security.md S01, S25).
+"""As whom a caller acts on a cluster: what they have proved there, and not too long ago (security-rules.md S01, S25).
 
 A caller is asked about. Of a person who is not there, such as one who gave a review yesterday, only the latest proof
 of their identity is known: `last_known_of`.

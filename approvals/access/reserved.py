@@ -1,4 +1,4 @@
-"""Which Kubernetes names and groups never count, and which are no human's (docs/security.md S01, S12, S13)."""
+"""Which Kubernetes names and groups never count, and which are no human's (security-rules.md S01, S12, S13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live values of a report that a viewer may see: those of objects that they can get (docs/security.md S09).
+"""The live values of a report that a viewer may see: those of objects that they can get (security-rules.md S09).
 
 One rule for every door: the page, the shared file, REST. What the API server says of an object is a value of it (S27),
 whether the object exists by now or not: nobody can tell what a webhook quotes.

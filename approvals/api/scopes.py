@@ -1,4 +1,4 @@
-"""What a token may do before Kubernetes is asked: its scopes, and how fresh its proofs are (docs/security.md S33)."""
+"""What a token may do before Kubernetes is asked: its scopes, and how fresh its proofs are (security-rules.md S33)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API shows and takes. Live values of a cluster are shown by `visible_report` only (docs/security.md S09)."""
+"""What the API shows and takes. Live values of a cluster are shown by `visible_report` only (security-rules.md S09)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token that a call comes with: what it may do, and proving it anew (docs/security.md S33)."""
+"""The token that a call comes with: what it may do, and proving it anew (security-rules.md S33)."""
 
 from __future__ import annotations
 

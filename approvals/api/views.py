@@ -1,4 +1,4 @@
-"""The resources. Everything is limited to the clusters whose requests the caller may read (docs/security.md S02)."""
+"""The resources. Everything is limited to the clusters whose requests the caller may read (security-rules.md S02)."""
 
 from __future__ import annotations
 

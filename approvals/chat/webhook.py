@@ -1,4 +1,4 @@
-"""The generic decision endpoint, after Standard Webhooks: one key is one robot identity (docs/security.md S21)."""
+"""The generic decision endpoint, after Standard Webhooks: one key is one robot identity (security-rules.md S21)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What a deletion takes: with a CRD or a namespace also what no plan names, and what of it reviewers were shown; and
-the deletion that nobody has to review, as it takes no data and the operator allows it (security.md S15)."""
+the deletion that nobody has to review, as it takes no data and the operator allows it (security-rules.md S15)."""
 
 from __future__ import annotations
 

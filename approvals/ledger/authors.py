@@ -2,7 +2,7 @@
 
 A door can name the author only once the API server has answered, and the watch may see the object before that. It
 would then truly say "by unknown" and take it back a moment later. So a door announces its write first. The
-announcement never says who: what nobody records afterwards stays unknown (security.md S05).
+announcement never says who: what nobody records afterwards stays unknown (security-rules.md S05).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claims that lapse: one worker at a time on a request or a deployment, one watcher at a time on a cluster.
 
 A claim that lapsed without being released means that its holder died: whoever takes it over counts that on the row, in
-the same UPDATE. Progress, such as a move of the request, sets the count back to 0 (security.md S26).
+the same UPDATE. Progress, such as a move of the request, sets the count back to 0 (security-rules.md S26).
 
 Whether a claim has lapsed the database's clock says, so that workers whose clocks differ agree. The name of a holder is
 new for each claim, and is asked for in every transaction that records what the holder does: one that has lost its claim

@@ -1,4 +1,4 @@
-"""What reviews bind to (security.md S03)."""
+"""What reviews bind to (security-rules.md S03)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards select by labels, so other labels are a new round, and earlier ones are not forgotten (security.md S14)."""
+"""Guards select by labels, so other labels are a new round, and earlier ones stay on record (security-rules.md S14)."""
 
 from __future__ import annotations
 

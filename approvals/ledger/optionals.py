@@ -1,4 +1,4 @@
-"""What is known of objects that a running revision left out because their API is absent (security.md S17)."""
+"""What is known of objects that a running revision left out because their API is absent (security-rules.md S17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many open requests a cluster and a requester may have, whichever door they came by (security.md S25, S29).
+"""How many open requests a cluster and a requester may have, whichever door they came by (security-rules.md S25, S29).
 
 What is asked for beyond that waits with its deployment, in the order of asking, and is taken up when there is room.
 """

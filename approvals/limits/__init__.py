@@ -1,4 +1,4 @@
-"""Rate limits: credentials are counted by address and name, requests by address or person (docs/security.md S29)."""
+"""Rate limits: credentials are counted by address and name, requests by address or person (security-rules.md S29)."""
 
 from approvals.limits.addresses import client_address
 from approvals.limits.counters import Limit, take

@@ -1,4 +1,4 @@
-"""Triggers: audit entries, reviews and verdicts are written once (promises 5 and 7, security.md S21)."""
+"""Triggers: audit entries, reviews and verdicts are written once (promises 5 and 7, security-rules.md S21)."""
 
 from django.db import migrations
 

@@ -1,4 +1,4 @@
-"""Columns for what 0020 encrypts and 0021 puts in the place of the plain ones (security.md S30)."""
+"""Columns for what 0020 encrypts and 0021 puts in the place of the plain ones (security-rules.md S30)."""
 
 from django.db import migrations, models
 

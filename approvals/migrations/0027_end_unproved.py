@@ -1,4 +1,4 @@
-"""What was entered or made without a proof of its own counts no longer (security.md S01, S33).
+"""What was entered or made without a proof of its own counts no longer (security-rules.md S01, S33).
 
 API tokens carried no proof, so they end and say so. A cluster's token could enter a local account and overwrite what
 the operator had mapped: those identities go, and the operator maps again. Sessions end by themselves, without a row.

@@ -97,7 +97,7 @@ class BundleDeployment(Claimed):
 
 
 class SpecWrite(models.Model):
-    """Who wrote one generation of a spec (docs/security.md S05). `username` is "" where nobody can tell."""
+    """Who wrote one generation of a spec (security-rules.md S05). `username` is "" where nobody can tell."""
 
     deployment = models.ForeignKey(BundleDeployment, on_delete=models.CASCADE, related_name="writes")
     generation = models.PositiveBigIntegerField()

@@ -1,4 +1,4 @@
-"""Who somebody is on a cluster, and which session or API token has proved it (docs/security.md S01, S25, S33)."""
+"""Who somebody is on a cluster, and which session or API token has proved it (security-rules.md S01, S25, S33)."""
 
 from __future__ import annotations
 

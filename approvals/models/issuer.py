@@ -1,4 +1,4 @@
-"""What an OpenID Connect issuer gave at a sign-in, to verify the person again later (docs/security.md S25)."""
+"""What an OpenID Connect issuer gave at a sign-in, to verify the person again later (security-rules.md S25)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class OptionalObject(models.Model):
-    """An object that was approved to be created once its API appears (docs/security.md S17).
+    """An object that was approved to be created once its API appears (security-rules.md S17).
 
     `look_at`: when to try; null while its API is absent. `problem` says why it is not created, or not by itself.
     """

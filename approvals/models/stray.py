@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Stray(models.Model):
-    """An object that a write with this `nonce` may still create, although its worker is gone (docs/security.md S20).
+    """An object that a write with this `nonce` may still create, although its worker is gone (security-rules.md S20).
 
     As long as the inventory knows the nonce, the object is the deployment's. Once it is dropped, what turns up with it
     is taken away. `look_at` is when that is looked for again, `begun_at` when the write was found not heard of.

@@ -42,7 +42,7 @@ _COUNTS = "map<string,int>"
 _NAMES = "list<string>"
 
 # Everything that an expression may ask. What a bundle says of itself (version, labels of its objects) is not among
-# them: it is a claim, and cannot satisfy a grant (docs/security.md S13).
+# them: it is a claim, and cannot satisfy a grant (security-rules.md S13).
 FACTS: dict[str, Fact] = {
     "worst": Fact("string", "severity of the worst finding: critical, breaking, unknown, dangerous, notable, safe"),
     "worst_new": Fact("string", "the same, for new findings only (those that the running revision does not have)"),

@@ -1,4 +1,4 @@
-"""What a deletion would take that cannot be made again from what was approved (docs/security.md S15). PURE."""
+"""What a deletion would take that cannot be made again from what was approved (security-rules.md S15). PURE."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ def check_people_join(values: Mapping[str, Any]) -> None:
     """Raises ValueError where one human would be two people of a cluster: who asks by one way, and approves by another.
 
     Issuers tell people by `sub`. A proxy that is not the only way into a cluster has to tell them by the `sub` of an
-    issuer, too (docs/security.md S05, S12).
+    issuer, too (security-rules.md S05, S12).
     """
     issuers, proxies = values["OIDC_FILE"], values["IDENTITY_PROXIES_FILE"]
     for proxy in proxies:

@@ -1,4 +1,4 @@
-"""What a process writes, only its own account reads (docs/security.md S30)."""
+"""What a process writes, only its own account reads (security-rules.md S30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an approval has to name, one by one, and what goes with each (docs/security.md S03, S15)."""
+"""What an approval has to name, one by one, and what goes with each (security-rules.md S03, S15)."""
 
 from __future__ import annotations
 

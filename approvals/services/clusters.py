@@ -1,4 +1,4 @@
-"""Registering a cluster (docs/security.md S19)."""
+"""Registering a cluster (security-rules.md S19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing the keys that encrypt what is stored (docs/security.md S30)."""
+"""Changing the keys that encrypt what is stored (security-rules.md S30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving policies: type-checked, and by people who may approve what they select (docs/security.md S13)."""
+"""Saving policies: type-checked, and by people who may approve what they select (security-rules.md S13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Revoking a revision: nobody can roll back to it, and it is not restored automatically (docs/security.md S16)."""
+"""Revoking a revision: nobody can roll back to it, and it is not restored automatically (security-rules.md S16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: whose a browser's cookie is now, and how they end (docs/security.md S01, S25)."""
+"""Sessions: whose a browser's cookie is now, and how they end (security-rules.md S01, S25)."""
 
 from __future__ import annotations
 

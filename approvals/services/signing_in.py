@@ -1,4 +1,4 @@
-"""Signing in: what was proved enters the account that is its own, and no other (docs/security.md S01)."""
+"""Signing in: what was proved enters the account that is its own, and no other (security-rules.md S01)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens for the REST API: what they may do, where, until when, and as whom (docs/security.md S33).
+"""Tokens for the REST API: what they may do, where, until when, and as whom (security-rules.md S33).
 
 A token proves what the session that made it had proved, and that ages: after PRATIQUE_GROUPS_HOURS it is proved anew
 with a token of its cluster, or it does nothing. Where an issuer is behind it, that is asked without a word from the

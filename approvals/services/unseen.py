@@ -1,4 +1,4 @@
-"""Approving what one does not see: one limit for every channel that does not show the report (docs/security.md S32)."""
+"""Approving what one does not see: one limit for channels that do not show the report (security-rules.md S32)."""
 
 from __future__ import annotations
 

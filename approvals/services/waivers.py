@@ -1,4 +1,4 @@
-"""Accepting findings in a review: by whom, which, and in what words (docs/security.md S03, S12, S22)."""
+"""Accepting findings in a review: by whom, which, and in what words (security-rules.md S03, S12, S22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""APPLIED → RESTORING: what becomes of a revision that was not healthy in time (`spec.onFailure`, security.md S16)."""
+"""APPLIED → RESTORING: what becomes of a revision not healthy in time (`spec.onFailure`, security-rules.md S16)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ that was healthy in time.
 
 What is written was approved: that content when it was applied, and putting it back with `spec.onFailure` of the request
 that failed. What nobody approved is not done here: nothing is replaced or adopted, and nothing is deleted that holds
-data or other objects, or that was adopted (security.md S16).
+data or other objects, or that was adopted (security-rules.md S16).
 """
 
 from __future__ import annotations

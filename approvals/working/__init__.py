@@ -4,7 +4,7 @@
 of itself. A look that reads foreign content for the first time, and every look at a row whose worker died, happens in a
 process of its own (apart.py, child.py), for which it needs a place (places.py). A warden watches over these processes:
 what has just begun goes first, and the largest is ended before all of them together use up the memory (shares.py
-judges, linux.py reads). What dies twice is given up in words (docs/security.md S26). What waits for minutes gives the
+judges, linux.py reads). What dies twice is given up in words (security-rules.md S26). What waits for minutes gives the
 worker's thread back meanwhile (aside.py).
 """
 

@@ -44,7 +44,7 @@ EVENTS = {
     Event.RESTORE: "put back",
     Event.FIND_STALE: "plan changed",
     Event.REPORT_AGAIN: "new round",
-    Event.GIVE_UP: "workers died",
+    Event.GIVE_UP: "cannot go on",
 }
 # Every open state has these; drawn, they would hide the rest.
 NOT_DRAWN = {Event.EXPIRE, Event.WITHDRAW, Event.SUPERSEDE}

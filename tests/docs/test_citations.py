@@ -62,11 +62,16 @@ def test_every_rule_of_reports_that_is_cited_is_listed() -> None:
 
 
 def test_no_page_is_cited_by_a_name_that_no_page_has() -> None:
-    """As `security.md S05`, which is in docs/."""
+    """As `security-rules.md S05`, which is in docs/."""
     code = [file for file in cited.files() if file.suffix == ".py" and "docs" not in file.relative_to(ROOT).parts]
     found = cited.citations(re.compile(r"(?<![\w/.`'\"-])([a-z][\w-]*\.md)(?![\w`'\"])"), code)
     names = {file.name for file in (ROOT / "docs").rglob("*.md")}
     assert {page: files for page, files in found.items() if page not in names} == {}
+
+
+def test_a_page_that_is_cited_for_a_security_rule_has_it() -> None:
+    found = cited.citations(re.compile(r"([a-z][\w-]*\.md S\d\d)"), cited.files())
+    assert {citation for citation in found if not citation.startswith("security-rules.md ")} == set()
 
 
 def test_every_decision_that_is_cited_is_recorded() -> None:

@@ -1,4 +1,4 @@
-"""People whom a proxy in front has signed in (docs/security.md S01, S25).
+"""People whom a proxy in front has signed in (security-rules.md S01, S25).
 
 `people` says which account a proxy's word enters and on which clusters it counts, `sessions` begins a session by it and
 has it said again with each request.

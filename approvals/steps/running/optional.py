@@ -1,6 +1,6 @@
 """Objects that were left out are created once their API is served: within what was approved, else people are asked.
 
-What was approved is in the plan: this object, these bytes, created once that API appears (security.md S17). The claim
+What was approved is in the plan: this object, these bytes, created once it appears (security-rules S17). The claim
 on the deployment, which keeps drift correction and an apply away, is the caller's.
 """
 

@@ -16,8 +16,8 @@ from approvals.services import Acknowledgement
 from approvals.services.reviews import is_requester, is_self_approval
 from provisioner.values import Identity, Severity
 
-# An approval of these asks for a reason and for the deployment's name, typed.
-SERIOUS = (Severity.CRITICAL, Severity.BREAKING, Severity.DANGEROUS)
+# An approval of this or worse asks for a reason and for the deployment's name, typed: unknown is worse.
+SERIOUS = Severity.DANGEROUS
 # Past this many objects an approval ticks kinds, each with the list of its objects.
 MAX_TICKS = 50
 
@@ -72,7 +72,7 @@ def options_of(caller: Caller, request: Request, report: Report | None, reviews:
 
 
 def is_serious(worst: str) -> bool:
-    return worst in SERIOUS
+    return bool(worst) and Severity(worst).is_at_least(SERIOUS)
 
 
 def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:

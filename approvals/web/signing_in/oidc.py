@@ -2,7 +2,7 @@
 
 django-allauth keeps the state of each sign-in in the browser's session and makes PKCE's secret. What the issuer says is
 asked for, verified and bounded by `approvals.oidc`, and who that is here is decided by `services`; allauth's own
-accounts, which know people by their e-mail addresses, are not used (docs/security.md S01).
+accounts, which know people by their e-mail addresses, are not used (security-rules.md S01).
 """
 
 from __future__ import annotations

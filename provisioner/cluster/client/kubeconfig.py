@@ -1,4 +1,4 @@
-"""Which kubeconfigs may register a cluster (security.md S19). Pure: nothing is opened, started or resolved here.
+"""Which kubeconfigs may register a cluster (security-rules.md S19). Pure: nothing is opened, started or resolved here.
 
 A kubeconfig is a small program: it can start commands, read files, choose proxies, and switch off the check of who
 answers. Who registers a cluster is not always who owns the machine, so only the operator may allow the first three.

@@ -1,7 +1,7 @@
 """Why an object is not well, in the cluster's own words: its pods, and the events of it and of them.
 
 Bounded: so many pods, so many events, one short line each. Only events whose words Kubernetes itself wrote are told: a
-failed probe or hook quotes what the container printed, which may be anything (security.md S09).
+failed probe or hook quotes what the container printed, which may be anything (security-rules.md S09).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def condition_of(obj: JsonObject, word: str) -> Mapping[str, Any]:
 
 
 def said(condition: Mapping[str, Any]) -> str:
-    """Its reason and message: words of whoever wrote the status, so values of the object (security.md S27)."""
+    """Its reason and message: words of whoever wrote the status, so values of the object (security-rules.md S27)."""
     words = shortened(condition.get("message"))
     return joined(str(condition.get("reason") or condition.get("type") or ""), words)
 

@@ -12,7 +12,7 @@ SHOWN = 5
 def objection(manifest: Manifest, planned: PlannedAction) -> str:
     """Why what would come of it is not what was reviewed, just these bytes and nothing there before; "" where it is.
 
-    What a schema adds or drops was not seen by anybody while there was no schema (security.md S17).
+    What a schema adds or drops was not seen by anybody while there was no schema (security-rules.md S17).
     """
     ref = planned.ref
     if planned.problem or planned.action is not Action.CREATE:

@@ -173,7 +173,7 @@ def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
 def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
     """Who can act as the account without holding what it holds: by pods with it, or by its token.
 
-    Not by impersonation: Pratique asks that right of everybody who installs with the account (security.md S07).
+    Not by impersonation: Pratique asks that right of everybody who installs with the account (security-rules.md S07).
     """
     account = facts.account
     held = rbac.effective_rules(account.identity, roles)

@@ -1,4 +1,4 @@
-"""Every address of the API, against nobody and against a login without rights (security.md S02)."""
+"""Every address of the API, against nobody and against a login without rights (security-rules.md S02)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is encrypted, for which place and with which key: the envelope and the keys (security.md S30)."""
+"""What is encrypted, for which place and with which key: the envelope and the keys (security-rules.md S30)."""
 
 from __future__ import annotations
 

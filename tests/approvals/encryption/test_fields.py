@@ -95,7 +95,7 @@ def test_S30_without_the_key_pages_say_so_and_nothing_is_lost(here: World, setti
     page = client.get(f"/requests/{request.uid}")
     told = client.get(f"/api/v1/requests/{request.uid}/report")
     assert (page.status_code, told.status_code) == (503, 503)
-    assert b"A key is missing" in page.content
+    assert b"An encryption key is missing" in page.content
     assert told.json()["code"] == "key-missing"
     assert client.get("/clusters").status_code == 200
     assert client.get("/readyz").status_code == 503

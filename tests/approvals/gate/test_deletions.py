@@ -1,4 +1,4 @@
-"""Which deletions the operator's word covers, by their report (security.md S15)."""
+"""Which deletions the operator's word covers, by their report (security-rules.md S15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose address a request comes from, and which addresses are counted as one client (security.md S29)."""
+"""Whose address a request comes from, and which addresses are counted as one client (security-rules.md S29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People whose name can be changed at their issuer: they are known by its `sub` as well (security.md S05, S12)."""
+"""People whose name can be changed at their issuer: they are known by its `sub` as well (security-rules.md S05, S12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds data, or may, among the objects of a deletion (security.md S15)."""
+"""What holds data, or may, among the objects of a deletion (security-rules.md S15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is applied, against other workers, other accounts and edited records (security.md S03, S07, S25)."""
+"""What is applied, against other workers, other accounts and edited records (security-rules.md S03, S07, S25)."""
 
 from __future__ import annotations
 

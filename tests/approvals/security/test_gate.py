@@ -1,4 +1,4 @@
-"""The gate asks guards and waivers again, and labels do not lead past a guard (security.md S14, S25)."""
+"""The gate asks guards and waivers again, and labels do not lead past a guard (security-rules.md S14, S25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No review of one round counts in another, whoever gave it and through which door (security.md S04)."""
+"""No review of one round counts in another, whoever gave it and through which door (security-rules.md S04)."""
 
 from __future__ import annotations
 

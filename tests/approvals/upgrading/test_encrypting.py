@@ -1,4 +1,4 @@
-"""The migrations that encrypt, beside a process of the version before that goes on writing (security.md S30)."""
+"""The migrations that encrypt, beside a process of the version before that goes on writing (security-rules.md S30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an approval stands for when the cluster moves before it is applied (security.md S04), on either API server."""
+"""What an approval stands for when the cluster moves before it is applied (security-rules.md S04), on either API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletions that nobody has to review, where the operator allows it (security.md S15), on either API server."""
+"""Deletions that nobody has to review, where the operator allows it (security-rules.md S15), on either API server."""
 
 from __future__ import annotations
 

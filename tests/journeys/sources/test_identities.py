@@ -1,6 +1,6 @@
 """Two clusters, each with its own word about who somebody is: a real API server, and a sandbox that an attacker controls.
 
-Both know an `alice` of the same name, groups and uid, so nothing but the cluster tells them apart (security.md S01).
+Both know an `alice` of the same name, groups and uid, so nothing but the cluster tells them apart (security-rules.md S01).
 """
 
 from __future__ import annotations

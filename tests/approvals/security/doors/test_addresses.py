@@ -1,4 +1,4 @@
-"""Every address of the pages, against a login without rights: refused, nothing written, nothing shown (security.md S02)."""
+"""Every address of the pages, against a login without rights: refused, nothing written, nothing shown (security-rules.md S02)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an API token may do, for how long, and who proves it anew (security.md S33)."""
+"""What an API token may do, for how long, and who proves it anew (security-rules.md S33)."""
 
 from __future__ import annotations
 

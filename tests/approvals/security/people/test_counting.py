@@ -1,4 +1,4 @@
-"""One person, one vote; one cluster, one identity; one window that is no door (security.md S12, S19, S21)."""
+"""One person, one vote; one cluster, one identity; one window that is no door (security-rules.md S12, S19, S21)."""
 
 from __future__ import annotations
 

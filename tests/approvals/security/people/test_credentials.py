@@ -1,4 +1,4 @@
-"""How long what somebody proved counts, what a token may do, and how sessions end (security.md S25, S33)."""
+"""How long what somebody proved counts, what a token may do, and how sessions end (security-rules.md S25, S33)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who somebody is, by each way in, on each cluster: the one right answer (security.md S01, S12)."""
+"""Who somebody is, by each way in, on each cluster: the one right answer (security-rules.md S01, S12)."""
 
 from __future__ import annotations
 

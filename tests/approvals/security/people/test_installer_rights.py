@@ -1,4 +1,4 @@
-"""Who may use an installer: legacy impersonation, or all of constrained impersonation (security.md S07, S28)."""
+"""Who may use an installer: legacy impersonation, or all of constrained impersonation (security-rules.md S07, S28)."""
 
 from __future__ import annotations
 

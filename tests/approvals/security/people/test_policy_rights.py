@@ -1,4 +1,4 @@
-"""Policies against people who would have them approve, or stop holding back, what they may not (security.md S05, S12 to S14)."""
+"""Policies against people who would have them approve, or stop holding back, what they may not (security-rules.md S05, S12 to S14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asked, against people who would rather not have been the one (security.md S05, S07)."""
+"""Who asked, against people who would rather not have been the one (security-rules.md S05, S07)."""
 
 from __future__ import annotations
 

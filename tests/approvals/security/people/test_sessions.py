@@ -1,4 +1,4 @@
-"""How sessions begin and end, and who sees and ends them (security.md S33)."""
+"""How sessions begin and end, and who sees and ends them (security-rules.md S33)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals.models import KubernetesIdentity, Review
+from approvals.models import KubernetesIdentity, Report, Review
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, decide, text_of
@@ -54,6 +54,27 @@ def test_a_serious_approval_without_its_words_is_shown_again(
     assert words in text_of(response)
     assert form.get("reason", "").strip() in text_of(response)
     assert not Review.objects.filter(request=afternoon["serious"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("worst", "is_serious"),
+    [
+        ("critical", True),
+        ("breaking", True),
+        ("unknown", True),
+        ("dangerous", True),
+        ("notable", False),
+        ("safe", False),
+    ],
+)
+def test_what_asks_for_the_name_is_dangerous_or_worse_and_unknown_is_worse(
+    worst: str, is_serious: bool, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    """What is dangerous beside something unknown has the worst of `unknown`."""
+    Report.objects.filter(request=afternoon["serious"]).update(worst=worst)
+    response = decide(browse(here.ada), afternoon["serious"], reason="read")
+    assert response.status_code == (422 if is_serious else 302)
+    assert ("type the name harbour" in text_of(response)) is is_serious
 
 
 def test_a_denial_needs_no_name_typed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

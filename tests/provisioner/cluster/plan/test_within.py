@@ -1,4 +1,4 @@
-"""When a plan that was reviewed still does no more than reviewers saw (security.md S04)."""
+"""When a plan that was reviewed still does no more than reviewers saw (security-rules.md S04)."""
 
 from __future__ import annotations
 
