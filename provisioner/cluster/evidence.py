@@ -59,7 +59,8 @@ class Query:
 class Sample:
     """What was read: the first `objects` of `total` (None: unknown). `problem` says why there is nothing.
 
-    `last` is when the last of all was created, "" of none; None where not all were looked through.
+    `last` is when the last of all was created, "" of none; None where not all were looked through. `late` is how many
+    were created after the query's `after`, kept or not.
     """
 
     objects: tuple[dict[str, Any], ...] = ()
@@ -67,6 +68,7 @@ class Sample:
     resource_version: str = ""
     problem: str = ""
     last: str | None = ""
+    late: int = 0
 
 
 def samples(readers: Sequence[Cluster], queries: Iterable[Query], *, bounds: Bounds = BOUNDS) -> dict[Query, Sample]:
@@ -124,7 +126,8 @@ def _read(reader: Cluster, query: Query, bounds: Bounds) -> Sample:
         listed = reader.list(resource, query.namespace, page=page, metadata_only=query.metadata_only)
         read = _Read.of(listed, query, bounds)
     total = read.count if read.is_whole else head.total
-    return Sample(tuple(read.objects), total, head.resource_version, last=read.last if read.is_whole else None)
+    last = read.last if read.is_whole else None
+    return Sample(tuple(read.objects), total, head.resource_version, last=last, late=read.late)
 
 
 @dataclass
@@ -134,6 +137,7 @@ class _Read:
     objects: list[dict[str, Any]] = field(default_factory=list)
     size: int = 0
     count: int = 0
+    late: int = 0
     last: str = ""
     is_whole: bool = True
 
@@ -146,6 +150,7 @@ class _Read:
                 read.is_whole = False
                 break
             read.count += 1
+            read.late += created_at(obj) > query.after
             read.last = max(read.last, created_at(obj))
         return read
 

@@ -64,9 +64,11 @@ def _late(there: Sample, shown: Shown, owners: _Owners) -> int | None:
     if shown.last is None:
         return there.total
     made = [one for one in there.objects if not owners.go_with(one)]
+    # Whose owner goes is known of those only that were kept.
+    beyond = there.late - len(there.objects)
     # What was created in the same second as the last that was shown.
-    more = there.total - len(there.objects) - shown.count
-    return len(made) + max(0, more)
+    more = there.total - there.late - shown.count
+    return len(made) + beyond + max(0, more)
 
 
 @dataclass

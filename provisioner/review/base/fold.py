@@ -60,7 +60,8 @@ def _fold_key(finding: Finding) -> _Key | None:
         return None
     if finding.server_words:  # those of one object are no other's
         return None
-    if finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG:
+    # What goes with an object is looked at again before it goes: each keeps its own counts.
+    if "counts" in finding.evidence or (finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG):
         return None
     words = _compared(finding)
     if _NAME not in words:

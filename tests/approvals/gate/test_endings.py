@@ -252,7 +252,7 @@ def unseen_of(
     def samples(_: Any, queries: list[Query]) -> dict[Query, Sample]:
         asked.extend(queries)
         kept = {one: tuple(obj for obj in there.objects if created_at(obj) > one.after) for one in queries}
-        return {one: replace(there, objects=objects) for one, objects in kept.items()}
+        return {one: replace(there, objects=it, late=max(there.late, len(it))) for one, it in kept.items()}
 
     monkeypatch.setattr(latecomers, "samples", samples)
     monkeypatch.setattr(deletions, "_readers", lambda *_: (None, There({"metadata": {"uid": uid}})))
@@ -274,7 +274,15 @@ def unseen_of(
         pytest.param((1, 5), listed(at(6)), "1 Boat object", id="another one instead"),
         pytest.param((0, None), listed(at(1), at(2)), "2 Boat objects", id="there was none"),
         pytest.param((6000, 5), Sample((), 6000, last="2026"), "", id="more than are kept"),
-        pytest.param((6000, 5), Sample((at(6),), 6000, last="2026"), "1 Boat object", id="and another one of those"),
+        pytest.param(
+            (6000, 5), Sample((at(6),), 6000, last="2026", late=1), "1 Boat object", id="and another one of those"
+        ),
+        pytest.param(
+            (300, 5),
+            Sample((at(6),), 301, last="2026", late=300),
+            "300 Boat objects",
+            id="more than are kept, others gone",
+        ),
         pytest.param((1, 5), listed(at(5), made_of(6, "u")), "", id="made of what is deleted"),
         pytest.param((1, 5), listed(at(5), made_of(6, "other")), "1 Boat object", id="made of something that stays"),
         pytest.param((1, 5), listed(at(6), made_of(6, "u")), "1 Boat object", id="made of that, and one by hand"),

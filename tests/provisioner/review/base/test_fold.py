@@ -52,6 +52,12 @@ def test_deletions_that_take_something_along_are_not_folded(kind: str) -> None:
     assert len(folded(deleted.at(ref, f"Deletes {said(ref)}: nothing at present") for ref in objects)) == 20
 
 
+def test_what_takes_objects_along_that_were_counted_is_not_folded() -> None:
+    """As of replaced CRDs: the gate looks at each again."""
+    found = [replace(one, evidence={"counts": {"Boat": 0}}) for one in many(20)]
+    assert folded(found) == found
+
+
 def test_findings_about_secrets_are_not_folded() -> None:
     """Each reader may see other Secrets, and a name in another finding would tell of one."""
     assert len(folded(many(kind="Secret"))) == MANY
