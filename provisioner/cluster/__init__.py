@@ -8,6 +8,7 @@
 - `evidence`: what reports need of live objects, read in bounds
 - `health`: whether objects are what their specs ask for
 - `inventory`: the record of what is ours
+- `latecomers`: what was created in a CRD or namespace since its report
 - `order`: which object comes first
 - `plan`: what an apply would do
 - `tracking`: the labels and annotations that we write
@@ -22,6 +23,7 @@ __all__ = [
     "evidence",
     "health",
     "inventory",
+    "latecomers",
     "order",
     "plan",
     "tracking",
