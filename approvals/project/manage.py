@@ -22,7 +22,7 @@ def main() -> None:
     except (ImproperlyConfigured, ValueError) as exc:
         sys.exit(f"pratique-manage: {exc}")
     privacy.keep_files_private()
-    from approvals.project.command_help import Utility  # noqa: PLC0415 - neither
+    from approvals.project.command_help import Utility  # noqa: PLC0415 - after the settings are named
 
     Utility(sys.argv).execute()
 

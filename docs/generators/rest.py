@@ -47,7 +47,7 @@ Operation = Mapping[str, Any]
 
 @cache
 def description() -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    schema: Mapping[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # drf-spectacular's
     return schema
 
 

@@ -61,7 +61,11 @@ def as_text(
 def _what_counts(report: Report, paint: Paint) -> Iterator[str]:
     """What is new and not safe, section by section; then what is critical or unknown as before; the rest as numbers."""
     known = [one for one in report.findings if not one.is_new and one.severity in _NEVER_FOLDED]
-    left = [one for one in report.findings if one not in known and (not one.is_new or one.severity is Severity.SAFE)]
+    left = [
+        one
+        for one in report.findings
+        if one.severity is Severity.SAFE or not (one.is_new or one.severity in _NEVER_FOLDED)
+    ]
     for section, findings in _worst_first(report):
         told = [one for one in findings if one.is_new and one.severity is not Severity.SAFE]
         if told:

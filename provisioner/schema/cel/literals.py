@@ -30,10 +30,8 @@ VERBS = "sdfebxXo"
 
 def literal_problem(serialized: bytes) -> str:
     """The first complaint about a serialized, checked rule, in the server's words without the place; "" if none."""
-    types = types_of(serialized)
-    return next((said for node in read(serialized).walk() for said in _said(node, types)), "") or next(
-        _mixed(read(serialized), types), ""
-    )
+    tree, types = read(serialized), types_of(serialized)
+    return next((said for node in tree.walk() for said in _said(node, types)), "") or next(_mixed(tree, types), "")
 
 
 def _said(node: Node, types: Mapping[int, str]) -> Iterator[str]:
