@@ -20,7 +20,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
 SELF := $(PIP) install --no-deps --no-build-isolation --editable .
 # In the order of the folders: else the files with the fewest tests, which take the longest, come last, on one core.
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --ignore=tests/bench
+# A test that hangs fails after 20 minutes, with the stack of every thread.
+PYTEST := $(BIN)/python -m pytest --timeout=1200 --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --ignore=tests/bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
 # What is written by hand and what is generated, links and anchors included: a warning is an error, and nothing is kept of the last build.
@@ -76,7 +77,7 @@ lock: .venv/installed-dev ## renew deploy/*.lock from pyproject.toml
 	$(LOCK) --output-file deploy/requirements.lock
 	$(LOCK) --extra demo --constraint deploy/requirements.lock \
 		--output-file deploy/requirements-demo.lock
-	$(LOCK) --extra demo --group dev --constraint deploy/requirements-demo.lock \
+	$(LOCK) --extra demo --extra helm --group dev --constraint deploy/requirements-demo.lock \
 		--output-file deploy/requirements-dev.lock
 
 clean: ## remove what the targets made here (not the Kubernetes binaries in the user's cache)

@@ -12,11 +12,13 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from approvals.models import AuditEntry, BundleDeployment, Request
+from approvals.models import AuditCheck, AuditEntry, BundleDeployment, Request
 from provisioner.cluster.drift.detection import public_place
 
 # Any fixed number: writers of the chain wait for each other on it (PostgreSQL only; SQLite has one writer anyway).
 CHAIN_LOCK = 7_264_118
+# So many entries are walked for a page; the whole chain is walked by a worker.
+MAX_WALKED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +119,50 @@ def entry_hash(entry: AuditEntry) -> str:
 
 
 def verify_chain() -> ChainState:
-    """Walk the whole chain; reads every row."""
-    previous, length = "", 0
-    for entry in AuditEntry.objects.order_by("number").iterator(chunk_size=1000):
+    """Walk the whole chain; reads every row, which takes half a minute for 500,000."""
+    return _walk(0)
+
+
+def check_chain() -> None:
+    """Walk the whole chain, and keep what was found for the pages."""
+    found = verify_chain()
+    told = {"length": found.length, "broken_at": found.broken_at, "at": timezone.now()}
+    AuditCheck.objects.update_or_create(pk=1, defaults=told)
+
+
+def known_state() -> tuple[ChainState, datetime]:
+    """The state of the chain for a page, and since when it is known: the newest entries are walked now, and of the
+    others it is what the last walk along the whole chain found.
+    """
+    now = timezone.now()
+    last = AuditEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
+    newest = _walk(max(0, last - MAX_WALKED))
+    if not newest.is_whole or last <= MAX_WALKED:
+        return newest, now
+    check = AuditCheck.objects.first()
+    if check is None:
+        words = f"the newest {MAX_WALKED} of {last} entries; a worker has not checked the others yet"
+        return ChainState(True, last, None, words), now
+    if check.broken_at is not None:
+        return ChainState(False, last, check.broken_at, _broken(check.broken_at)), check.at
+    words = f"{check.length} of {last} entries, all that there were then, and the newest {MAX_WALKED} now"
+    return ChainState(True, last, None, words), check.at
+
+
+def _walk(start: int) -> ChainState:
+    """Along the chain, from the entry after number `start`; the length is that of the chain up to where it ends."""
+    before = AuditEntry.objects.filter(number=start).values_list("hash", flat=True).first() if start else ""
+    previous, length = before or "", start
+    for entry in AuditEntry.objects.filter(number__gt=start).order_by("number").iterator(chunk_size=1000):
         length += 1
         if entry.number != length or entry.previous_hash != previous or entry.hash != entry_hash(entry):
-            return ChainState(False, length, entry.number, f"the chain is broken at entry {entry.number}")
+            return ChainState(False, length, entry.number, _broken(entry.number))
         previous = entry.hash
     return ChainState(True, length, None, f"{length} entries; the hash of each covers the one before")
+
+
+def _broken(number: int) -> str:
+    return f"the chain is broken at entry {number}"
 
 
 def _instant(at: datetime) -> str:

@@ -38,7 +38,8 @@ http_seconds = Histogram(
 )
 refused_sign_ins = Counter(
     "pratique_refused_sign_ins",
-    "Refused sign-ins, by credential: password, cluster_token, api_token, id_token, proxy, metrics_token.",
+    "Refused sign-ins, by credential: password, cluster_token, api_token, id_token, command_line, proxy, "
+    "metrics_token.",
     ["door"],
     registry=registry,
 )
@@ -121,7 +122,7 @@ watch_breaks = Counter(
 )
 
 # A counter that appears with its first failure hides that failure from rate() and increase().
-for _door in ("password", "cluster_token", "api_token", "id_token", "proxy", "metrics_token"):
+for _door in ("password", "cluster_token", "api_token", "id_token", "command_line", "proxy", "metrics_token"):
     refused_sign_ins.labels(_door)
 for _tool in ("slack", "webhook"):
     for _reason in ("unverified", "unreadable"):

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from approvals import wake
+from approvals import kubectl_reviews, wake
 from approvals.chat import incoming, outgoing
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
 from approvals.steps.mirroring.mirror import look_after
 from approvals.steps.running.correct import Correct
 from approvals.steps.running.observe import note_unknown
-from approvals.working import Recurring, Step, Work, do
+from approvals.working import Recurring, Work, WorkStep, do
 from provisioner.errors import PratiqueError, WorkerDied
 
 logger = logging.getLogger(__name__)
@@ -33,14 +33,40 @@ class LookAfter(Recurring):
             logger.warning("could not look after", extra={"deployment_id": self.key, "code": exc.code})
         return False
 
-    def step(self) -> Step:
-        return Step("looking after it: its health, and what the cluster shows of it")
+    def step(self) -> WorkStep:
+        return WorkStep("looking after it: its health, and what the cluster shows of it")
 
     def call(self) -> None:
         wake.deployment(self.key)
 
     def say(self, error: WorkerDied) -> None:
         note_unknown(self.key, str(error))
+
+
+class CountReviews(Recurring):
+    """Count the reviews that were made with kubectl on a cluster."""
+
+    task = "count_kubectl_reviews"
+
+    def __init__(self, cluster_id: int):
+        super().__init__(self.task, cluster_id, claims.rows_of_task(self.task, cluster_id))
+
+    def look(self, worker: str) -> bool:
+        try:
+            kubectl_reviews.count(self.key)
+        except PratiqueError as exc:
+            # The sweep comes by again.
+            logger.warning("could not count reviews", extra={"cluster_id": self.key, "code": exc.code})
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("counting reviews that were made with kubectl")
+
+    def call(self) -> None:
+        wake.kubectl_reviews(self.key)
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("reviews by kubectl are not counted", extra={"cluster_id": self.key, "error": str(error)})
 
 
 class Once(Work):
@@ -66,8 +92,8 @@ class Act(Once):
         incoming.act(self.key)
         return False
 
-    def step(self) -> Step:
-        return Step("acting on a decision from a chat")
+    def step(self) -> WorkStep:
+        return WorkStep("acting on a decision from a chat")
 
     def call(self) -> None:
         wake.delivery(self.key)
@@ -87,8 +113,8 @@ class Tell(Once):
         outgoing.tell(self.key, self._occasion)
         return False
 
-    def step(self) -> Step:
-        return Step("posting it to the chat")
+    def step(self) -> WorkStep:
+        return WorkStep("posting it to the chat")
 
     def give_up(self, error: WorkerDied) -> None:
         logger.error("not posted to the chat", extra={"request_id": self.key, "error": str(error)})
@@ -98,6 +124,7 @@ JOBS: dict[str, Callable[[int], Work]] = {
     Advance.task: Advance,
     Correct.task: Correct,
     claims.LOOK_AFTER: LookAfter,
+    CountReviews.task: CountReviews,
     Act.task: Act,
     **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in outgoing.OCCASIONS},
 }

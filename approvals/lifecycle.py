@@ -39,6 +39,10 @@ class Event(StrEnum):
     GIVE_UP = "give_up"
 
 
+# One request is reported again so often without anybody's asking, whatever for; then somebody has to look why.
+MAX_ROUNDS = 5
+
+
 class IllegalMove(Exception):
     """No such move: the row changed under the caller, or the caller is wrong."""
 
@@ -72,7 +76,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.APPLYING, Event.FINISH): State.APPLIED,
     (State.APPLYING, Event.FAIL): State.FAILED,
     # spec.onFailure: RestorePrevious, after an apply that failed midway, or of a revision that was not healthy in time.
-    # However that ends, what was asked for has failed; but it may become healthy before anything is put back.
+    # However that ends, what was asked for has failed; but it may become healthy before anything is restored.
     (State.APPLYING, Event.RESTORE): State.RESTORING,
     (State.APPLIED, Event.RESTORE): State.RESTORING,
     (State.RESTORING, Event.FAIL): State.FAILED,

@@ -38,7 +38,7 @@ def yaml_of(path: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileSection:
     """A mapping of the file, with its place for errors."""
 
     where: str
@@ -73,21 +73,21 @@ class Place:
             raise ValueError(f"{self.where}.{key}: expected true or false, found {kind_of(value)}")
         return value
 
-    def child(self, key: str) -> Place | None:
+    def child(self, key: str) -> FileSection | None:
         value = self.mapping().get(key)
-        return None if value is None else Place(f"{self.where}.{key}", value)
+        return None if value is None else FileSection(f"{self.where}.{key}", value)
 
-    def needed(self, key: str) -> Place:
+    def needed(self, key: str) -> FileSection:
         found = self.child(key)
         if found is None:
             raise ValueError(f"{self.where}.{key} is missing")
         return found
 
-    def items(self, key: str) -> list[Place]:
+    def items(self, key: str) -> list[FileSection]:
         value = self.mapping().get(key, [])
         if not isinstance(value, list):
             raise ValueError(f"{self.where}.{key}: expected a list, found {kind_of(value)}")
-        return [Place(f"{self.where}.{key}[{number}]", one) for number, one in enumerate(value)]
+        return [FileSection(f"{self.where}.{key}[{number}]", one) for number, one in enumerate(value)]
 
 
 def each_once(what: str, values: Sequence[str]) -> None:

@@ -5,65 +5,107 @@ What is read is hashed again (promise 1).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from django.core.files.storage import storages
+from django.db import transaction
 from django.utils import timezone
 
 from approvals import models
 from approvals.encryption import files
 from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
+from approvals.errors import KeyMissing
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import Content, Pin, SourceKind
+from provisioner.values import DELETING, Content, Pin, Requirement, RequirementKind, UnusedFiles
 
 
 def put(content: Content, *, format_name: str) -> models.Content:
-    """Keep `content` under its digest and return its row. Keeping the same content twice is no error."""
-    data = render.serialise(content.manifests)
-    if not _holds(content.digest):
-        parts = encrypted_parts(data, place=place_of(content.digest))
-        files.replace(storages["content"], path_of(content.digest), parts)
-    row, _ = models.Content.objects.get_or_create(
-        digest=content.digest,
-        defaults={
-            "install_namespace": content.install_namespace,
-            "service_account": content.service_account,
-            "format": format_name,
-            "object_count": len(content.manifests),
-            "byte_count": len(data),
-            "created_at": timezone.now(),
-        },
-    )
+    """Keep `content` under its digest and return its row. Keeping the same content twice is no error.
+
+    The row is held meanwhile, so that nothing that is stored here is removed as unneeded (approvals.retention).
+    """
+    data, now = render.serialise(content.everything), timezone.now()
+    with transaction.atomic():
+        row, is_new = models.Content.objects.get_or_create(
+            digest=content.digest,
+            defaults={
+                "install_namespace": content.install_namespace,
+                "service_account": content.service_account,
+                "format": format_name,
+                "object_count": len(content.everything),
+                "byte_count": len(data),
+                "has_deletion_hooks": bool(content.hooks_at(DELETING)),
+                "created_at": now,
+            },
+        )
+        models.Content.objects.filter(pk=row.pk).update(used_at=now, removed_at=None)
+        row.refresh_from_db()
+        if is_new or not _holds(row):
+            parts = encrypted_parts(data, place=place_of(content.digest))
+            files.replace(storages["content"], path_of(content.digest), parts)
     return row
 
 
-def get(row: models.Content, *, pins: tuple[Pin, ...] = ()) -> Content:
-    """The content as it was stored.
+def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Content:
+    """The content as it was stored, with what came with it, of the request that fetched it.
 
     Raises DigestMismatch where the bytes are no longer those that were named, or not encrypted (Undecipherable), and
     KeyMissing where this process cannot decrypt them.
     """
+    if row.removed_at is not None:
+        raise DigestMismatch(
+            f"content {row.digest} was removed on {row.removed_at:%Y-%m-%d}, as nothing needed it (PRATIQUE_KEEP_DAYS)"
+        )
     stored = _read(row.digest)
     manifests = render.parse(stored)  # which takes nothing but what would be written for them again
     found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != row.digest:
         raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have digest {found}")
-    return Content(manifests, row.install_namespace, row.service_account, pins, row.digest)
-
-
-def pins_of(records: list[dict[str, str]]) -> tuple[Pin, ...]:
-    return tuple(
-        Pin(SourceKind(record["kind"]), record["reference"], record["digest"], record.get("destination", ""))
-        for record in records
+    content = Content(
+        tuple(one for one in manifests if one.hook is None),
+        row.install_namespace,
+        row.service_account,
+        (),
+        row.digest,
+        hooks=tuple(one for one in manifests if one.hook),
+    )
+    if fetched_by is None:
+        return content
+    return replace(
+        content,
+        pins=_pins(fetched_by.pins),
+        unused=_unused(fetched_by.unused_files),
+        requirements=_requirements(fetched_by.requirements),
+        values=fetched_by.chart_values,
     )
 
 
-def _holds(digest: str) -> bool:
-    row = models.Content.objects.filter(digest=digest).first()
-    if row is None:
-        return False
+def _pins(records: list[dict[str, str]]) -> tuple[Pin, ...]:
+    return tuple(
+        Pin(record["kind"], record["reference"], record["digest"], record.get("destination", "")) for record in records
+    )
+
+
+def _unused(record: Mapping[str, Any]) -> UnusedFiles:
+    if not record:
+        return UnusedFiles()
+    return UnusedFiles(record["count"], record["readableCount"], tuple(record["paths"]))
+
+
+def _requirements(records: list[dict[str, str]]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(RequirementKind(one["kind"]), one["name"], one["group"], one["version"]) for one in records
+    )
+
+
+def _holds(row: models.Content) -> bool:
     try:
         get(row)
-    except DigestMismatch:
+    except (DigestMismatch, KeyMissing):
+        # Of a key that is lost: the same bytes were fetched again, and their digest says that they are the same.
         return False
     return True
 

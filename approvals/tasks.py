@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from celery import shared_task
+from django.conf import settings
 from django.db.models import F, Q
 from django.utils import timezone
 
-from approvals import jobs, services, wake
+from approvals import audit, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, strays
 from approvals.lifecycle import AT_WORK, State
@@ -50,9 +51,24 @@ def act_on_delivery(delivery_id: int) -> None:
     jobs.Act(delivery_id).run()
 
 
+@shared_task(name="approvals.count_kubectl_reviews")
+def count_kubectl_reviews(cluster_id: int) -> None:
+    do(jobs.CountReviews(cluster_id))
+
+
 @shared_task(name="approvals.forget_ended")
 def forget_ended() -> None:
     services.forget_ended(timezone.now())
+
+
+@shared_task(name="approvals.clear")
+def clear() -> None:
+    retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
+
+
+@shared_task(name="approvals.check_audit")
+def check_audit() -> None:
+    audit.check_chain()
 
 
 @shared_task(name="approvals.take_over")
@@ -85,6 +101,8 @@ def sweep() -> None:
         act_on_delivery.delay(pk)
     for pk in quotas.waiting().values_list("pk", flat=True):
         pivots.take_up(pk)
+    for pk in kubectl_reviews.pending_clusters(now):
+        wake.kubectl_reviews(pk)
     stale_since = now - timedelta(seconds=LOOK_AFTER_SECONDS)
     unseen = BundleDeployment.objects.filter(gone_at__isnull=True).filter(
         Q(looked_after_at__isnull=True) | Q(looked_after_at__lt=stale_since)

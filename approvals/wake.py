@@ -29,13 +29,18 @@ def drift(deployment_id: int) -> None:
 
 
 def notice(request_id: int, occasion: str) -> None:
-    """Have a worker tell the chat tools: occasion is "needs_you" or "decided"."""
+    """Have a worker tell the chat tools: occasion is one of chat.outgoing.OCCASIONS."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))
 
 
 def delivery(delivery_id: int) -> None:
     """Have a worker act on a decision that came from a chat tool."""
     transaction.on_commit(lambda: _send("approvals.act_on_delivery", delivery_id))
+
+
+def kubectl_reviews(cluster_id: int) -> None:
+    """Have a worker count the reviews that were made with kubectl on this cluster."""
+    transaction.on_commit(lambda: _send("approvals.count_kubectl_reviews", cluster_id))
 
 
 def _send(task: str, *args: object) -> None:

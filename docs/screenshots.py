@@ -102,7 +102,7 @@ def _password(log: Path, process: subprocess.Popen[bytes]) -> str:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         said = log.read_text("utf-8")
-        if "Ready:" in said and (found := re.search(r"with a password: (\S+)", said)):
+        if "Ready:" in said and (found := re.search(r"the password (\S+)", said)):
             return found[1]
         time.sleep(0.5)
     raise TimeoutError(f"the demo did not start:\n{log.read_text('utf-8')}")

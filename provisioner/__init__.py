@@ -4,13 +4,13 @@ Most callers need `pipeline` and the values that go in and out of it; nothing is
 
     >>> from provisioner.pipeline import PrepareOptions, look_offline, prepare
     >>> from provisioner.source import EgressPolicy, LocalSource
-    >>> from provisioner.unpack import Limits
+    >>> from provisioner.unpack import UnpackLimits
     >>> content = prepare(
     ...     [LocalSource(bundle)],
     ...     options=PrepareOptions("harbour"),
     ...     egress=EgressPolicy(),
     ...     credentials=None,
-    ...     limits=Limits(),
+    ...     limits=UnpackLimits(),
     ...     is_namespaced=lambda kind: None,
     ... )
     >>> [str(manifest.ref) for manifest in content.manifests]
@@ -31,24 +31,32 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `health_checks`: the health checks of a spec
 - `rbac`: roles and what they give
 - `schema`: schemas of custom resources
+- `plugins`: formats, sources and checks of other packages
 - `expressions`: CEL of others, in bounded processes
 - `sandbox`: a small Kubernetes API for tries and tests
 - `sentences`: numbers and lists in words
 - `api_groups`: API groups that many rooms name
+- `retention`: which claims a StatefulSet takes along
+- `catalogs`: file-based catalogues of OLM, and which version may follow which
 - `versions`: versions and ranges of them
+- `phases`: the phases in which objects enter a cluster
 - `cli`: the command `pratique`
 """
 
 __all__ = [
     "api_groups",
+    "catalogs",
     "cli",
     "cluster",
     "errors",
     "expressions",
     "health_checks",
+    "phases",
     "pipeline",
+    "plugins",
     "rbac",
     "render",
+    "retention",
     "review",
     "sandbox",
     "schema",

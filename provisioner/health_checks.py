@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.errors import BadHealthCheck
-from provisioner.expressions import Answer, Language, Outcome, problem_words
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, Language, problem_words
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
 MAX_CHECKS = 50
@@ -39,7 +39,7 @@ class ConditionIs:
     type: str
     status: str = "True"
 
-    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
+    def judge(self, obj: JsonObject, answers: Sequence[ExpressionAnswer] = ()) -> Health:
         status = obj.get("status")
         conditions = status.get("conditions") if isinstance(status, Mapping) else None
         listed = conditions if isinstance(conditions, list) else []
@@ -63,7 +63,7 @@ class FieldIs:
     path: str
     value: Any
 
-    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
+    def judge(self, obj: JsonObject, answers: Sequence[ExpressionAnswer] = ()) -> Health:
         found: Any = obj
         for step in _steps(self.path):
             if not _has(found, step):
@@ -92,7 +92,7 @@ class Expressions:
         )
         return tuple(one for one in every if one[1])
 
-    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
+    def judge(self, obj: JsonObject, answers: Sequence[ExpressionAnswer] = ()) -> Health:
         for (name, text, state), found in zip(self.texts, answers, strict=True):
             if not found.is_bool:
                 problem = problem_words(text, found) or "it is not a yes or a no"
@@ -121,7 +121,7 @@ class HealthCheck:
         is_kind = (ref.api_version, ref.kind) == (self.api_version, self.kind)
         return is_kind and self.name in ("", ref.name) and self.namespace in ("", ref.namespace)
 
-    def judge(self, obj: JsonObject, answers: Sequence[Answer] = ()) -> Health:
+    def judge(self, obj: JsonObject, answers: Sequence[ExpressionAnswer] = ()) -> Health:
         """Whether a live object is as the check wants it: Current, or why not. `answers` are of its expressions."""
         return self.assertion.judge(obj, answers)
 
@@ -169,7 +169,7 @@ def check_spec(spec: Mapping[str, Any]) -> tuple[HealthCheck, ...]:
     return checks
 
 
-def check_compiled(checks: Iterable[HealthCheck], answers: Mapping[str, Answer]) -> None:
+def check_compiled(checks: Iterable[HealthCheck], answers: Mapping[str, ExpressionAnswer]) -> None:
     """Raises BadHealthCheck for each expression that does not compile; `answers` by the text of the expression.
 
     One that a limit ended is let through: it is never healthy, and its health says why.
@@ -243,10 +243,10 @@ def _expressions(fields: Mapping[str, Any]) -> Expressions:
     return Expressions(_text(fields, "current", most=MAX_EXPRESSION), texts["inProgress"], texts["failed"])
 
 
-def _not_compiled(text: str, found: Answer) -> str:
-    if found.outcome is Outcome.NOT_COMPILED:
+def _not_compiled(text: str, found: ExpressionAnswer) -> str:
+    if found.outcome is ExpressionOutcome.NOT_COMPILED:
         return problem_words(text, found)
-    if found.outcome is Outcome.COMPILED and found.type not in ("bool", "dyn"):
+    if found.outcome is ExpressionOutcome.COMPILED and found.type not in ("bool", "dyn"):
         return f"gives {found.type}; expected bool"
     return ""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,19 +22,19 @@ from typing import Any
 from provisioner import regexes
 from provisioner.cluster.apply import run as applying
 from provisioner.cluster.client.access import review_self
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import cleaned, masked
 from provisioner.cluster.health import observation
-from provisioner.cluster.inventory import Inventory, uids
+from provisioner.cluster.inventory import HookRuns, Inventory, uids
 from provisioner.cluster.order import deletion_phases, phases
-from provisioner.cluster.plan.dry_run import plan as make_plan
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.known import Options
-from provisioner.cluster.tracking import Owner
-from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, TryLater
+from provisioner.cluster.plan.planning import plan as make_plan
+from provisioner.cluster.tracking import RevisionOwner
+from provisioner.errors import BadSource, BundleTooLarge, ClusterError, DigestMismatch, PratiqueError, TryLater
 from provisioner.expressions import evaluator as expressions
 from provisioner.health_checks import HealthCheck
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.reading import (
     installer,
     kinds,
@@ -44,27 +45,30 @@ from provisioner.reading import (
     with_answers,
     with_rights,
 )
-from provisioner.render import PLAIN_FOLDER, IsNamespaced, Rendering, content_digest, files_read, render_content
+from provisioner.render import IsNamespaced, Rendering, Target, content_digest, render_content
 from provisioner.review.base.difference import mask_secret
-from provisioner.review.base.facts import OWN_NAMESPACE, Facts, Gap, Surroundings, WayBack
+from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Gap, Stored, WayBack
 from provisioner.review.frame import report, wanted
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.answer import preflight as answer_preflight
-from provisioner.review.preflight.needs import PreflightFacts, Resource
+from provisioner.review.preflight.needs import PreflightFacts, ResourceWord
 from provisioner.review.rights.permission_report import PermissionReport, permission_report
-from provisioner.sentences import some
+from provisioner.schema.fields import is_same
 from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
-from provisioner.unpack import Limits, unpack
+from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import (
+    APPLYING,
     Action,
     Content,
     Health,
+    HelmRelease,
+    HookMoment,
     Identity,
     JsonObject,
     Manifest,
     ObjectIdentity,
+    ObjectOutcome,
     ObjectRef,
-    Outcome,
     Pin,
     Plan,
     PlannedAction,
@@ -80,13 +84,14 @@ DEADLINE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class PrepareOptions:
-    """How to render: `config` are the format's own options (Helm values), `install_namespace` the default namespace."""
+    """How to render: `config` are the format's own options, `install_namespace` the default namespace, `target` what a
+    chart is told of the cluster."""
 
     install_namespace: str
     service_account: str = ""
     format: str = "plain"
     config: Mapping[str, Any] = field(default_factory=dict)
-    allow_subfolders: bool = False
+    target: Target | None = None
 
 
 def prepare(  # noqa: PLR0913 -- everything that decides what the content is, each by its name
@@ -95,41 +100,64 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
     options: PrepareOptions,
     egress: EgressPolicy,
     credentials: Credentials | None,
-    limits: Limits,
+    limits: UnpackLimits,
     is_namespaced: IsNamespaced,
     pins: Sequence[Pin] = (),
 ) -> Content:
     """Fetch, unpack and render `sources`, once, into the content that is reviewed and applied.
 
     With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
-    point to by now. Raises BadSource (also where two sources put files into the same place, or one hides the manifests
-    of another), BadBundle and TryLater.
+    point to now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
     """
     if not sources:
         raise BadSource("a bundle needs at least one source")
     if pins and len(pins) != len(sources):
         raise BadSource(f"{len(pins)} pins for {len(sources)} sources; expected one for each")
     exact = [pinned(source, pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
-    fetched = [fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes) for source in exact]
-    for one, pin in zip(fetched, pins, strict=False):
-        if one.pin.digest != pin.digest:
-            raise DigestMismatch(f"{pin.reference}: fetched {one.pin.digest}; pinned was {pin.digest}")
-    trees = [(one.pin, unpack(one.archives, limits=limits)) for one in fetched]
+    trees: list[tuple[Pin, Tree]] = []
+    for number, source in enumerate(exact):
+        with _named(f"sources[{number}]" if len(exact) > 1 else ""):
+            one = fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes)
+            if pins and one.pin.digest != pins[number].digest:
+                raise DigestMismatch(f"{one.pin.reference}: fetched {one.pin.digest}; pinned was {pins[number].digest}")
+            trees.append((one.pin, unpack(one.archives, limits=limits)))
     tree = join([(pin.destination, each) for pin, each in trees], limits)
-    if options.format == "plain":
-        _refuse_left_out(trees, tree)
     rendering = Rendering(
         options.format,
         options.install_namespace,
         options.service_account,
         is_namespaced,
         options.config,
-        options.allow_subfolders,
+        tuple(_folder(pin.destination) for pin, _ in trees),
+        target=options.target,
     )
-    return render_content(tree, rendering, pins=tuple(one.pin for one in fetched))
+    return render_content(tree, rendering, pins=tuple(pin for pin, _ in trees))
 
 
-def join(trees: Iterable[tuple[str, Tree]], limits: Limits) -> Tree:
+def target_of(cluster: ClusterClient | None, *, is_upgrade: bool) -> Target:
+    """What a chart is told: the cluster's version and all that it serves. Without a cluster Helm's own defaults count.
+
+    Raises TryLater where the API server does not answer.
+    """
+    if cluster is None:
+        return Target("", (), is_upgrade)
+    served = {(f"{one.group}/{one.version}" if one.group else one.version, one.kind) for one in cluster.resources()}
+    versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
+    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade)
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Say of which of several an error is."""
+    try:
+        yield
+    except PratiqueError as exc:
+        if what:
+            exc.args = (f"{what}: {exc}",)
+        raise
+
+
+def join(trees: Iterable[tuple[str, Tree]], limits: UnpackLimits) -> Tree:
     """One tree of several, each under its destination; "" is the root.
 
     Raises BadSource where two sources put something into the same place: nobody could say which one counts.
@@ -155,29 +183,6 @@ def join(trees: Iterable[tuple[str, Tree]], limits: Limits) -> Tree:
     return Tree(files)
 
 
-def _refuse_left_out(trees: Sequence[tuple[Pin, Tree]], whole: Tree) -> None:
-    """Raise BadSource where a source's manifests are not read because of where it, or another one, was placed."""
-    read = set(files_read(whole))
-    for number, (pin, tree) in enumerate(trees):
-        folder = _folder(pin.destination)
-        own = [f"{folder}/{path}" if folder else path for path in files_read(tree)]
-        left_out = [path for path in own if path not in read]
-        if left_out:
-            raise BadSource(
-                f"sources[{number}] ({pin.reference}): {some(left_out, 1)} would be left out: {_why_left_out(trees)}. "
-                f"Give every source the destination {PLAIN_FOLDER}, or one below it with subfolders allowed"
-            )
-
-
-def _why_left_out(trees: Sequence[tuple[Pin, Tree]]) -> str:
-    for number, (pin, tree) in enumerate(trees):
-        folder = _folder(pin.destination)
-        brings_folder = not folder and any(path.startswith(f"{PLAIN_FOLDER}/") for path in tree.files)
-        if folder.split("/")[0] == PLAIN_FOLDER or brings_folder:
-            return f"sources[{number}] ({pin.reference}) brings {PLAIN_FOLDER}/, and then nothing else is read"
-    return "folders whose name begins with a dot are not read"
-
-
 def _folder(destination: str) -> str:
     folder = destination.strip("/")
     if folder and (posixpath.normpath(folder) != folder or folder.split("/")[0] == ".." or "\\" in folder):
@@ -188,7 +193,7 @@ def _folder(destination: str) -> str:
 @expressions.limited(REVIEW_SECONDS)
 @regexes.limited(PATTERN_SECONDS)
 def look(  # noqa: PLR0913 -- each by its name
-    cluster: Cluster,
+    cluster: ClusterClient,
     content: Content,
     *,
     previous: Content | None,
@@ -206,22 +211,28 @@ def look(  # noqa: PLR0913 -- each by its name
     `cluster`, and as the account only where that one may not. Whether the account, a ServiceAccount, has the rights is
     a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
     ours: the uid by identity. `own_namespace` is where Pratique itself runs, `installers` are the accounts by which it
-    applies other bundles, `allowed_images` says where images may come from (`Surroundings`). `way_back` says what
-    `content` ran as before. Raises TryLater where the API server does not answer; what it refuses becomes a finding.
+    applies other bundles, `allowed_images` says where images may come from (`ClusterSurroundings`). `way_back` says
+    what `content` ran as before.
+
+    Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
+    options = options or Options()
+    left = tuple(sorted(one.ref for one in options.hooks.values() if one.uid)) if options.is_removal else ()
+    content = content.with_hooks(options.moments)
+    previous = previous.with_hooks(APPLYING) if previous else None
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
     live, gaps = live_objects(readers, wanted(content, plan))
     roles, more = live_rbac(readers)
     around = replace(kinds(cluster, own_namespace), installers=installers, allowed_images=allowed_images)
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
-    facts = replace(facts, installer=installer(as_account), bundle=_plan_offline(content, previous))
+    facts = replace(facts, installer=installer(as_account), bundle=_plan_offline(content, previous), left_by_hooks=left)
     facts = replace(facts, around=surroundings(readers, facts))
     return report(with_rights(cluster, facts))
 
 
 def plan_again(  # noqa: PLR0913 -- each by its name
-    cluster: Cluster,
+    cluster: ClusterClient,
     content: Content,
     *,
     previous: Content | None,
@@ -237,25 +248,31 @@ def plan_again(  # noqa: PLR0913 -- each by its name
     options = replace(options or Options(), reviewed=reviewed)
     account = cluster.acting_as(as_account) if as_account else cluster
     return make_plan(
-        account, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER, options=options
+        account,
+        content.with_hooks(options.moments),
+        inventory=inventory,
+        previous=previous,
+        field_manager=FIELD_MANAGER,
+        options=options,
     )
 
 
 def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
-    """Only those objects of `content`, with the digest that belongs to them."""
+    """Only those objects of `content`, without hooks, with the digest that belongs to them."""
     manifests = tuple(one for one in content.manifests if one.ref.identity in wanted)
     digest = content_digest(
         manifests, install_namespace=content.install_namespace, service_account=content.service_account
     )
-    return replace(content, manifests=manifests, digest=digest)
+    return replace(content, manifests=manifests, digest=digest, hooks=())
 
 
-def permissions(cluster: Cluster | None, content: Content, previous: Content | None) -> PermissionReport:
+def permissions(cluster: ClusterClient | None, content: Content, previous: Content | None) -> PermissionReport:
     """Who may do what with `content` in place of `previous` that they could not before, by RBAC alone.
 
     With a cluster its other roles and bindings count; without one, only those of the two bundles are known.
     """
     roles, gaps = live_rbac((cluster,)) if cluster else (None, [])
+    content, previous = _offline(content, previous)
     facts = Facts(content, _plan_offline(content, previous), previous, live_rbac=roles, is_offline=True)
     found = permission_report(facts)
     return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
@@ -263,46 +280,65 @@ def permissions(cluster: Cluster | None, content: Content, previous: Content | N
 
 @expressions.limited(REVIEW_SECONDS)
 @regexes.limited(PATTERN_SECONDS)
-def look_offline(content: Content, previous: Content | None, *, allowed_images: tuple[str, ...] = ()) -> Report:
-    """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`."""
-    around = Surroundings(allowed_images=allowed_images)
-    return report(Facts(content, _plan_offline(content, previous), previous, is_offline=True, around=around))
+def look_offline(
+    content: Content,
+    previous: Content | None,
+    *,
+    allowed_images: tuple[str, ...] = (),
+    stored: Stored | None = None,
+) -> Report:
+    """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`.
+
+    `stored` are the objects that changed CRDs are tried on, where somebody knows them.
+    """
+    around = ClusterSurroundings(allowed_images=allowed_images)
+    content, previous = _offline(content, previous)
+    plan = _plan_offline(content, previous)
+    return report(Facts(content, plan, previous, is_offline=True, around=around, stored=stored))
 
 
-def preflight(
-    cluster: Cluster | None,
+def preflight(  # noqa: PLR0913 -- each by its name
+    cluster: ClusterClient | None,
     content: Content,
     *,
-    account: Subject,
+    account: RbacSubject,
     previous: Content | None = None,
     inventory: Mapping[ObjectIdentity, str] | None = None,
+    options: Options | None = None,
 ) -> Preflight:
     """Whether the ServiceAccount `account` may do all that `content` needs. Nothing is changed.
 
     By the roles and bindings of the cluster, confirmed by the API server where they deny something, and by dry-runs as
-    the account. Without a cluster: what the account would have to hold. Raises TryLater where nobody answers.
+    the account. `options` are those of its plan. Without a cluster: what it would have to hold. Raises TryLater where
+    nobody answers.
     """
-    manifests = tuple(one for phase in phases(content.manifests) for one in phase.manifests)
-    facts = PreflightFacts(account, manifests)
+    options = options or Options(is_removal=not content.manifests)
+    content = content.with_hooks(options.moments)
+    staying = [one for phase in phases(content.manifests) for one in phase.manifests]
+    facts = PreflightFacts(account, (*staying, *(one for one in content.manifests if one.hook)))
     if cluster is None:
         return answer_preflight(facts)
     roles, gaps = live_rbac((cluster,))
     places, more = namespaces(cluster)
     served = {
-        (one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in cluster.resources()
+        (one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in cluster.resources()
     }
-    actions, unplanned = _planned(cluster, content, account, inventory or {}, previous)
+    actions, unplanned = _planned(
+        cluster, content, account, inventory=inventory or {}, previous=previous, options=options
+    )
     gaps = [*gaps, *more, *unplanned]
     facts = replace(facts, roles=roles, namespaces=places, kinds=served, actions=actions, gaps=tuple(gaps))
     return answer_preflight(with_answers(cluster, facts))
 
 
-def _planned(
-    cluster: Cluster,
+def _planned(  # noqa: PLR0913 -- each by its name
+    cluster: ClusterClient,
     content: Content,
-    account: Subject,
+    account: RbacSubject,
+    *,
     inventory: Mapping[ObjectIdentity, str],
     previous: Content | None,
+    options: Options,
 ) -> tuple[dict[ObjectIdentity, PlannedAction], list[Gap]]:
     """The plan as the account, by identity; none where nobody may act as the account."""
     acting = cluster.acting_as(account.identity)
@@ -318,48 +354,55 @@ def _planned(
         inventory=inventory,
         previous=previous,
         field_manager=FIELD_MANAGER,
-        options=Options(is_removal=not content.manifests),
+        options=options,
     )
     return {one.ref.identity: one for one in plan.actions}, []
 
 
 def deploy(  # noqa: PLR0913 -- each by its name
-    cluster: Cluster,
+    cluster: ClusterClient,
     content: Content,
     plan: Plan,
     *,
     inventory: Inventory,
     deadline_seconds: float = DEADLINE_SECONDS,
-    observer: Cluster | None = None,
+    observer: ClusterClient | None = None,
     before_phase: Callable[[str], None] | None = None,
+    at_phase: Callable[[applying.PhaseReached], None] | None = None,
     before_wait: Callable[[Sequence[ObjectRef]], None] | None = None,
     while_waiting: Callable[[], None] | None = None,
     checks: Sequence[HealthCheck] = (),
-    owner: Owner | None = None,
-) -> Iterator[Outcome]:
-    """Do what the reviewed `plan` says, as the identity of `cluster`: one Outcome per object, as they happen.
+    owner: RevisionOwner | None = None,
+    moments: frozenset[HookMoment] = APPLYING,
+    runs: HookRuns | None = None,
+    helm_release: HelmRelease | None = None,
+) -> Iterator[ObjectOutcome]:
+    """Do what the reviewed `plan` says, as the identity of `cluster`: one ObjectOutcome per object, as they happen.
 
     The manifests are hashed again first: DigestMismatch where they are not those of `content.digest`, before anything
     is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
     default `cluster`; `before_phase` is called with each phase's name right before its first write, and after each wait
-    within it, and keeps what follows from being written by raising; `before_wait` with the objects that are given time
-    to settle, `while_waiting` every few seconds of any wait, which it ends by raising. What `checks` select is Current
-    by them before a later phase begins. What is written names `owner`.
+    within it, and keeps what follows from being written by raising; `at_phase` hears of each first; `before_wait` with
+    the objects that are given time to settle, `while_waiting` every few seconds of any wait, which it ends by raising.
+    What `checks` select is Current by them before a later phase begins. What is written names `owner`. Of the hooks
+    those of `moments` run, and `runs` is their record. `helm_release` is what adopted objects are taken over from.
     """
     found = content_digest(
-        content.manifests, install_namespace=content.install_namespace, service_account=content.service_account
+        content.everything, install_namespace=content.install_namespace, service_account=content.service_account
     )
     if found != content.digest:
         raise DigestMismatch(f"the manifests to apply have digest {found}; reviewed was {content.digest}")
-    terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer, checks=checks, owner=owner)
+    terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer, checks=checks, owner=owner, runs=runs)
+    terms = replace(terms, helm_release=helm_release)
     terms = replace(terms, before_phase=before_phase) if before_phase else terms
+    terms = replace(terms, at_phase=at_phase) if at_phase else terms
     terms = replace(terms, before_wait=before_wait) if before_wait else terms
     terms = replace(terms, while_waiting=while_waiting) if while_waiting else terms
-    return applying.apply(cluster, content, plan, inventory, terms)
+    return applying.apply(cluster, content.with_hooks(moments), plan, inventory, terms)
 
 
 def observe(
-    cluster: Cluster, refs: Iterable[ObjectRef], *, checks: Sequence[HealthCheck] = ()
+    cluster: ClusterClient, refs: Iterable[ObjectRef], *, checks: Sequence[HealthCheck] = ()
 ) -> dict[ObjectRef, Health]:
     """The health of each object, read once, with reasons in words; `checks` are the deployment's own.
 
@@ -368,7 +411,9 @@ def observe(
     return observation.observe(cluster, refs, now=datetime.now(UTC), checks=checks)
 
 
-def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = DEADLINE_SECONDS) -> Iterator[Outcome]:
+def remove(
+    cluster: ClusterClient, inventory: Inventory, *, deadline_seconds: float = DEADLINE_SECONDS
+) -> Iterator[ObjectOutcome]:
     """Delete everything that `inventory` holds, in reverse order, each object only if it is still the one that is ours.
 
     For the command line and for tests; in the service a deletion is a request with a reviewed plan (S15).
@@ -383,13 +428,11 @@ def remove(cluster: Cluster, inventory: Inventory, *, deadline_seconds: float = 
 def _plan_offline(content: Content, previous: Content | None) -> Plan:
     """A plan as if the cluster held exactly `previous`. Its objects have no uid, so nothing can apply it."""
     old = {one.ref.identity: one for one in (previous.manifests if previous else ())}
-    actions = [
-        _planned_offline(one.body, old.get(one.ref.identity))
-        for phase in phases(content.manifests)
-        for one in phase.manifests
-    ]
+    staying = [one for phase in phases(content.manifests) for one in phase.manifests]
+    hooks = [one for one in content.manifests if one.hook]
+    actions = [_planned_offline(one, old.get(one.ref.identity)) for one in (*staying, *hooks)]
     wished = {one.ref.identity for one in content.manifests}
-    going = [one.ref for identity, one in old.items() if identity not in wished]
+    going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
     for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
         for ref in deletions.refs:
             before, _ = _masked(old[ref.identity].body, None)
@@ -397,11 +440,19 @@ def _plan_offline(content: Content, previous: Content | None) -> Plan:
     return Plan(tuple(actions), plan_digest(actions))
 
 
-def _planned_offline(body: JsonObject, old: Manifest | None) -> PlannedAction:
+def _offline(content: Content, previous: Content | None) -> tuple[Content, Content | None]:
+    """Both with the hooks that run when they are applied."""
+    return content.with_hooks(APPLYING), previous.with_hooks(APPLYING) if previous else None
+
+
+def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
+    body = manifest.body
     before, after = _masked(old.body if old else None, body)
     action = Action.CREATE
-    if old is not None:
-        action = Action.NONE if cleaned(old.body) == cleaned(body) else Action.UPDATE
+    if manifest.hook:
+        action = Action.RERUN if old else Action.CREATE
+    elif old is not None:
+        action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
     return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster import evidence
 from provisioner.cluster.client.access import ask_many
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError, TryLater, UnknownKind
-from provisioner.rbac import Subject
-from provisioner.review.base.facts import Facts, Gap, Installer, Kind, Listed, Listing, Surroundings
+from provisioner.rbac import RbacSubject
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, Listed, Listing, ServedKind
 from provisioner.review.checks.objects.offline import untried_kinds
 from provisioner.review.frame import listings, mentioned, questions
 from provisioner.review.preflight.answer import questions as questions_of
@@ -36,7 +36,7 @@ _Answers = dict[AccessRequest, AccessAnswer]
 
 
 def live_objects(
-    readers: tuple[Cluster, ...], refs: Sequence[ObjectRef]
+    readers: tuple[ClusterClient, ...], refs: Sequence[ObjectRef]
 ) -> tuple[dict[ObjectIdentity, JsonObject | None], list[Gap]]:
     """The objects by identity, None where there is none; what nobody may read is a gap and has no entry."""
     live: dict[ObjectIdentity, JsonObject | None] = {}
@@ -50,7 +50,7 @@ def live_objects(
     return live, gaps
 
 
-def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterError | None:
+def _read(readers: tuple[ClusterClient, ...], ref: ObjectRef) -> JsonObject | ClusterError | None:
     refusal: ClusterError | None = None
     for reader in readers:
         try:
@@ -62,18 +62,18 @@ def _read(readers: tuple[Cluster, ...], ref: ObjectRef) -> JsonObject | ClusterE
     return refusal
 
 
-def kinds(cluster: Cluster, own_namespace: str) -> Surroundings:
+def kinds(cluster: ClusterClient, own_namespace: str) -> ClusterSurroundings:
     """What the cluster serves, in which version it runs, and where Pratique itself lives."""
     served = cluster.served()
     found = tuple(
-        Kind(one.group, one.version, one.kind, one.plural, one.verbs, one.is_namespaced, one.other_names)
+        ServedKind(one.group, one.version, one.kind, one.plural, one.verbs, one.is_namespaced, one.other_names)
         for one in served.resources
     )
     unanswered = frozenset(group for group, _ in served.unknown)
-    return Surroundings(found, unanswered, own_namespace=own_namespace, version=cluster.version())
+    return ClusterSurroundings(found, unanswered, own_namespace=own_namespace, version=cluster.version())
 
 
-def surroundings(readers: tuple[Cluster, ...], facts: Facts) -> Surroundings:
+def surroundings(readers: tuple[ClusterClient, ...], facts: Facts) -> ClusterSurroundings:
     """What checks ask to see beyond the objects that change; what could not be read says why."""
     queries = {_query(listing): listing for listing in listings(facts)}
     lists = {
@@ -96,7 +96,7 @@ def _section_of(ref: ObjectRef) -> Section:
     return by_kind.get(ref.kind, Section.OBJECTS)
 
 
-def live_rbac(readers: tuple[Cluster, ...]) -> tuple[tuple[JsonObject, ...] | None, list[Gap]]:
+def live_rbac(readers: tuple[ClusterClient, ...]) -> tuple[tuple[JsonObject, ...] | None, list[Gap]]:
     """Every role and binding of the cluster; None where somebody may not list one of the four kinds."""
     refusal: ClusterError | None = None
     for reader in readers:
@@ -108,12 +108,12 @@ def live_rbac(readers: tuple[Cluster, ...]) -> tuple[tuple[JsonObject, ...] | No
     return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
 
 
-def _all_of(reader: Cluster, kind: str, *, group: str = RBAC_GROUP) -> list[dict[str, Any]]:
+def _all_of(reader: ClusterClient, kind: str, *, group: str = RBAC_GROUP) -> list[dict[str, Any]]:
     resource = reader.resource_of(group, "v1", kind)
     return list(reader.list(resource)) if resource else []
 
 
-def namespaces(cluster: Cluster) -> tuple[frozenset[str] | None, list[Gap]]:
+def namespaces(cluster: ClusterClient) -> tuple[frozenset[str] | None, list[Gap]]:
     """Every namespace; None where they may not be listed."""
     try:
         return frozenset(ObjectRef.of(one).name for one in _all_of(cluster, "Namespace", group="")), []
@@ -128,10 +128,10 @@ def installer(account: Identity | None) -> Installer | None:
     username = account.username if account else ""
     namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")
     is_account = username.startswith(_ACCOUNT) and bool(name)
-    return Installer(Subject("ServiceAccount", name, namespace)) if is_account else None
+    return Installer(RbacSubject("ServiceAccount", name, namespace)) if is_account else None
 
 
-def with_rights(cluster: Cluster, facts: Facts) -> Facts:
+def with_rights(cluster: ClusterClient, facts: Facts) -> Facts:
     """`facts` with the API server's word on at most MAX_QUESTIONS rights that the installer's roles do not give it."""
     found = facts.installer
     if found is None:
@@ -144,7 +144,7 @@ def with_rights(cluster: Cluster, facts: Facts) -> Facts:
     return replace(facts, installer=replace(found, answers=answers, gaps=tuple(gaps)))
 
 
-def with_answers(cluster: Cluster, facts: PreflightFacts) -> PreflightFacts:
+def with_answers(cluster: ClusterClient, facts: PreflightFacts) -> PreflightFacts:
     """`facts` with the API server's word on everything that its roles do not permit."""
 
     def wanted(answers: _Answers) -> list[AccessRequest]:
@@ -155,7 +155,7 @@ def with_answers(cluster: Cluster, facts: PreflightFacts) -> PreflightFacts:
 
 
 def _answered(
-    cluster: Cluster, account: Identity, wanted: Callable[[_Answers], list[AccessRequest]], at_most: int | None
+    cluster: ClusterClient, account: Identity, wanted: Callable[[_Answers], list[AccessRequest]], at_most: int | None
 ) -> tuple[_Answers, list[Gap]]:
     """The answers to what is `wanted` beside those that are there, and why there are not more."""
     answers: _Answers = {}

@@ -71,7 +71,7 @@ class TooMuchWork(BadRegularExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class BoundedPattern:
     """A compiled pattern; its searches raise TooMuchWork."""
 
     program: Any
@@ -91,7 +91,7 @@ class Pattern:
             raise TooMuchWork(f"the pattern is too large to search a text of {len(text)} characters")
 
 
-def compiled(pattern: str) -> Pattern:
+def compiled(pattern: str) -> BoundedPattern:
     """The RE2 program of `pattern`; raises BadRegularExpression."""
     try:
         return _small(pattern)
@@ -101,12 +101,12 @@ def compiled(pattern: str) -> Pattern:
 
 # RE2 takes up to its `max_mem` for each program that is kept, so that few large ones are.
 @lru_cache(maxsize=128)
-def _small(pattern: str) -> Pattern:
+def _small(pattern: str) -> BoundedPattern:
     return _compiled(pattern, SMALL_BYTES)
 
 
 @lru_cache(maxsize=4)
-def _large(pattern: str) -> Pattern:
+def _large(pattern: str) -> BoundedPattern:
     return _compiled(pattern, LARGE_BYTES)
 
 
@@ -114,7 +114,7 @@ class _TooLarge(BadRegularExpression):
     pass
 
 
-def _compiled(pattern: str, max_bytes: int) -> Pattern:
+def _compiled(pattern: str, max_bytes: int) -> BoundedPattern:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = max_bytes
@@ -122,7 +122,7 @@ def _compiled(pattern: str, max_bytes: int) -> Pattern:
         raise BadRegularExpression("error parsing regexp: invalid escape sequence: `\\C`")
     try:
         with _timed():
-            return Pattern(re2.compile(pattern, options))
+            return BoundedPattern(re2.compile(pattern, options))
     except re2.error as exc:
         words = _in_go(exc.args[0] if exc.args else "")
         raise (_TooLarge if "pattern too large" in words else BadRegularExpression)(words) from exc

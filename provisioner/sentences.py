@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+# A backslash before it would make it the text `\u003c` itself.
+_GO_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\u00(3c|3e|26)")
+
+
+def unescaped(words: str) -> str:
+    """Words with `<`, `>` and `&` as they are, which Go's JSON writes as escapes in what an API server says."""
+    return _GO_ESCAPED.sub(lambda found: found[1] + chr(int(found[2], 16)), words)
 
 
 def number(count: int, noun: str, plural: str = "") -> str:

@@ -14,11 +14,14 @@ from typing import Any
 import hypothesis
 import pytest
 from django.conf import settings
+from django.db import connection
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from tests.support.folders import CORPUS, VECTORS
 
 pytest_plugins = [
     "tests.support.servers.fixtures",
+    "tests.support.plugins",
     "tests.support.kubernetes.fixtures",
     "tests.support.kubernetes.sandbox",
     "tests.support.approvals.fixtures",
@@ -40,13 +43,30 @@ MARKERS = {
 hypothesis.settings.register_profile(
     "alike", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+_close_if_unusable_or_obsolete = DatabaseWrapper.close_if_unusable_or_obsolete
+SHOWN_LINES = 30
 LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+
+class FailuresAtOnce:
+    """Say what failed when it fails: the whole run takes an hour, and one that is ended says nothing at its end."""
+
+    def __init__(self, config: pytest.Config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal:
+            last = report.longreprtext.splitlines()[-SHOWN_LINES:]
+            terminal.write_line("\n".join(["", f"{report.when} of {report.nodeid} failed:", *last]))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     import approvals.project.celery  # noqa: F401 - wakes are sent with its settings: without a queue they give up at once
 
     config.stash[LEFT_OUT] = Counter()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FailuresAtOnce(config))
     # Those of production take a quarter of a second on purpose, for each sign-in.
     # Nothing listens there: what is counted in the tests is counted in this process, and never beside somebody's Redis.
     settings.PRATIQUE["LOCAL_ACCOUNTS"] = True
@@ -56,12 +76,38 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("alike")
 
 
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each worker has its database in a file, with the settings of the demo, so that whoever writes waits for its turn.
+
+    Django's own choice for SQLite, memory that threads share, ignores the timeout: a live page that reads while a step
+    writes ends one of both with "database table is locked".
+    """
+    if connection.vendor == "sqlite":
+        file = tmp_path_factory.mktemp("database") / "pratique.sqlite3"
+        connection.settings_dict["TEST"]["NAME"] = str(file)
+        # Nothing needs to outlive a power failure.
+        connection.settings_dict["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"
+        DatabaseWrapper.close_if_unusable_or_obsolete = _close_unless_in_a_transaction
+
+
+def _close_unless_in_a_transaction(self: DatabaseWrapper) -> None:
+    """Loops of ours return old connections, which inside of a test would end its transaction and all that is in it.
+
+    Django ignores each close of a database in memory for the same reason.
+    """
+    if not self.in_atomic_block:
+        _close_if_unusable_or_obsolete(self)
+
+
 @pytest.fixture(autouse=True)
 def no_attempts_yet() -> None:
-    """The doors' limits are on in all tests; what one test tried does not count in the next."""
+    """The doors' limits are on in all tests; what one test tried does not count in the next, nor what it had claimed."""
+    from approvals.ledger.held import HELD
     from approvals.limits import counters
 
     counters.memory.clear()
+    HELD.let_go(lambda _: None)
 
 
 @pytest.hookimpl(tryfirst=True)

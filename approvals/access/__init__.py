@@ -1,11 +1,19 @@
 """May this person do this? The one place that asks the cluster about people, always outside a transaction.
 
 A name counts on the cluster where it was proved (security-rules.md S01). "Could not ask" is never yes (promise 4).
+
+Modules that other rooms use:
+
+- `containers`: what changes in containers as one viewer may see it
+- `offers`: names that a form offers to pick from, of objects that the person themselves may list
+- `port`: what people's actions need of Kubernetes, as a port: the real thing, or in unit tests a fake through `using`
+- `questions`: the questions that doors and services ask, answered in words and with the RBAC rule that would allow it
+- `sight`: the live values of a report that a viewer may see: those of objects that they can get
 """
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
-from approvals.access.callers import of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
+from approvals.access.callers import of_admission, of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
 from approvals.access.identity import (
     FoundIdentity,
     acting_as,
@@ -36,6 +44,7 @@ from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, us
 from approvals.access.questions import (
     Permission,
     approval_of,
+    ask_each,
     ask_for,
     may,
     may_approve,
@@ -67,9 +76,11 @@ __all__ = [
     "also_known_as",
     "answers_of",
     "approval_of",
+    "ask_each",
     "ask_for",
     "asker_of",
     "check_fresh",
+    "containers",
     "each_once",
     "find_identity",
     "groups_limit",
@@ -90,21 +101,26 @@ __all__ = [
     "may_use_account",
     "may_write",
     "no_longer_current",
+    "of_admission",
     "of_chat",
     "of_issuer",
     "of_operator",
     "of_proxy",
     "of_sign_in",
     "of_token",
+    "offers",
     "person_of",
     "person_of_account",
     "person_recorded",
     "person_who_reviewed",
     "policy_identity",
+    "port",
     "proved_by",
     "proved_on",
+    "questions",
     "read_answers",
     "requester_record",
+    "sight",
     "still_known_of",
     "using",
     "writers_of",

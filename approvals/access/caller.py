@@ -28,6 +28,7 @@ class Credential(StrEnum):
     CHAT = "chat"
     WEBHOOK = "webhook"
     SHELL = "shell"
+    KUBECTL = "kubectl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,19 @@ def of_chat(account: ChatAccount) -> Caller:
     return Caller(account.user, Credential.CHAT, _counting(account.user, proofs))
 
 
+def of_admission(row: KubernetesIdentity, identity: Identity, proved_at: datetime) -> Caller:
+    """Who made an object, as the cluster's own admission has proved: for what the object says, and nothing else.
+
+    An account that is known without a uid stays so: whoever is asked about the review later knows it as the row does.
+    """
+    identity = Identity(identity.username, identity.groups, row.uid)
+    where = (row.cluster_id, row.cluster.name)
+    authenticator = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    is_person = row.user.is_active and counts(identity, authenticator)
+    proof = Proof(*where, authenticator, row.issuer, identity, proved_at, row.pk, row.subject)
+    return Caller(row.user, Credential.KUBECTL, (proof,) if is_person else (), clusters=frozenset({row.cluster_id}))
+
+
 def of_operator(user: User, credential: Credential) -> Caller:
     """As whom the operator says that this user acts, by a word of now: a robot of the settings, or the shell."""
     return Caller(user, credential, _counting(user, _as_mapped(user, timezone.now())))

@@ -1,4 +1,4 @@
-"""Which person it is: one who asked for a change, voted on it or wrote a policy, however they are called by now (S05).
+"""Which person it is: one who asked for a change, voted on it or wrote a policy, however they are called now (S05).
 
 A name can be changed at an issuer, and an identity can be unlinked from one account and enter another. So a person is
 compared by everything that is known of them, and one equal part is enough.
@@ -12,16 +12,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from approvals import models
+from approvals import controllers, models
 from approvals.access.caller import Caller
 from approvals.access.identity import MAPPED, groups_limit
 from approvals.access.reserved import counts
 from approvals.access.vouching import also_known_as, may_vouch
-from approvals.proxies import is_name
+from approvals.policy import CONTROLLER
+from approvals.proxies import is_issuer, is_name
 from provisioner.values import Identity
 
 Record = Mapping[str, Any]
@@ -47,14 +49,15 @@ class Person:
         """Whether both are one person, as far as anybody can tell. Both are of the same cluster.
 
         Kubernetes tells `alice` from `Alice`. Here these are one person, unless both have proved identifiers that
-        differ: a proxy or an issuer that passes names on as they were typed gives one person both. Identifiers may be
-        such names as well, so capitals make no other one of them either.
+        differ: a proxy or an issuer that passes names on as they were typed gives one person both. What a proxy passes
+        on as an identifier may be such a name as well. A `sub` is none: "a case-sensitive string" that is compared as
+        it stands (OpenID Connect Core 1.0, section 2), as base64 of an issuer's own key, and neither is a uid.
         """
         return (
             self._is_called_as(other)
-            or (self.uid != "" and folded(self.uid) == folded(other.uid))
+            or self.uid == other.uid != ""
             or (self.user_id is not None and self.user_id == other.user_id)
-            or not _folded(self.subjects).isdisjoint(_folded(other.subjects))
+            or not _comparable(self.subjects).isdisjoint(_comparable(other.subjects))
             or self._has_uid_of(other)
             or other._has_uid_of(self)
         )
@@ -72,7 +75,8 @@ class Person:
     def _is_told_from(self, other: Person) -> bool:
         """Whether both have proved to the same one, the cluster or an issuer, who they are, and differ.
 
-        Asked of those whose identifiers are not the same: `is_same` compares these as well.
+        Asked of those whose identifiers are not the same: `is_same` compares these as well. Names and uids that differ
+        in capitals alone are what one person typed twice.
         """
         if self.uid and other.uid:
             return folded(self.uid) != folded(other.uid)
@@ -81,7 +85,7 @@ class Person:
 
     def _has_uid_of(self, other: Person) -> bool:
         """Whether the cluster knows this person by what an issuer gave the other one (`claimMappings.uid`)."""
-        return any(folded(self.uid) == folded(subject) for _, subject in other._identifiers)
+        return any(self.uid == subject for _, subject in other._identifiers)
 
     def record(self) -> dict[str, Any]:
         subjects = [list(one) for one in sorted(self.subjects)]
@@ -114,12 +118,12 @@ def person_recorded(record: Record) -> Person:
     return Person(record.get("username") or "", record.get("uid") or "", record.get("user_id"), pairs | one)
 
 
-def person_who_reviewed(review: models.Review) -> Person:
+def person_who_reviewed(review: models.Review | models.Dismissal) -> Person:
     return Person(review.username, review.uid, review.user_id, _subject(review.issuer, review.subject))
 
 
 def writers_of(policy: models.Policy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
-    """Everybody who ever saved the policy, with a name to call them by: as they were then, and as they are by now."""
+    """Everybody who ever saved the policy, with a name to call them by: as they were then, and as they are now."""
     records = [*policy.writers, policy.author_known_as, policy.editor_known_as]
     accounts = {user.pk: user for user in (policy.author, policy.editor)}
     others = {record["user_id"] for record in records if record.get("user_id")} - accounts.keys()
@@ -172,16 +176,21 @@ class Asker:
 
     identity: Identity
     is_current: bool
+    is_controller: bool = False
 
 
-def asker_of(requester: Record, cluster: models.Cluster, *, now: datetime) -> Asker:
-    """The person whom a request names, as they are known by `now`.
+def asker_of(requester: Record, request: models.Request, *, now: datetime) -> Asker:
+    """The person whom a request names, as they are known by `now`; or the GitOps controller, as the operator lists it.
 
     By their own row, whose groups are never older than those of the writing: by issuer and `sub`, by name and uid, or
     by account and name. Whose account is switched off or is nobody there any more has nobody who vouches for them. Whom
     no account stands for is known by the writing alone.
     """
     written = Identity(requester["username"], tuple(requester.get("groups") or ()), requester.get("uid") or "")
+    if requester.get("via") == controllers.VIA:
+        # The groups of a ServiceAccount follow from its name: what ends is the operator's word for it (S34).
+        return Asker(written, _is_listed(written.username, request), is_controller=True)
+    cluster = request.deployment.cluster
     row = _row_of(requester, cluster)
     if row is not None and counts(Identity(row.username, tuple(row.groups), row.uid), row.authenticator):
         identity = Identity(row.username, tuple(row.groups), row.uid)
@@ -193,11 +202,17 @@ def asker_of(requester: Record, cluster: models.Cluster, *, now: datetime) -> As
     return Asker(written, requester.get("user_id") is None and is_young)
 
 
-def no_longer_current(requesters: Iterable[Record], cluster: models.Cluster) -> list[str]:
-    """The names of those who asked and are known by what is too old."""
+def _is_listed(username: str, request: models.Request) -> bool:
+    deployment = request.deployment
+    wish = controllers.wish_of(deployment.cluster.name, deployment.name, request.labels, request.spec)
+    return wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(username, wish)
+
+
+def no_longer_current(request: models.Request) -> list[str]:
+    """The names of those who asked and are known by what is too old, and of controllers that are no longer listed."""
     now = timezone.now()
-    askers = [asker_of(one, cluster, now=now) for one in requesters]
-    return sorted({one.identity.username for one in askers if not one.is_current})
+    askers = [asker_of(one, request, now=now) for one in request.requesters]
+    return sorted({f"{CONTROLLER * one.is_controller}{one.identity.username}" for one in askers if not one.is_current})
 
 
 def _row_of(requester: Record, cluster: models.Cluster) -> models.KubernetesIdentity | None:
@@ -222,5 +237,6 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def _folded(subjects: Iterable[Subject]) -> frozenset[Subject]:
-    return frozenset((issuer, folded(it)) for issuer, it in subjects)
+def _comparable(subjects: Iterable[Subject]) -> frozenset[Subject]:
+    """A `sub` as it stands, and what a proxy says as somebody may have typed it."""
+    return frozenset((issuer, it if is_issuer(issuer) else folded(it)) for issuer, it in subjects)

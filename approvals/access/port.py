@@ -6,7 +6,8 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,9 +17,9 @@ from approvals import models
 from approvals.access.measuring import observer_of
 from provisioner.cluster.client.access import ask as ask_cluster
 from provisioner.cluster.client.access import review_token
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
-from provisioner.errors import BadSource
+from provisioner.errors import BadSource, PreconditionFailed, UnknownKind
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
@@ -44,6 +45,10 @@ class Kubernetes(Protocol):
 
     def plural_of(self, cluster: models.Cluster, ref: ObjectRef) -> str | None: ...
 
+    def names_of(
+        self, cluster: models.Cluster, kind: str, *, namespace: str, most: int, as_person: Identity
+    ) -> list[str]: ...
+
     def uid_behind(self, name: str, kubeconfig: str) -> str: ...
 
 
@@ -54,7 +59,10 @@ class RealKubernetes:
         return ask_cluster(_kept.api(cluster), identity, request)
 
     def review_token(self, cluster: models.Cluster, token: str) -> Identity | None:
-        return review_token(_kept.api(cluster), token, AUDIENCE)
+        """Of the very cluster that is registered: another one behind its name would make anybody's token (S19)."""
+        api = _kept.api(cluster)
+        _check_same(cluster, api.uid())
+        return review_token(api, token, AUDIENCE)
 
     def get(self, cluster: models.Cluster, ref: ObjectRef) -> Any:
         return _kept.api(cluster).get(ref)
@@ -72,10 +80,31 @@ class RealKubernetes:
         resource = _kept.api(cluster).resource_of(ref.group, ref.version, ref.kind)
         return resource.plural if resource else None
 
+    def names_of(
+        self, cluster: models.Cluster, kind: str, *, namespace: str, most: int, as_person: Identity
+    ) -> list[str]:
+        """The first `most` objects of a kind of the core group that the person may list."""
+        api = _kept.api(cluster)
+        resource = api.resource_of("", "v1", kind)
+        if resource is None:
+            raise UnknownKind(f"the cluster does not serve {kind} in v1")
+        found = api.acting_as(as_person).list(resource, namespace, page=most, metadata_only=True)
+        return [one["metadata"]["name"] for one in islice(found, most)]
+
     def uid_behind(self, name: str, kubeconfig: str) -> str:
         """Which cluster this kubeconfig leads to, not yet that of the cluster `name`: the uid of its kube-system."""
         seconds = float(settings.PRATIQUE["CLUSTER_TIMEOUT_SECONDS"])
-        return Way(kubeconfig, seconds, _is_trusted(name), os.getpid(), name).connect().uid()
+        return ClusterRoute(kubeconfig, seconds, _is_trusted(name), os.getpid(), name).connect().uid()
+
+
+def _check_same(cluster: models.Cluster, uid: str) -> None:
+    """Raise PreconditionFailed where this is another cluster; the uid of one never reached before is learned (S19)."""
+    if cluster.uid is None:
+        models.Cluster.objects.filter(pk=cluster.pk, uid__isnull=True).update(uid=uid)
+        cluster.refresh_from_db(fields=["uid"])
+    if uid != cluster.uid:
+        words = f"its kube-system has uid {uid}, expected {cluster.uid}"
+        raise PreconditionFailed(f"cluster {cluster.name} is a different cluster: {words}")
 
 
 def kubeconfig_to_keep(name: str, text: str, *, context: str = "") -> str:
@@ -88,7 +117,7 @@ def _is_trusted(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ClusterRoute:
     """All that decides how a cluster is reached; another process has connections of its own."""
 
     kubeconfig: str = field(repr=False)
@@ -98,7 +127,7 @@ class Way:
     cluster: str
 
     @classmethod
-    def to(cls, cluster: models.Cluster) -> Way:
+    def to(cls, cluster: models.Cluster) -> ClusterRoute:
         configuration = settings.PRATIQUE
         seconds = float(configuration["CLUSTER_TIMEOUT_SECONDS"])
         own = own_kubeconfig(cluster.name)
@@ -142,7 +171,7 @@ def own_kubeconfig(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    way: Way
+    way: ClusterRoute
     api: Api
     at: float
 
@@ -157,7 +186,7 @@ class _Kept:
         self._known: dict[int, Connected] = {}
 
     def api(self, cluster: models.Cluster) -> Api:
-        way, now = Way.to(cluster), time.monotonic()
+        way, now = ClusterRoute.to(cluster), time.monotonic()
         known = self._known.get(cluster.pk)
         if known and known.way == way and now - known.at < way.kept_seconds:
             return known.api
@@ -172,6 +201,11 @@ _kept = _Kept()
 def connect(cluster: models.Cluster) -> Api:
     """The cluster as the service itself meets it, over the connections of this process, its discovery read anew."""
     return _kept.api(cluster).afresh()
+
+
+def connect_as_registered(cluster: models.Cluster) -> Api:
+    """The cluster by what is registered alone, whatever this process was given for it: who others come as."""
+    return replace(ClusterRoute.to(cluster), kubeconfig=cluster.kubeconfig).connect()
 
 
 _current: list[Kubernetes] = [RealKubernetes()]

@@ -1,7 +1,7 @@
 """The live values of a report that a viewer may see: those of objects that they can get (security-rules.md S09).
 
 One rule for every door: the page, the shared file, REST. What the API server says of an object is a value of it (S27),
-whether the object exists by now or not: nobody can tell what a webhook quotes.
+whether the object exists now or not: nobody can tell what a webhook quotes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ReportSight:
         return planned if self.may_see(planned["ref"]) else {**planned, "serverWords": "", "warnings": []}
 
     def private(self, body: Record) -> list[Record]:
-        """The findings about somebody else's objects that this viewer may get."""
+        """The findings about someone else's objects that this viewer may get."""
         return [one for one in body["private"] if self.may_see(one["ref"]) and not self.why_hidden(one)]
 
 
@@ -109,7 +109,7 @@ def exists(planned: Record) -> bool:
 def hidden_action(planned: Record) -> dict[str, Any]:
     """What everybody may know of a planned action on an object that exists: its name, and what is to be done.
 
-    Of a Secret not even that: "update" and "none" would tell whether it equals the bundle's. Of somebody else's object
+    Of a Secret not even that: "update" and "none" would tell whether it equals the bundle's. Of someone else's object
     not whether the API server takes what would come of it: that tells how it differs.
     """
     is_telling = is_secret(planned["ref"]) and planned["action"] in (Action.UPDATE, Action.NONE)

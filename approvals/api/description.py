@@ -85,7 +85,15 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.NotWaivable,
         errors.InvalidInput,
     ),
+    ("api-request", "dismiss"): (
+        errors.NotAllowed,
+        errors.SelfApproval,
+        errors.NotOpen,
+        errors.AlreadyReviewed,
+        errors.InvalidInput,
+    ),
     ("api-token", "prove"): (errors.NotAllowed,),
+    ("api-sign-in", "exchange"): (errors.NotAllowed, errors.SignInFailed, errors.IssuerAway),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
 }
 

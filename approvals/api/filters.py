@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import django_filters
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.http import QueryDict
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request as Http
@@ -15,6 +15,7 @@ from rest_framework.serializers import Serializer
 from approvals.errors import InvalidQuery
 from approvals.lifecycle import State
 from approvals.models import Request
+from approvals.selectors import inbox
 from provisioner.values import HealthState, Severity
 
 # The longest name of anything in Kubernetes.
@@ -70,8 +71,8 @@ def _refuse(name: str, value: str, wanted: django_filters.Filter) -> None:
     )
 
 
-def _text(field_name: str | None = None) -> django_filters.CharFilter:
-    return django_filters.CharFilter(field_name=field_name, max_length=MAX_LENGTH, strip=False)
+def _text(field_name: str | None = None, **more: Any) -> django_filters.CharFilter:
+    return django_filters.CharFilter(field_name=field_name, max_length=MAX_LENGTH, strip=False, **more)
 
 
 def _one_of(values: Iterable[str], **more: Any) -> django_filters.ChoiceFilter:
@@ -90,14 +91,30 @@ class DeploymentFilter(ByCluster):
 
 
 class RequestFilter(django_filters.FilterSet):
-    cluster = _text("deployment__cluster__name")
+    cluster = _text(method="with_cluster")
     deployment = _text("deployment__name")
     state = _one_of(State)
     purpose = _one_of(Request.Purpose.values)
     worst = _one_of(Severity, method="with_worst")
+    format = _text()
+    requester = _text(method="with_requester")
+    rule = _text(method="with_rule")
+    search = _text(method="with_text")
+
+    def with_cluster(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
+        return inbox.InboxFilter(cluster=value).narrow(rows)
 
     def with_worst(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
-        return rows.filter(reports__round=F("round"), reports__worst=value)
+        return inbox.InboxFilter(severity=value).narrow(rows)
+
+    def with_requester(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
+        return inbox.InboxFilter(requester=value).narrow(rows)
+
+    def with_rule(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
+        return inbox.InboxFilter(rule=value).narrow(rows)
+
+    def with_text(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
+        return inbox.InboxFilter(text=value).narrow(rows)
 
 
 class AuditFilter(django_filters.FilterSet):

@@ -3,46 +3,78 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from provisioner.review.base.difference import diff_lines
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
 _FINDINGS_BYTES = 190_000
-_ACTIONS_BYTES = 90_000
+_ACTIONS_BYTES = 60_000
+_CONTAINERS_BYTES = 30_000
 _MAX_EVIDENCE_BYTES = 40_000
 _SHORTENED = 2_000
 _ROOM = 15_000
+# Of one container in a part.
+_MAX_SETTINGS = 20
+_MAX_SETTING = 500
 Record = Mapping[str, Any]
 
 
-def part_of(report: Record, *, findings_from: int = 0, actions_from: int = 0) -> dict[str, Any]:
-    """The report whole where it is small, else as many findings and actions as fit, from these on.
+def part_of(
+    report: Record, *, findings_from: int = 0, actions_from: int = 0, containers_from: int = 0
+) -> dict[str, Any]:
+    """The report whole where it is small, else as many findings, actions and containers as fit, from these on.
 
-    In a part the actions have no `before` and `after`: each object can be asked for by its position in the plan.
-    `parts` says of both lists how many there are, the first that is given and where the next part starts, None at the
-    end. Counts of every severity and action stand in every part.
+    In a part the actions have no `before` and `after`: each object can be asked for by its position in the plan. Of a
+    container the first values stand there, and `settings_left_out` counts the others. `parts` says of each list how
+    many there are, the first that is given and where the next part starts, None at the end. Counts of every severity
+    and action stand in every part.
     """
-    findings, actions = report["findings"], report["plan"]["actions"]
-    if not findings_from and not actions_from and _size(report) <= MAX_BYTES - _ROOM:
-        parts = {"findings": _words(findings, 0, len(findings)), "actions": _words(actions, 0, len(actions))}
+    findings, actions, containers = report["findings"], report["plan"]["actions"], report["containers"]
+    if not (findings_from or actions_from or containers_from) and _size(report) <= MAX_BYTES - _ROOM:
+        lists = {"findings": findings, "actions": actions, "containers": containers}
+        parts = {name: _words(one, 0, len(one)) for name, one in lists.items()}
         return {**report, "is_whole": True, "parts": parts}
     some = _that_fit((_without_bulk(one) for one in findings[findings_from:]), _FINDINGS_BYTES)
     planned = _that_fit((_without_states(one) for one in actions[actions_from:]), _ACTIONS_BYTES)
+    changed = _that_fit((_with_few_settings(one) for one in containers[containers_from:]), _CONTAINERS_BYTES)
     return {
         **report,
         "headline": [_cut(sentence) for sentence in report["headline"]],
         "findings": some,
+        "containers": changed,
         "plan": {**report["plan"], "actions": planned},
         "is_whole": False,
         "parts": {
             "findings": _words(findings, findings_from, len(some)),
             "actions": _words(actions, actions_from, len(planned)),
+            "containers": _words(containers, containers_from, len(changed)),
         },
     }
 
 
-def _words(everything: list[Any], first: int, count: int) -> dict[str, int | None]:
+def changes_of(planned: Record, *, lines_from: int = 0) -> dict[str, Any]:
+    """What differs in one object as hunks, as many lines from this one on as fit.
+
+    A hunk has the `place` where it begins, "" at the beginning of the object, and its lines with their numbers before
+    and after, 0 where there is none. Of a hidden object there is none.
+    """
+    told = [one for one in diff_lines(planned["before"], planned["after"]) if one.text or one.kind != "@"]
+    records = ({"kind": one.kind, "text": _cut(one.text), "old": one.old, "new": one.new} for one in told[lines_from:])
+    some = _that_fit(records, _FINDINGS_BYTES)
+    hunks: list[dict[str, Any]] = []
+    for line in some:
+        if line["kind"] == "@" or not hunks:
+            hunks.append({"place": line["text"] if line["kind"] == "@" else "", "lines": []})
+        if line["kind"] != "@":
+            hunks[-1]["lines"].append(line)
+    parts = {"lines": _words(told, lines_from, len(some))}
+    return {"ref": planned["ref"], "action": planned["action"], "hunks": hunks, "parts": parts}
+
+
+def _words(everything: Sequence[Any], first: int, count: int) -> dict[str, int | None]:
     end = first + count
     return {"total": len(everything), "from": first, "count": count, "next": end if end < len(everything) else None}
 
@@ -63,6 +95,12 @@ def _without_bulk(finding: Record) -> dict[str, Any]:
     size = _size(finding["evidence"])
     shown = {**finding, "message": _cut(finding["message"])}
     return shown if size <= _MAX_EVIDENCE_BYTES else {**shown, "evidence": {"left_out_bytes": size}}
+
+
+def _with_few_settings(container: Record) -> dict[str, Any]:
+    few = [{**one, "value": one["value"][:_MAX_SETTING]} for one in container["settings"][:_MAX_SETTINGS]]
+    more = len(container["settings"]) - len(few)
+    return {**container, "settings": few, **({"settings_left_out": more} if more else {})}
 
 
 def _without_states(action: Record) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from approvals.errors import OutOfScope
 # What decides, by (basename, action); every other write asks for a change.
 DECIDING = {
     ("api-request", "reviews"),
+    ("api-request", "dismiss"),
     ("api-deployment", "revoke"),
     ("api-deployment", "reinstate"),
 }

@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals import services
 from approvals.access import policy_identity
 from approvals.access.sight import without_values
 from approvals.audit import public_facts
@@ -16,6 +17,7 @@ from approvals.models import (
     AuditEntry,
     BundleDeployment,
     Cluster,
+    Dismissal,
     Drift,
     Outcome,
     Policy,
@@ -149,11 +151,18 @@ class SpecInput(serializers.Serializer[Any]):
 
 
 class ReportPart(serializers.Serializer[Any]):
-    """Which part of a large report: from which finding and from which action on; or one finding by its fingerprint."""
+    """Which part of a large report: from which finding, action and container on; or one finding."""
 
     findings_from = serializers.IntegerField(min_value=0, default=0)
     actions_from = serializers.IntegerField(min_value=0, default=0)
+    containers_from = serializers.IntegerField(min_value=0, default=0)
     finding = serializers.CharField(max_length=80, default="")
+
+
+class ChangesPart(serializers.Serializer[Any]):
+    """From which line on the changes of an object are wanted."""
+
+    lines_from = serializers.IntegerField(min_value=0, default=0)
 
 
 class PauseInput(serializers.Serializer[Any]):
@@ -176,6 +185,16 @@ class RevokeInput(RollbackInput):
 ALLOWED = "Kubernetes allowed this reviewer to decide; the role is shown only to people who can get roles and bindings"
 
 
+class DismissalSerializer(serializers.ModelSerializer[Dismissal]):
+    class Meta:
+        model = Dismissal
+        fields = ["username", "reason", "channel", "given_at"]
+
+
+class DismissInput(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=4000, help_text="why the request may go on without the changes")
+
+
 class ReviewSerializer(serializers.ModelSerializer[Review]):
     access_reason = serializers.SerializerMethodField(
         help_text="why Kubernetes allowed it, with the roles if you can get roles and bindings"
@@ -185,9 +204,12 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
         read_only=True, help_text="whether a later review by the same reviewer replaces it"
     )
 
+    dismissals = DismissalSerializer(many=True, help_text="who dismissed the changes that it requests, and why")
+
     class Meta:
         model = Review
         fields = [
+            "id",
             "round",
             "is_replaced",
             "decision",
@@ -199,6 +221,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "acknowledges",
             "waives",
             "access_reason",
+            "dismissals",
             "given_at",
         ]
 
@@ -219,6 +242,22 @@ class RequesterSerializer(serializers.Serializer[Any]):
     user_id = serializers.IntegerField(allow_null=True, default=None)
 
 
+class NextStepSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(source="label")
+    url = serializers.CharField(help_text="the page, or where its form is sent")
+    verb = serializers.CharField(help_text="what it takes on the BundleDeployment; empty if nothing")
+
+
+class StatusSerializer(serializers.Serializer[Any]):
+    """How the request stands, in words."""
+
+    summary = serializers.CharField(source="label", help_text="one or two words")
+    cause = serializers.CharField(help_text="one sentence")
+    by = serializers.ListField(child=serializers.CharField(), help_text="the people and policies that it is of")
+    since = serializers.DateTimeField()
+    steps = NextStepSerializer(many=True, help_text="what to do next, the best first")
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -227,6 +266,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
     headline = serializers.SerializerMethodField()
+    status = serializers.SerializerMethodField(help_text="the cause, by whom, since when, and the next step")
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
     )
@@ -257,12 +297,19 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "problem",
             "remedy",
             "awaits",
+            "phase",
             "look_again_at",
             "created_at",
             "changed_at",
             "expires_at",
             "settled_at",
+            "cleared_at",
+            "status",
         ]
+
+    @extend_schema_field(StatusSerializer)
+    def get_status(self, request: Request) -> dict[str, Any]:
+        return dict(StatusSerializer(self.context["status_of"](request)).data)
 
     def get_verdict(self, request: Request) -> str:
         return next((it.verdict for it in request.verdicts.all() if it.round == request.round), "")
@@ -279,6 +326,41 @@ class AcknowledgementSerializer(serializers.Serializer[Any]):
     words = serializers.CharField(help_text="what is deleted along with it; empty if nothing else is")
 
 
+class FindingChangeSerializer(serializers.Serializer[Any]):
+    change = serializers.CharField(help_text="new, worse or gone")
+    severity = serializers.CharField()
+    was = serializers.CharField(help_text="the severity before; empty if there was none")
+    rule = serializers.CharField()
+    message = serializers.CharField()
+    fingerprint = serializers.CharField()
+
+
+class ObjectChangeSerializer(serializers.Serializer[Any]):
+    object = serializers.CharField()
+    was = serializers.CharField(help_text="the planned action when you reviewed; empty if it was not in the plan")
+    now = serializers.CharField(help_text="the planned action now; the same one where the content differs")
+    position = serializers.IntegerField(allow_null=True, help_text="in the current plan")
+
+
+class DifferencesSerializer(serializers.Serializer[Any]):
+    findings = FindingChangeSerializer(many=True)
+    objects = ObjectChangeSerializer(many=True)
+    more_findings = serializers.IntegerField()
+    more_objects = serializers.IntegerField()
+
+
+class SinceReviewSerializer(serializers.Serializer[Any]):
+    """Your last review, if it is of an earlier round or request, and what differs since; only what you can get."""
+
+    decision = serializers.CharField()
+    given_at = serializers.DateTimeField()
+    request = serializers.UUIDField(source="request.uid")
+    round = serializers.IntegerField()
+    why = serializers.CharField(help_text="why it is not about the current round")
+    is_blocking = serializers.BooleanField(help_text="whether it requests changes and holds the request back")
+    differences = DifferencesSerializer()
+
+
 class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):
     class Meta:
         model = VoidedRound
@@ -293,15 +375,32 @@ class RequestDetailSerializer(RequestSerializer):
         help_text="messages of the API server about the problem, for objects that you can get"
     )
 
+    since_your_review = serializers.SerializerMethodField(
+        help_text="what differs since your last review of an earlier round or request; null if there is none"
+    )
+
     class Meta(RequestSerializer.Meta):
-        fields = [*RequestSerializer.Meta.fields, "spec", "reviews", "voided_rounds", "to_acknowledge", "server_words"]
+        fields = [
+            *RequestSerializer.Meta.fields,
+            "spec",
+            "reviews",
+            "voided_rounds",
+            "since_your_review",
+            "to_acknowledge",
+            "server_words",
+        ]
+
+    @extend_schema_field(SinceReviewSerializer(allow_null=True))
+    def get_since_your_review(self, request: Request) -> dict[str, Any] | None:
+        found = self.context["since_review"](request)
+        return dict(SinceReviewSerializer(found).data) if found else None
 
     def get_server_words(self, request: Request) -> list[str]:
         return list(self.context["said_of"](request))
 
     @extend_schema_field(AcknowledgementSerializer(many=True))
     def get_to_acknowledge(self, request: Request) -> list[dict[str, str]]:
-        """What an approval has to name at present; nothing where the request takes no decision."""
+        """What an approval must name at present; nothing where the request takes no decision."""
         asked = acknowledgements(request) if request.state == State.IN_REVIEW else []
         return [{"name": one.name, "words": one.words} for one in asked]
 
@@ -324,7 +423,11 @@ class WaiverInput(serializers.Serializer[Any]):
 
 
 class ReviewInput(serializers.Serializer[Any]):
-    decision = serializers.ChoiceField(choices=["Approve", "Deny"])
+    decision = serializers.ChoiceField(
+        choices=services.reviews.DECISIONS,
+        help_text="RequestChanges needs a reason; it holds back every approval, in later rounds too, until its author "
+        "reviews again or it is dismissed",
+    )
     subject_digest = serializers.CharField(max_length=80, help_text="the digest of what you reviewed")
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
     acknowledges = serializers.ListField(
@@ -369,6 +472,34 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 class ProveInput(serializers.Serializer[Any]):
     cluster = serializers.CharField(max_length=63)
     token = serializers.CharField(max_length=20_000, write_only=True)
+
+
+class CommandLineIssuerSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    authorization_url = serializers.CharField(help_text="where a browser signs in (OAuth 2.0, PKCE with S256)")
+    client_id = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.CharField())
+
+
+class ExchangeInput(serializers.Serializer[Any]):
+    issuer = serializers.CharField(max_length=63, help_text="its name, as GET /api/v1/sign-in/issuers gives it")
+    code = serializers.CharField(max_length=4096, help_text="what the issuer sent the browser back with")
+    redirect_uri = serializers.CharField(
+        max_length=200, help_text="http://127.0.0.1:PORT/, where the browser came back"
+    )
+    verifier = serializers.CharField(min_length=43, max_length=128, help_text="the secret of PKCE (RFC 7636)")
+    service = serializers.CharField(
+        max_length=500,
+        help_text="the URL of this service, as the command line knows it. The sign-in's nonce is "
+        "BASE64URL(SHA256(service, a newline, verifier)), so that it counts at this service only",
+    )
+    name = serializers.CharField(max_length=100, help_text="what the account page shows the token as")
+
+
+class NewTokenSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="shown once")
+    about = TokenSerializer()
 
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import viewsets
+from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
@@ -38,6 +38,13 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
     def current(self, request: Http, **_: Any) -> Response:
         """The scopes, clusters and expiry of this token, and when its identities were verified."""
         return self._shown(request)
+
+    @extend_schema(responses={204: None})
+    @current.mapping.delete
+    def end(self, request: Http, **_: Any) -> Response:
+        """Revoke this token."""
+        services.end_api_token(by=caller_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=shapes.ProveInput, responses=shapes.TokenSerializer)
     @action(detail=False, methods=["post"], url_path="current/prove")

@@ -5,7 +5,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import tokens, views
+from approvals.api import sign_in, tokens, views
 from approvals.api.scopes import InScope
 
 router = SimpleRouter(trailing_slash=False)
@@ -15,6 +15,7 @@ router.register("requests", views.RequestViewSet, basename="api-request")
 router.register("policies", views.PolicyViewSet, basename="api-policy")
 router.register("audit", views.AuditViewSet, basename="api-audit")
 router.register("tokens", tokens.TokenViewSet, basename="api-token")
+router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
 
 SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope]}
 

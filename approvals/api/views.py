@@ -27,17 +27,19 @@ from rest_framework.views import APIView
 
 from approvals import access, services
 from approvals.access import Permission
-from approvals.access.sight import Sight, may_see_roles, said_of, show_words
+from approvals.access.sight import ReportSight, Sight, may_see_roles, said_of, show_words
 from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
-from approvals.api.report_parts import part_of
+from approvals.api.report_parts import changes_of, part_of
 from approvals.api.scopes import caller_of
 from approvals.api.visible_report import MAX_ASKED, visible_report
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
-from approvals.selectors import drift
+from approvals.selectors import drift, inbox
+from approvals.selectors.since_review import SinceReview, since_your_review
+from approvals.selectors.status import RequestStatus, statuses
 
 VIA = "rest"
 # These change what a GET of the same address shows, and take If-Match.
@@ -60,6 +62,7 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
         narrowing = self.filterset_class if self.action == "list" else self.object_filterset_class
         known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
         known += shapes.ReportPart().fields if self.action == "report" else []
+        known += shapes.ChangesPart().fields if self.action == "changes" else []
         if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
             raise NotAsExpected("If-Match is only supported for PUT and DELETE of resources with an ETag")
         self._check_named(request.query_params.get("cluster", ""))
@@ -67,7 +70,7 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
 
     @property
     def default_response_headers(self) -> dict[str, str]:
-        # What one may see is one's own, and asked anew.
+        # What one may see is one's own, and asked again.
         return {**super().default_response_headers, "Cache-Control": "private, no-cache"}
 
     @cached_property
@@ -180,11 +183,10 @@ class DeploymentViewSet(ClusterScoped):
     lookup_field = "uid"
 
     def get_queryset(self) -> QuerySet[BundleDeployment]:
-        return (
-            BundleDeployment.objects.filter(cluster__in=self.clusters(), gone_at__isnull=True)
-            .select_related("cluster", "active_revision__request")
-            .order_by("cluster__name", "name")
-        )
+        known = BundleDeployment.objects.filter(cluster__in=self.clusters(), gone_at__isnull=True)
+        # Of each row, a list would decrypt it anew.
+        known = known.defer("cluster__kubeconfig") if self.action == "list" else known
+        return known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:
@@ -282,24 +284,52 @@ class RequestViewSet(ClusterScoped):
     filterset_class = filters.RequestFilter
     lookup_field = "uid"
 
+    @property
+    def _unread(self) -> tuple[str, ...]:
+        """What no row of a list shows; each of a thousand would be read and decrypted."""
+        return ("spec", "deployment__spec", "deployment__cluster__kubeconfig") if self.action == "list" else ()
+
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return shapes.RequestSerializer if self.action == "list" else shapes.RequestDetailSerializer
 
     def get_serializer_context(self) -> dict[str, Any]:
         known = cache(partial(may_see_roles, caller_of(self.request)))
-        context = {"said_of": self._said_of, "may_see_roles": lambda request: known(request.deployment.cluster)}
+        context = {
+            "said_of": self._said_of,
+            "since_review": self._since_review,
+            "may_see_roles": lambda request: known(request.deployment.cluster),
+            "status_of": self._status_of,
+        }
         return {**super().get_serializer_context(), **context}
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        """The rows of a page; how requests stand is read for all of them at once."""
+        rows = super().paginate_queryset(queryset)
+        self._statuses = statuses(rows or ()) if self.action == "list" else {}
+        return rows
+
+    def _status_of(self, request: Request) -> RequestStatus:
+        known = getattr(self, "_statuses", {})
+        return known[request.pk] if request.pk in known else statuses([request])[request.pk]
+
+    def _since_review(self, request: Request) -> SinceReview | None:
+        caller = caller_of(self.request)
+        sight = Sight(caller, request.deployment.cluster, limit=MAX_ASKED)
+        return since_your_review(request=request, user=caller.user, sight_of=partial(ReportSight, sight))
 
     def _said_of(self, request: Request) -> list[str]:
         return said_of(Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED), request)
 
     def get_queryset(self) -> QuerySet[Request]:
         return (
-            Request.objects.filter(deployment__cluster__in=self.clusters())
+            inbox.requests(clusters=self.clusters())
             .select_related("deployment__cluster", "to_revision")
+            .defer(*self._unread)
             .prefetch_related(
                 "verdicts",
-                Prefetch("reviews", queryset=Review.objects.select_related("replaced_by")),
+                Prefetch(
+                    "reviews", queryset=Review.objects.select_related("replaced_by").prefetch_related("dismissals")
+                ),
                 Prefetch("reports", queryset=Report.objects.defer("body")),
             )
             .order_by("-created_at", "-pk")
@@ -317,16 +347,30 @@ class RequestViewSet(ClusterScoped):
         if wish["finding"]:
             found = [one for one in shown["findings"] if one["fingerprint"] == wish["finding"]]
             return Response({"findings": found})
-        return Response(part_of(shown, findings_from=wish["findings_from"], actions_from=wish["actions_from"]))
+        starts = {name: wish[name] for name in ("findings_from", "actions_from", "containers_from")}
+        return Response(part_of(shown, **starts))
 
     @extend_schema(responses={200: dict})
     @action(detail=True, url_path=r"report/objects/(?P<position>\d{1,7})")
     def planned(self, request: Http, position: str, **_: Any) -> Response:
         """One planned action by its position in the plan, with its object before and after."""
+        return Response(self._planned(request, position))
+
+    @extend_schema(parameters=[shapes.ChangesPart], responses={200: dict})
+    @action(detail=True, url_path=r"report/objects/(?P<position>\d{1,7})/changes", url_name="changes")
+    def changes(self, request: Http, position: str, **_: Any) -> Response:
+        """The lines that differ in one planned object, in hunks with three lines around each change.
+
+        Long changes come in parts: `parts` says where the next one starts. Secrets are masked.
+        """
+        wish = filters.query_of(shapes.ChangesPart(data=request.query_params))
+        return Response(changes_of(self._planned(request, position), lines_from=wish["lines_from"]))
+
+    def _planned(self, request: Http, position: str) -> dict[str, Any]:
         actions = self._shown(request)["plan"]["actions"]
         if int(position) >= len(actions):
             raise Http404
-        return Response(actions[int(position)])
+        return dict(actions[int(position)])
 
     def _shown(self, request: Http) -> dict[str, Any]:
         found = self.get_object()
@@ -347,13 +391,31 @@ class RequestViewSet(ClusterScoped):
     @extend_schema(request=shapes.ReviewInput, responses={201: shapes.ReviewSerializer})
     @action(detail=True, methods=["post"])
     def reviews(self, request: Http, **_: Any) -> Response:
-        """Approve or deny exactly the subject digest that was reviewed; 409 if it is no longer current."""
+        """Decide on exactly the subject digest that was reviewed; 409 if it is no longer current.
+
+        `RequestChanges` does not end the request: nobody's approval counts until its author reviews again or somebody
+        dismisses it.
+        """
         wish = _valid(shapes.ReviewInput(data=request.data))
         wish["waives"] = [services.Waiver(**one) for one in wish["waives"]]
         given = services.review(
             by=caller_of(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
         )
         return Response(shapes.ReviewSerializer(given).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=shapes.DismissInput, responses={201: shapes.DismissalSerializer})
+    @action(detail=True, methods=["post"], url_path=r"reviews/(?P<review>\d{1,18})/dismiss", url_name="dismiss")
+    def dismiss(self, request: Http, review: str, **_: Any) -> Response:
+        """Dismiss a review that requests changes; needs `override`. 409 if the review holds nothing back."""
+        wish = _valid(shapes.DismissInput(data=request.data))
+        given = services.dismiss(
+            by=caller_of(request),
+            request_id=self.get_object().pk,
+            review_id=int(review),
+            reason=wish["reason"],
+            channel=Review.Channel.REST,
+        )
+        return Response(shapes.DismissalSerializer(given).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=shapes.WithdrawInput, responses=shapes.RequestDetailSerializer)
     @action(detail=True, methods=["post"])

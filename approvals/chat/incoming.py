@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import access, services, wake
 from approvals.access import Caller, Credential
 from approvals.chat import slack, webhook
-from approvals.chat.tools import Delivery, Wish
+from approvals.chat.tools import ChatDecision, Delivery
 from approvals.errors import NotAllowed, NotFound, NotOpen, Refused
 from approvals.models import ChatAccount, ChatDelivery, Policy, Request, Review
 
@@ -30,7 +30,7 @@ PATIENCE = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChatReply:
     """What came of a delivery: `kept` in its row, `said` in the chat."""
 
     kept: str
@@ -38,7 +38,7 @@ class Reply:
 
 
 _LATE = "this decision was too old to process: check the request, and decide again if needed"
-TOO_LATE = Reply(_LATE, _LATE)
+TOO_LATE = ChatReply(_LATE, _LATE)
 
 
 def take_in(tool: str, delivery: Delivery) -> bool:
@@ -65,7 +65,7 @@ def act(delivery_id: int) -> None:
     row = ChatDelivery.objects.get(pk=delivery_id)
     if row.done_at:
         return
-    wish = Wish(**row.wish)
+    wish = ChatDecision(**row.wish)
     answer = _answer(wish, row.received_at) if timezone.now() - row.received_at < PATIENCE else TOO_LATE
     done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True)
     if done.update(done_at=timezone.now(), words=answer.kept) and wish.reply_to:
@@ -78,7 +78,7 @@ def give_up(delivery_id: int, words: str) -> None:
     ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=timezone.now(), words=words)
 
 
-def _answer(wish: Wish, said_at: datetime) -> Reply:
+def _answer(wish: ChatDecision, said_at: datetime) -> ChatReply:
     try:
         caller = _person(wish)
         if caller is None:
@@ -86,10 +86,10 @@ def _answer(wish: Wish, said_at: datetime) -> Reply:
         words = _decide(wish, caller, said_at)
     except Refused as exc:
         words = str(exc)
-    return Reply(words, slack.escaped(words))
+    return ChatReply(words, slack.escaped(words))
 
 
-def _decide(wish: Wish, caller: Caller, said_at: datetime) -> str:
+def _decide(wish: ChatDecision, caller: Caller, said_at: datetime) -> str:
     request = _request(wish)
     try:
         given = services.review(
@@ -124,7 +124,7 @@ def _held_back(request: Request) -> str:
     return f"; held back by {names}: {where}" if names else ""
 
 
-def _request(wish: Wish) -> Request:
+def _request(wish: ChatDecision) -> Request:
     try:
         wanted = uuid.UUID(wish.request_uid)
     except ValueError:
@@ -135,7 +135,7 @@ def _request(wish: Wish) -> Request:
     return found
 
 
-def _person(wish: Wish) -> Caller | None:
+def _person(wish: ChatDecision) -> Caller | None:
     """Whose decision this is; None where nobody has linked the account yet, or what was proved then has ended.
 
     The webhook's key stands for a robot, whom the operator has mapped: it proves nothing to any cluster.
@@ -156,14 +156,14 @@ def _person(wish: Wish) -> Caller | None:
     return caller if caller and caller.proofs else None
 
 
-def _invitation(wish: Wish) -> Reply:
+def _invitation(wish: ChatDecision) -> ChatReply:
     """A one-time code and nothing about the request. The code is said, never kept."""
     words = "this chat account is not linked, or its link has expired"
     if not wish.reply_to:
-        return Reply(words, words)
+        return ChatReply(words, words)
     code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
     url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
-    return Reply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
+    return ChatReply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
 
 
 def _reply(url: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Messages out: "needs you" and "decided", to an incoming webhook."""
+"""Messages out to an incoming webhook: what needs somebody, and what became of a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from provisioner.errors import Unreachable
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS = 5.0
-OCCASIONS = ("needs_you", "decided")
+OCCASIONS = ("needs_you", "decided", "changes_requested", "voided")
 
 
 def tell(request_id: int, occasion: str) -> None:
@@ -24,7 +24,7 @@ def tell(request_id: int, occasion: str) -> None:
     if not url:
         return
     request = Request.objects.select_related("deployment__cluster").get(pk=request_id)
-    if occasion == "needs_you" and request.state != State.IN_REVIEW:
+    if occasion in ("needs_you", "changes_requested") and request.state != State.IN_REVIEW:
         return
     message = Slack().message(request, occasion)
     if message is None:

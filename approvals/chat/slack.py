@@ -14,10 +14,11 @@ from django.http import HttpRequest
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from approvals import services
-from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, identifier, raw_body, storable
+from approvals.chat.tools import ChatDecision, Delivery, UnreadableCallback, Unverified, identifier, raw_body, storable
 from approvals.models import Report, Request
+from approvals.selectors.status import status
 from provisioner.review.base.text import visible
-from provisioner.sentences import and_more
+from provisioner.sentences import and_more, some
 from provisioner.values import Severity
 
 NAME = "slack"
@@ -47,13 +48,15 @@ class Slack:
                 return None
             return Delivery(key, _wish(team, user, action, str(payload.get("response_url") or "")))
         except MALFORMED as exc:
-            raise Unreadable("expected block_actions from a message that Pratique sent") from exc
+            raise UnreadableCallback("expected block_actions from a message that Pratique sent") from exc
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
         url = services.page_of(request)
         title = f"*{escaped(request.deployment.name)}* on {escaped(request.deployment.cluster.name)}"
-        if occasion == "decided":
-            return {"text": f"{title}: {request.state.replace('_', ' ')} <{url}|open>"}
+        if occasion in ("decided", "changes_requested"):
+            return {"text": f"{title}: {_standing(request)} <{url}|open>"}
+        if occasion == "voided":
+            return {"text": f"{title}: {_voided(request)} <{url}|open>"}
         report = request.reports.filter(round=request.round).first()
         buttons: list[dict[str, Any]] = [_button("Open", OPENS, url=url)]
         named = services.acknowledgements(request)
@@ -69,6 +72,24 @@ class Slack:
                 {"type": "actions", "elements": buttons},
             ],
         }
+
+
+def _standing(request: Request) -> str:
+    """How it stands, by whom and why, in one line."""
+    how = status(request)
+    by = f" by {how.by_words}" if how.by else ""
+    return escaped(f"{how.label}{by}{f': {how.cause}' if how.is_told and how.cause else ''}")
+
+
+def _voided(request: Request) -> str:
+    """Whose approval no longer counts, and why; what differs is on the page, for who may get it."""
+    ended = request.voided_rounds.last()
+    if ended is None:
+        return "approvals no longer count"
+    given = request.reviews.counted().filter(round=ended.round, decision="Approve", policy=None)
+    names = sorted(set(given.values_list("username", flat=True)))
+    whose = f"the approval by {some(names)}" if names else "the approval"
+    return escaped(f"{whose} no longer counts, because {ended.words}"[:MAX_TEXT])
 
 
 def verified_form(http: HttpRequest, *, now: float) -> tuple[str, dict[str, list[str]]]:
@@ -111,9 +132,9 @@ def escaped(text: str) -> str:
     return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_to: str) -> Wish:
+def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_to: str) -> ChatDecision:
     button = signing.loads(action["value"], salt=SALT, max_age=settings.PRATIQUE["REQUEST_HOURS"] * 3600)
-    return Wish(
+    return ChatDecision(
         NAME,
         team,
         identifier(user["id"]),
@@ -127,7 +148,7 @@ def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_t
 
 
 def _to_name(named: list[services.Acknowledgement]) -> list[str]:
-    """What an approval has to name because something goes with it; of everything else how much it is."""
+    """What an approval must name because something goes with it; of everything else how much it is."""
     telling = [str(one) for one in named if one.words]
     rest = len(named) - len(telling)
     more = f"{rest} {'other objects' if telling else 'objects'}" if rest else ""

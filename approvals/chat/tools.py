@@ -18,12 +18,12 @@ class Unverified(Exception):
     """The callback is not proved to come from the tool; everybody gets the same 401."""
 
 
-class Unreadable(Exception):
+class UnreadableCallback(Exception):
     """Verified, but not a callback that we know how to read; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ChatDecision:
     """A decision as the tool delivered it: who there, on what, and which subject digest their message showed.
 
     `reply_to` is a URL of the tool's for the answer, "" where the tool takes none.
@@ -49,14 +49,14 @@ class Delivery:
     """A verified callback: `key` names it for good, so that a replay is known."""
 
     key: str
-    wish: Wish
+    wish: ChatDecision
 
 
 class Tool(Protocol):
     name: str
 
     def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
-        """Verify the raw body and read it; None where it asks for nothing. Raises Unverified or Unreadable."""
+        """Verify the raw body and read it; None where it asks for nothing. Raises Unverified or UnreadableCallback."""
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
         """The tool's message about a request; None where it does not speak."""

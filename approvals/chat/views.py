@@ -13,7 +13,7 @@ from approvals import instruments, services
 from approvals.chat import incoming
 from approvals.chat.slack import NAME as SLACK
 from approvals.chat.slack import Slack, check_team, verified_form
-from approvals.chat.tools import Tool, Unreadable, Unverified, identifier, storable
+from approvals.chat.tools import Tool, UnreadableCallback, Unverified, identifier, storable
 from approvals.chat.webhook import DecisionWebhook
 from approvals.errors import TooManyAttempts
 from approvals.limits import CHAT_SIGNATURE, Attempt, client_address
@@ -36,7 +36,7 @@ def receive(http: HttpRequest, tool: str) -> HttpResponse:
         return _too_many(exc)
     except Unverified:
         return _unverified(tool)
-    except Unreadable as exc:
+    except UnreadableCallback as exc:
         attempt.succeed()
         instruments.refused_callbacks.labels(tool, "unreadable").inc()
         return JsonResponse({"error": str(exc)}, status=400)

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from standardwebhooks import Webhook, WebhookVerificationError
 from standardwebhooks.webhooks import EmptyWebhookSecretError
 
-from approvals.chat.tools import Delivery, Unreadable, Unverified, Wish, raw_body, storable
+from approvals.chat.tools import ChatDecision, Delivery, UnreadableCallback, Unverified, raw_body, storable
 from approvals.models import Request
 from approvals.services.waivers import NOT_IN_CHAT
 
@@ -41,7 +41,7 @@ class DecisionWebhook:
         except UNVERIFIABLE as exc:
             raise Unverified from exc
         if not settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
-            raise Unreadable("PRATIQUE_DECISION_WEBHOOK_USER is not set, so this endpoint accepts no decisions")
+            raise UnreadableCallback("PRATIQUE_DECISION_WEBHOOK_USER is not set, so this endpoint accepts no decisions")
         return Delivery(headers["webhook-id"], _wish(_object(body)))
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
@@ -52,25 +52,25 @@ def _object(body: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as exc:
-        raise Unreadable(EXPECTED) from exc
+        raise UnreadableCallback(EXPECTED) from exc
     if not isinstance(found, dict):
-        raise Unreadable(EXPECTED)
+        raise UnreadableCallback(EXPECTED)
     return found
 
 
-def _wish(body: Mapping[str, Any]) -> Wish:
+def _wish(body: Mapping[str, Any]) -> ChatDecision:
     words = {key: body.get(key) for key in ("request", "subjectDigest", "decision")}
     acknowledges = body.get("acknowledges", [])
     if body.get("waives"):
-        raise Unreadable(f"waives: {NOT_IN_CHAT}")
+        raise UnreadableCallback(f"waives: {NOT_IN_CHAT}")
     if not isinstance(acknowledges, list) or not all(
         isinstance(it, str) and it for it in (*words.values(), *acknowledges)
     ):
-        raise Unreadable(EXPECTED)
+        raise UnreadableCallback(EXPECTED)
     # A human named in the body is text: the robot decides, with its own access check.
     said_by = str(body.get("actor") or "")
     reason = str(body.get("reason") or "") + (f" (said to be from {said_by})" if said_by else "")
-    return Wish(
+    return ChatDecision(
         NAME,
         "",
         settings.PRATIQUE["DECISION_WEBHOOK_USER"],

@@ -32,7 +32,7 @@ CHUNK_BYTES = 1024 * 1024
 _TAG_BYTES = 16
 
 
-class Readable(Protocol):
+class ReadableContent(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
@@ -73,7 +73,7 @@ def decrypt(envelope: bytes, *, place: StoredPlace) -> bytes:
     return decrypt_file(BytesIO(envelope), place=place)
 
 
-def decrypt_file(file: Readable, *, place: StoredPlace) -> bytes:
+def decrypt_file(file: ReadableContent, *, place: StoredPlace) -> bytes:
     """What was encrypted for this place.
 
     Raises KeyMissing where its key is not here, and Undecipherable where it is no envelope, was changed, cut short, or
@@ -97,7 +97,7 @@ def decrypt_file(file: Readable, *, place: StoredPlace) -> bytes:
 
 
 def key_id(head: bytes) -> bytes | None:
-    """The id of the key from the first HEAD_BYTES; None where they do not begin an envelope."""
+    """The id of the key from the first HEAD_BYTES or more; None where they do not begin an envelope."""
     return head[len(MAGIC) : HEAD_BYTES] if head.startswith(MAGIC) and len(head) >= HEAD_BYTES else None
 
 
@@ -112,7 +112,7 @@ def _nonce(number: int, *, is_last: bool) -> bytes:
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-def _chunks(file: Readable) -> Iterator[tuple[bytes, bool]]:
+def _chunks(file: ReadableContent) -> Iterator[tuple[bytes, bool]]:
     """Every chunk, and whether it is the last. An empty rest is a chunk that nobody could have encrypted."""
     chunk = _read_whole(file)
     while following := _read_whole(file):
@@ -121,7 +121,7 @@ def _chunks(file: Readable) -> Iterator[tuple[bytes, bool]]:
     yield chunk, True
 
 
-def _read_whole(file: Readable) -> bytes:
+def _read_whole(file: ReadableContent) -> bytes:
     """One chunk: a file may give fewer bytes than it is asked for before it ends."""
     size, parts = CHUNK_BYTES + _TAG_BYTES, BytesIO()
     while size and (part := file.read(size)):

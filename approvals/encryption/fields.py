@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
-from approvals.encryption.envelope import StoredPlace, decrypt, encrypt
+from approvals.encryption.envelope import StoredPlace, decrypt, encrypt, key_id
+from approvals.encryption.keys import key_named
 from approvals.packed import pack, unpack
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ class EncryptedField(Base):
 
     def decrypted(self, value: Encrypted, instance: models.Model) -> Any:
         return self.from_bytes(decrypt(value.envelope, place=self._place_in(instance)))
+
+    def check_key(self, instance: models.Model) -> None:
+        """Raises KeyMissing as `decrypted` does, without decrypting; what was read already is readable."""
+        value = instance.__dict__.get(self.attname)
+        identifier = key_id(value.envelope) if isinstance(value, Encrypted) else None
+        if identifier is not None:
+            key_named(identifier, what=str(self._place_in(instance)))
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         value = model_instance.__dict__.get(self.attname)

@@ -10,7 +10,7 @@ from provisioner.values import ObjectRef
 _PEOPLE = ("reviews", "guards", "unreviewed")
 
 
-class Question(StrEnum):
+class GateQuestion(StrEnum):
     """What is to happen next."""
 
     MEET = "meet"
@@ -32,23 +32,24 @@ class Question(StrEnum):
 
 
 _ASKERS = ("requesters", "too_old", "sources")
-_READY = ("cluster_uid", "wish", "account", *_ASKERS, "subject", "approved", *_PEOPLE, "unmet")
+_READ = "read_unattended"
+_READY = ("cluster_uid", "wish", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet")
 _STANDING = ("running", "cluster_uid", "wish", "account", "subject", "approved")
-_NEEDS: dict[Question, tuple[str, ...]] = {
-    Question.MEET: ("cluster_uid",),
-    Question.PREPARE: ("cluster_uid", *_ASKERS, "account", "own_right"),
-    Question.DECIDE: (*_PEOPLE, "grants", "too_old", "collisions"),
+_NEEDS: dict[GateQuestion, tuple[str, ...]] = {
+    GateQuestion.MEET: ("cluster_uid",),
+    GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
+    GateQuestion.DECIDE: (*_PEOPLE, "grants", "too_old", _READ, "collisions"),
     # All that is cheap to know, before the cluster is asked about every object.
-    Question.PLAN: _READY,
-    Question.APPLY: (*_READY, "plan"),
-    Question.GO_ON: ("wish", "account", *_PEOPLE, "unseen"),
-    Question.RESTORE: ("revoked", "wish", "account", *_PEOPLE),
-    Question.COMPARE: ("running",),
-    Question.CORRECT: _STANDING,
+    GateQuestion.PLAN: _READY,
+    GateQuestion.APPLY: (*_READY, "plan"),
+    GateQuestion.GO_ON: ("wish", "account", *_PEOPLE, _READ, "unseen"),
+    GateQuestion.RESTORE: ("revoked", "wish", "account", *_PEOPLE),
+    GateQuestion.COMPARE: ("running",),
+    GateQuestion.CORRECT: _STANDING,
     # What was left out as optional is a first write.
-    Question.CREATE: (*_STANDING, *_PEOPLE),
+    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, _READ),
     # What a worker created after its successor had dropped it: nobody approved that it exists.
-    Question.TAKE_AWAY: ("running", "cluster_uid", "wish"),
+    GateQuestion.TAKE_AWAY: ("running", "cluster_uid", "wish"),
 }
 
 
@@ -62,8 +63,9 @@ class Next(StrEnum):
     END = "end"
 
 
-# Of several reasons the gravest says what happens: what cannot come right is not waited for.
-_GRAVITY = (Next.END, Next.DENY, Next.REPORT_AGAIN, Next.WAIT)
+# Of several reasons the gravest says what happens: a no of people is never talked over, and what cannot come right is
+# not waited for.
+_GRAVITY = (Next.DENY, Next.END, Next.REPORT_AGAIN, Next.WAIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Reason:
     """One reason against. `words` say what is so and why, `remedy` who can do what about it.
 
     `said` is what the API server said of which object (S27). `is_problem`: not merely that people have not decided yet.
-    `awaits`: what in the cluster may end it (Awaits), "" where nothing there tells.
+    `awaits`: what in the cluster may end it (Awaits), "" where nothing there tells. `is_costly`: to find out whether it
+    is over costs the cluster so much that it is asked more and more rarely, however soon the request could go on.
     """
 
     next: Next
@@ -81,21 +84,22 @@ class Reason:
     said: tuple[tuple[ObjectRef, str], ...] = ()
     is_problem: bool = True
     awaits: str = ""
+    is_costly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GateAnswer:
     """Yes where there is no reason against; else the gravest is the first.
 
     `along` is said with a yes as with a no: how many approvals there are.
     """
 
-    question: Question
+    question: GateQuestion
     reasons: tuple[Reason, ...] = ()
     along: str = ""
 
     @classmethod
-    def of(cls, question: Question, reasons: list[Reason], along: str = "") -> Answer:
+    def of(cls, question: GateQuestion, reasons: list[Reason], along: str = "") -> GateAnswer:
         return cls(question, tuple(sorted(reasons, key=lambda one: _GRAVITY.index(one.next))), along)
 
     @property

@@ -3,39 +3,58 @@ the deletion that nobody has to review, as it takes no data and the operator all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import fields, replace
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
+from approvals.errors import TooManyLooks
 from approvals.gate.facts import Fact, How, Known, Unreviewed, Unseen
 from approvals.gate.planning import installer_of, running_content
 from approvals.gate.wish import learn
+from approvals.ledger import claims
 from approvals.lifecycle import Event
 from approvals.models import AuditEntry, Report, Request
 from approvals.policy import OWN_RULES_PREFIX, holdings
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.dependents import dependents
+from provisioner.cluster.kept_data import Claim, claims_since, no_longer_kept
 from provisioner.cluster.latecomers import NAMESPACE as _NAMESPACE
 from provisioner.cluster.latecomers import Holder, Shown, latecomers
-from provisioner.errors import UnknownKind
+from provisioner.errors import OutOfTime, UnknownKind
+from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.review.base.record import from_record
-from provisioner.review.checks.objects.deletions import MISSED
-from provisioner.sentences import number, some_phrases
+from provisioner.review.checks.objects.deletions import MEASURED, MISSED
+from provisioner.review.workloads.volumes import CLAIM
+from provisioner.sentences import number, some, some_phrases
 from provisioner.values import Action, GroupKind, ObjectRef, Plan, Severity
 
 WORDS = "it contains no data, and PRATIQUE_UNREVIEWED_DELETIONS allows deleting it without a review"
 MAX_NAMED = 3
-_DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_MEASURES = frozenset({"counts", "volumes"})
 _TAKING = (Action.DELETE, Action.REPLACE)
+_WRITING = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT)
+# Kinds that keep nothing, of which others make some because of what goes.
+_TIDYING = frozenset({GroupKind("batch", "Job")})
+# What others put objects into, that go with it.
+_HOLDERS = frozenset({GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), _NAMESPACE})
+# All that goes is looked through in this time, or nobody knows; by so many requests of one cluster at once.
+LOOK_SECONDS = 60.0
+LOOKS_AT_ONCE = 2
+# What a step does while something is asked that may take so long: it gives back what others could use.
+Slowly = Callable[[], AbstractContextManager[object]]
 
 
 def is_free(request: Request, planned: Plan | None = None) -> bool:
-    """Whether this deletion takes no data, by what it would take by now (`planned`), else by what its report says.
+    """Whether this deletion takes no data, by what it would take now (`planned`), else by what its report says.
 
-    No where the operator does not allow it by now, and for every other request.
+    No where the operator does not allow it now, and for every other request.
     """
     if not settings.PRATIQUE["UNREVIEWED_DELETIONS"] or request.purpose != Request.Purpose.DELETE:
         return False
@@ -89,60 +108,137 @@ def _goes_along(request: Request, api: Api, planned: Plan) -> list[str]:
     return dependents(_readers(request, api), going)
 
 
-def unseen(
-    request: Request, api: Api, report: Report, kinds: Collection[GroupKind] = frozenset({_DEFINITION})
-) -> Unseen:
-    """Which objects go with a CRD that is deleted and were created since reviewers were shown the others.
+def unseen(request: Request, api: Api, report: Report, *, has_begun: bool = False) -> Unseen:
+    """What goes with what is deleted and the report did not say: objects created since, and data that was to stay.
 
-    The API server takes them with it, whoever made them, and no plan names them. `kinds` are those of what is deleted.
-    Raises TryLater where nobody can tell by now.
+    The API server takes them along, whoever made them, and no plan names them. Once something `has_begun`, Jobs do not
+    count: what goes makes others tidy up. Raises TryLater where nobody can tell now.
     """
     if not any(report.actions.get(action, 0) for action in _TAKING):
-        return Unseen()
-    body = report.body
-    going = {one["uid"]: ObjectRef(**one["ref"]) for one in _taken(body) if one["uid"]}
-    counted = [one for one in body["findings"] if "counts" in one["evidence"]]
-    shown = {ObjectRef(**one["ref"]).identity: one["evidence"] for one in counted}
-    words, too_many = list[str](), list[str]()
-    for uid, ref in going.items():
-        if ref.group_kind not in kinds or ref.identity not in shown:
-            continue
-        readers = _readers(request, api)
-        if _uid_now(readers, ref) != uid:
-            continue  # with it what was in it went
-        holder = Holder(ref, _shown(ref, shown[ref.identity]), going.keys())
-        for kind, late in latecomers(readers, holder).items():
-            if late is None:
-                too_many.append(f"{kind.kind} objects that would be deleted with {ref}")
-            elif late:
-                words.append(f"{number(late, f'{kind.kind} object')} created since then would be deleted with {ref}")
-    return Unseen(tuple(words), tuple(too_many))
+        return Unseen()  # without reading the report's body
+    readers, actions = _readers(request, api), report.body["plan"]["actions"]
+    taken = {ObjectRef(**one["ref"]): one for one in actions if one["action"] in _TAKING and one["uid"]}
+    found = [one for one in report.body["findings"] if one["rule"] in MEASURED and one["ref"]]
+    shown = {ObjectRef(**one["ref"]): one["evidence"] for one in found if _MEASURES & one["evidence"].keys()}
+    claims = {ref: _claims(ref, shown.get(ref, {}), one) for ref, one in taken.items()}
+    told = [ref for ref in taken if "counts" in shown.get(ref, {}) or ref.group_kind == STATEFUL_SET or claims[ref]]
+    # With what went, or goes already, went what was in it.
+    there = [ref for ref in told if _uid_now(readers, ref) == taken[ref]["uid"]]
+    held = [_holder(ref, shown[ref], actions) for ref in there if "counts" in shown.get(ref, {})]
+    words = [_new_objects(readers, one, held, has_begun=has_begun) for one in held]
+    data = Unseen(
+        words=tuple(each for ref in there for each in _new_claims(readers, ref, shown.get(ref, {}), taken[ref])),
+        lost=tuple(no_longer_kept(readers, [claim for ref in there for claim in claims[ref]])),
+    )
+    return _joined([*words, data])
 
 
-def unseen_anywhere(request: Request, api: Api, report: Report) -> Unseen:
-    """The same, of namespaces as well. Once something has begun only of CRDs: what goes makes others tidy up."""
-    return unseen(request, api, report, frozenset({_DEFINITION, _NAMESPACE}))
+def _holder(ref: ObjectRef, evidence: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> Holder:
+    going = {one["uid"] for one in actions if one["action"] in _TAKING and one["uid"]}
+    written = {ObjectRef(**one["ref"]).identity for one in actions if one["action"] in _WRITING}
+    return Holder(ref, _shown(ref, evidence), going, written)
 
 
-def _taken(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in body["plan"]["actions"] if one["action"] in _TAKING]
+def _new_objects(readers: Sequence[Api], holder: Holder, held: Sequence[Holder], *, has_begun: bool) -> Unseen:
+    """What was created in it since it was shown."""
+    ref, found = holder.ref, list[Unseen]()
+    if has_begun and ref.group_kind == _NAMESPACE:
+        holder = replace(holder, shown={kind: one for kind, one in holder.shown.items() if kind not in _TIDYING})
+    for kind, late in latecomers(readers, holder, [one for one in held if one is not holder]).items():
+        objects, shown = f"{kind.kind} objects that would be deleted with {ref}", holder.shown[kind]
+        if late.problem:
+            words = f"{objects} cannot be listed: {late.problem}. {_without_conversion(ref)}"
+            found.append(Unseen(unconverted=(words,), said=((ref, late.server_words),)))
+        elif late.count is None:
+            found.append(Unseen(too_many=(objects,)))
+        elif shown.count is None and late.count:
+            found.append(Unseen(untold=(f"the {objects} could not be counted, and now there are {late.count:,}",)))
+        elif not shown.is_dated and late.total and not late.count:
+            why = "an earlier version of Pratique made the report"
+            found.append(Unseen(untold=(f"nobody can tell which of the {objects} were there, because {why}",)))
+        elif late.count:
+            words = f"{number(late.count, f'{kind.kind} object')} created since then would be deleted with {ref}"
+            more = "; whether their owners are deleted too could not be asked of all of them" if late.unasked else ""
+            found.append(Unseen((f"{words}{more}",)))
+    return _joined(found)
+
+
+def _joined(found: Sequence[Unseen]) -> Unseen:
+    parts = {each.name: tuple(chain.from_iterable(getattr(one, each.name) for one in found)) for each in fields(Unseen)}
+    return Unseen(**parts)
+
+
+def _without_conversion(ref: ObjectRef) -> str:
+    patch = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
+    return f"Without it: kubectl patch crd {ref.name} --type=merge -p '{patch}'"
+
+
+def _claims(ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]) -> list[Claim]:
+    """The claims that go and lose nothing, as the report has them; those that a StatefulSet leaves behind do not go."""
+    if ref.group_kind == STATEFUL_SET and not takes_claims_along(planned["before"] or {}):
+        return []
+    place = ref.name if ref.group_kind == _NAMESPACE else ref.namespace
+    named = [(ObjectRef("", "v1", CLAIM.kind, place, one["claim"]), one) for one in evidence.get("volumes", ())]
+    found = (Claim(claim, one["volume"], one["policy"]) for claim, one in named)
+    return [one for one in found if one.was_to_stay]
+
+
+def _new_claims(
+    readers: Sequence[Api], ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]
+) -> list[str]:
+    if ref.group_kind != STATEFUL_SET or not planned["before"]:
+        return []
+    late = claims_since(readers, planned["before"], ref, {one["claim"] for one in evidence.get("volumes", ())})
+    words = f"{number(len(late), 'PersistentVolumeClaim')} created since then would be deleted with {ref}"
+    return [f"{words}: {some(late, MAX_NAMED)}"] if late else []
+
+
+def look_through(request: Request, api: Api, report: Report, slowly: Slowly, ask: Callable[[Api], Unseen]) -> Unseen:
+    """What `ask` finds, within LOOK_SECONDS for all kinds together, and for few requests of one cluster at once.
+
+    It may take as long as that only where a CRD or a namespace goes: then `slowly` is entered meanwhile. Raises
+    TooManyLooks where others are at it.
+    """
+    if not any(GroupKind(one["ref"]["group"], one["ref"]["kind"]) in _HOLDERS for one in _going(report)):
+        return ask(api)
+    with claims.place("look through", request.deployment.cluster_id, LOOKS_AT_ONCE) as is_ours:
+        if not is_ours:
+            words = f"{LOOKS_AT_ONCE} other requests of this cluster delete a CRD or a namespace, and what is in it"
+            raise TooManyLooks(f"{words} is being listed: this request continues afterwards")
+        with slowly():
+            try:
+                return ask(api.until(time.monotonic() + LOOK_SECONDS))
+            except OutOfTime:
+                return Unseen(too_many=(f"the objects that would be deleted, within {LOOK_SECONDS:.0f} s",))
+
+
+def _going(report: Report) -> Iterator[dict[str, Any]]:
+    """What is deleted or replaced, of the plan; without it, the report's body is not read."""
+    if any(report.actions.get(action, 0) for action in _TAKING):
+        yield from (one for one in report.body["plan"]["actions"] if one["action"] in _TAKING)
 
 
 def _shown(ref: ObjectRef, evidence: Mapping[str, Any]) -> dict[GroupKind, Shown]:
-    """What was counted in it, but Pods: they come and go with what makes them. Reports of before kept only numbers."""
-    last = evidence.get("newest") or {}
-    found = {kind: Shown(count, last.get(kind)) for kind, count in evidence["counts"].items()}
+    """What was counted in it, and what could not be, but Pods: they come and go with what makes them."""
+    last, versions, is_dated = evidence.get("newest") or {}, evidence.get("listedIn") or {}, "newest" in evidence
+    found = {
+        kind: Shown(count, last.get(kind), versions.get(kind, ""), is_dated)
+        for kind, count in evidence["counts"].items()
+    }
+    uncounted = set(evidence.get("notCounted") or ()) - found.keys()
+    found |= {kind: Shown(None, None, versions.get(kind, "")) for kind in uncounted}
     if ref.group_kind == _NAMESPACE:
         return {GroupKind(MISSED[kind], kind): shown for kind, shown in found.items() if kind != "Pod"}
     return {GroupKind(ref.name.partition(".")[2], kind): shown for kind, shown in found.items()}
 
 
 def _uid_now(readers: Sequence[Api], ref: ObjectRef) -> str:
+    """Of one that nobody has deleted yet."""
     try:
         live = readers[-1].get(ref)
     except UnknownKind:
         return ""
-    return uid_of(live) if live else ""
+    return uid_of(live) if live and "deletionTimestamp" not in live["metadata"] else ""
 
 
 def _readers(request: Request, api: Api) -> tuple[Api, Api]:

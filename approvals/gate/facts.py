@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
-from approvals.gate.answers import Question
-from approvals.ledger.digests import Subject
+from approvals.gate.answers import GateQuestion
+from approvals.ledger.digests import ReviewSubject
 from provisioner.values import ObjectRef, PlannedAction
 
 T_co = TypeVar("T_co", covariant=True)
@@ -86,7 +86,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LiveSpec:
     """The BundleDeployment as it stands in the cluster. `paused_by` says who paused it and why, where that is known."""
 
     is_the_same: bool
@@ -126,11 +126,26 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadUnattended:
+    """What was read because the operator had listed the deployment, as nobody who asked could be asked about.
+
+    `is_listed` now; `too_old` are the names of those who asked and still are known by groups that are too old.
+    Not `is_sure`: an earlier version read it and did not keep on whose word.
+    """
+
+    names: tuple[str, ...] = ()
+    is_listed: bool = False
+    too_old: tuple[str, ...] = ()
+    is_sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewFacts:
-    """One review of the present subject. The rights are asked anew; of a Deny none are: no it stays.
+    """One review of the present subject. The rights are asked again; of a Deny none are: no it stays.
 
     `decides`, `uses_account` and `overrides` are None where nobody has to know. `is_in_force`: not of a policy that was
-    changed since. `may_write` was asked when the review was given: they may have written the wish before that (S05).
+    changed since. `dismissal`: whether who dismissed the changes that it asks for may still `override`; None where
+    nobody did. `may_write` was asked when the review was given: they may have written the wish before that (S05).
     """
 
     key: int
@@ -144,6 +159,9 @@ class ReviewFacts:
     uses_account: Fact[Right] | None = None
     overrides: Fact[Right] | None = None
     waives: frozenset[str] = frozenset()
+    dismissal_key: int | None = None
+    dismissed_by: str = ""
+    dismissal: Fact[Right] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +190,10 @@ class Unreviewed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedObject:
     """An object of the plan that could not be written now. `said` is the API server's, a value of the object (S27).
 
-    `is_foreign`: it is somebody else's and not to be adopted. `is_unserved`: the cluster knows no such kind.
+    `is_foreign`: it is someone else's and not to be adopted. `is_unserved`: the cluster knows no such kind.
     """
 
     ref: ObjectRef
@@ -187,9 +205,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """Objects of the reviewed plan that are somebody else's and not to be adopted, in words.
+    """Objects of the reviewed plan that are someone else's and not to be adopted, in words.
 
-    `is_over`: one of them is gone, or may be adopted by now, so that the plan is another one.
+    `is_over`: one of them is gone, or may be adopted now, so that the plan is another one.
     """
 
     words: tuple[str, ...] = ()
@@ -200,11 +218,21 @@ class Collisions:
 class Unseen:
     """What would go with what is deleted and no reviewer was shown, in words.
 
-    `too_many` are those of which there are more than can be looked through: some of them may be new.
+    `too_many` are those of which there are more than can be looked through: some of them may be new. `lost` is data
+    that was to stay and would go now. `untold` is what the report could not tell, or does not, and one that is made
+    now would. `unconverted` are kinds that nobody can list, because what converts their objects does not work; `said`
+    is what the API server says of that, values of the object (S27).
     """
 
     words: tuple[str, ...] = ()
     too_many: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+    unconverted: tuple[str, ...] = ()
+    said: tuple[tuple[ObjectRef, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return any((self.words, self.too_many, self.lost, self.untold, self.unconverted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +242,7 @@ class PlanFacts:
     actions: tuple[PlannedAction, ...]
     is_within: bool
     takes_data: bool
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedObject, ...] = ()
     missing: str = ""
     unseen: Unseen = Unseen()
 
@@ -232,17 +260,18 @@ class Running:
 class GateFacts:
     """Everything that an answer is made of. What is NOT_READ has no part in the question."""
 
-    question: Question
+    question: GateQuestion
     about: About
     read_at: datetime
     cluster_uid: Fact[str] = NOT_READ
-    wish: Fact[Wish] = NOT_READ
+    wish: Fact[LiveSpec] = NOT_READ
     account: Fact[Account] = NOT_READ
     own_right: Fact[Right] = NOT_READ
     requesters: Fact[tuple[Fact[Right], ...]] = NOT_READ
     too_old: Fact[tuple[str, ...]] = NOT_READ
     sources: Fact[Sources] = NOT_READ
-    subject: Fact[Subject] = NOT_READ
+    read_unattended: Fact[ReadUnattended] = NOT_READ
+    subject: Fact[ReviewSubject] = NOT_READ
     approved: Fact[frozenset[str]] = NOT_READ
     reviews: Fact[tuple[ReviewFacts, ...]] = NOT_READ
     guards: Fact[tuple[PolicyFacts, ...]] = NOT_READ

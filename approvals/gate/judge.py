@@ -11,47 +11,53 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from approvals.gate import people
-from approvals.gate.answers import Answer, Next, Question, Reason
-from approvals.gate.facts import About, GateFacts, How, PlanFacts, Sources, Unknown, Unseen, value_of
-from approvals.gate.remedies import UNANSWERED, Kind, missing_right, reason, unanswered
+from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
+from approvals.gate.facts import About, GateFacts, How, PlanFacts, ReadUnattended, Sources, Unknown, Unseen, value_of
+from approvals.gate.remedies import UNANSWERED, RefusalKind, missing_right, reason, unanswered
+from approvals.lifecycle import MAX_ROUNDS
+from approvals.policy import why_nobody_vouches
 from provisioner.sentences import some_phrases
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
 SHOWN = 10
-# One request is reported again so often by itself, whatever for; then somebody has to look why.
-MAX_ROUNDS = 5
 HAS_CHANGED = "the cluster changed since the review, so the plan changed: it needs a new report and a new review"
 OVER = "the conflicting objects changed, so the plan changed: it needs a new report and a new review"
 TAKES_DATA = "the deletion would now delete data: it needs a new report and a review"
 _THEN = {
-    Question.PLAN: "it is applied",
-    Question.APPLY: "it is applied",
-    Question.GO_ON: "applying continues",
-    Question.RESTORE: "the previous revision is restored",
-    Question.TAKE_AWAY: "objects that arrived late are deleted",
+    GateQuestion.PLAN: "it is applied",
+    GateQuestion.APPLY: "it is applied",
+    GateQuestion.GO_ON: "applying continues",
+    GateQuestion.RESTORE: "the previous revision is restored",
+    GateQuestion.TAKE_AWAY: "objects that arrived late are deleted",
 }
+# What is asked before anything has begun: another round may follow.
+_OF_A_ROUND = (GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY)
 Check = Callable[[GateFacts], Iterator[Reason]]
 
 
-def judge(facts: GateFacts, now: datetime) -> Answer:
+def judge(facts: GateFacts, now: datetime) -> GateAnswer:
     """What may happen next, or every reason why not; the gravest comes first."""
     found = [
         *_of_time(facts, now),
         *_unknowns(facts, now),
         *chain.from_iterable(check(facts) for check in _CHECKS[facts.question]),
     ]
-    found = _not_for_ever(facts.about, _settled(facts, found))
-    return Answer.of(facts.question, list(dict.fromkeys(found)), people.count(facts).words)
+    found = _not_for_ever(facts, _settled(facts, found))
+    return GateAnswer.of(facts.question, list(dict.fromkeys(found)), people.count(facts).words)
 
 
-def _not_for_ever(about: About, found: list[Reason]) -> list[Reason]:
-    """What changes faster than people can review it is not reported again and again: who asks anew looks why."""
-    if about.rounds < MAX_ROUNDS:
+def _not_for_ever(facts: GateFacts, found: list[Reason]) -> list[Reason]:
+    """What changes faster than people can review it is not reported again and again: who asks again looks why.
+
+    Of what was applied long ago nothing is reported again: there people are asked by a new request.
+    """
+    about = facts.about
+    if about.rounds < MAX_ROUNDS or facts.question not in _OF_A_ROUND:
         return found
     more = f"it was reported again {about.rounds} times already, and will not be reported again"
     return [
-        reason(Kind.CHANGES_AGAIN, f"{one.words}; {more}", about) if one.next == Next.REPORT_AGAIN else one
+        reason(RefusalKind.CHANGES_AGAIN, f"{one.words}; {more}", about) if one.next == Next.REPORT_AGAIN else one
         for one in found
     ]
 
@@ -62,21 +68,21 @@ def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
     What merely could not be asked is no such wait: no answer is no end (S25).
     """
     wish = value_of(facts.wish)
-    if facts.question != Question.RESTORE or wish is None or wish.options_digest == facts.about.options_digest:
+    if facts.question != GateQuestion.RESTORE or wish is None or wish.options_digest == facts.about.options_digest:
         return found
     waits = [one for one in found if one.next == Next.WAIT and one.remedy != UNANSWERED]
     if facts.is_untouched:
-        found.append(reason(Kind.NO_LONGER_WISHED, "the spec has changed", facts.about))
+        found.append(reason(RefusalKind.NO_LONGER_WISHED, "the spec has changed", facts.about))
     elif waits:
         words = f"the spec of {facts.about.name} has changed, and {waits[0].words}"
-        found.append(reason(Kind.NO_LONGER_WISHED, words, facts.about))
+        found.append(reason(RefusalKind.NO_LONGER_WISHED, words, facts.about))
     return found
 
 
 def _of_time(facts: GateFacts, now: datetime) -> Iterator[Reason]:
     about = facts.about
-    if facts.question in (Question.DECIDE, Question.PLAN, Question.APPLY) and about.expires_at <= now:
-        yield reason(Kind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
+    if facts.question in _OF_A_ROUND and about.expires_at <= now:
+        yield reason(RefusalKind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
 
 
 def _unknowns(facts: GateFacts, now: datetime) -> Iterator[Reason]:
@@ -84,9 +90,9 @@ def _unknowns(facts: GateFacts, now: datetime) -> Iterator[Reason]:
         if isinstance(fact, Unknown):
             words = f"not checked: {name.replace('_', ' ')}" if fact.code == "not-read" else fact.words
             yield unanswered(replace(fact, words=words), facts.about)
-        elif fact.how is How.CLUSTER and now - fact.at > FRESH:
+        elif fact.how is How.CLUSTER and abs(now - fact.at) > FRESH:  # also where the clock was restored since
             words = f"the information is too old: {name.replace('_', ' ')}"
-            yield reason(Kind.TOO_OLD, words, facts.about)
+            yield reason(RefusalKind.TOO_OLD, words, facts.about)
 
 
 def _cluster(facts: GateFacts) -> Iterator[Reason]:
@@ -94,13 +100,13 @@ def _cluster(facts: GateFacts) -> Iterator[Reason]:
     about, uid = facts.about, value_of(facts.cluster_uid)
     if uid is not None and about.recorded_cluster and uid != about.recorded_cluster:
         words = f"its kube-system has uid {uid}, expected {about.recorded_cluster}"
-        yield reason(Kind.OTHER_CLUSTER, f"cluster {about.cluster} is a different cluster: {words}", about)
+        yield reason(RefusalKind.OTHER_CLUSTER, f"cluster {about.cluster} is a different cluster: {words}", about)
 
 
 def _wish(facts: GateFacts) -> Iterator[Reason]:
     """The BundleDeployment still asks for what was approved (S25)."""
     about, wish = facts.about, value_of(facts.wish)
-    kind = Kind.NO_LONGER_WISHED if facts.question == Question.GO_ON else Kind.FOLLOWED
+    kind = RefusalKind.NO_LONGER_WISHED if facts.question == GateQuestion.GO_ON else RefusalKind.FOLLOWED
     if wish is None:
         return
     if not wish.is_the_same:
@@ -119,7 +125,7 @@ def _is_there(facts: GateFacts) -> Iterator[Reason]:
     wish = value_of(facts.wish)
     if wish is not None and (not wish.is_the_same or wish.is_being_deleted):
         words = f"BundleDeployment {facts.about.name} is gone or being deleted"
-        yield reason(Kind.NO_LONGER_WISHED, words, facts.about)
+        yield reason(RefusalKind.NO_LONGER_WISHED, words, facts.about)
 
 
 def _pause(facts: GateFacts) -> Iterator[Reason]:
@@ -128,7 +134,7 @@ def _pause(facts: GateFacts) -> Iterator[Reason]:
         return
     by = f" {wish.paused_by}" if wish.paused_by else ""
     words = f"{facts.about.name} is paused{by}; {_THEN[facts.question]} once it is resumed"
-    yield reason(Kind.PAUSED, words, facts.about)
+    yield reason(RefusalKind.PAUSED, words, facts.about)
 
 
 def _account(facts: GateFacts) -> Iterator[Reason]:
@@ -138,19 +144,19 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
         return
     if not account.namespace or not account.name:
         words = "spec.installNamespace and spec.serviceAccountName are both needed"
-        yield reason(Kind.NO_ACCOUNT_NAMED, words, facts.about)
+        yield reason(RefusalKind.NO_ACCOUNT_NAMED, words, facts.about)
     elif account.approved_uid and not account.uid:
         words = f"the approved ServiceAccount with uid {account.approved_uid} was deleted"
-        yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
+        yield reason(RefusalKind.OTHER_ACCOUNT, words, facts.about)
     elif not account.uid:
         words = f"ServiceAccount {account.namespace}/{account.name} does not exist"
         more = "the request continues automatically when it is created with the permissions that the bundle needs"
-        if facts.question in (Question.PLAN, Question.APPLY):
+        if facts.question in (GateQuestion.PLAN, GateQuestion.APPLY):
             more = "when it is created again, its permissions are reported, and the request is reviewed again"
-        yield reason(Kind.NO_ACCOUNT, f"{words}: {more}", facts.about)
+        yield reason(RefusalKind.NO_ACCOUNT, f"{words}: {more}", facts.about)
     elif account.approved_uid and account.uid != account.approved_uid:
         words = f"the ServiceAccount has uid {account.uid}, but {account.approved_uid} was approved: it was recreated"
-        yield reason(Kind.OTHER_ACCOUNT, words, facts.about)
+        yield reason(RefusalKind.OTHER_ACCOUNT, words, facts.about)
 
 
 def are_requesters_proved(facts: GateFacts) -> bool:
@@ -167,7 +173,7 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
     named = ", ".join(sources.names)
     if sources.names and not (about.is_requester_known and about.has_requesters):
         yield reason(
-            Kind.REQUESTER_UNKNOWN,
+            RefusalKind.REQUESTER_UNKNOWN,
             f"the sources use {named}, and the requester is unknown, so nothing is read: Pratique reads Secrets "
             "and ConfigMaps only if the requester may get them. Change the deployment as a person who signed "
             "in here",
@@ -177,22 +183,44 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
         right = value_of(fact)
         if right is not None and not right.is_given:
             words = f"{right.words}; this would allow it:\n{right.rule}" if right.rule else right.words
-            yield reason(Kind.REQUESTER_LACKS, words, about)
+            yield reason(RefusalKind.REQUESTER_LACKS, words, about)
     too_old = value_of(facts.too_old)
-    is_to_be_read = facts.question == Question.PREPARE and not sources.is_read
+    is_to_be_read = facts.question == GateQuestion.PREPARE and not sources.is_read
     if sources.names and too_old and is_to_be_read and not (sources.is_unattended and sources.is_listed):
-        yield reason(Kind.GROUPS_TOO_OLD, _unreadable(sources, ", ".join(too_old), about), about)
+        yield reason(RefusalKind.GROUPS_TOO_OLD, _unreadable(sources, too_old, about), about)
 
 
-def _unreadable(sources: Sources, names: str, about: About) -> str:
+def _unreadable(sources: Sources, too_old: Sequence[str], about: About) -> str:
+    what, mend = why_nobody_vouches(too_old)
     words = (
-        f"the sources use {', '.join(sources.names)}, and the identity of {names}, who requested the change, "
-        f"was verified more than {sources.hours} hours ago, so nothing is read. "
+        f"the sources use {', '.join(sources.names)}, and {what} (an identity counts for {sources.hours} hours), so "
+        "nothing is read"
     )
     if not sources.is_unattended:
-        return f"{words}{names} must sign in again and request it again"
+        return f"{words}: {mend}, and it must be requested again"
     remedy = f"Request it again as someone who may get it, or an operator adds {about.cluster}/{about.name} to"
-    return f"this request was created automatically; {words}{remedy} PRATIQUE_UNATTENDED_READS"
+    return f"this request was created automatically; {words}. {remedy} PRATIQUE_UNATTENDED_READS"
+
+
+def reads_unattended(facts: GateFacts) -> tuple[str, ...]:
+    """What would be read now because the operator lists the deployment, and for no other reason."""
+    sources = value_of(facts.sources) or Sources()
+    is_on_their_word = bool(value_of(facts.too_old)) and sources.is_unattended and sources.is_listed
+    return sources.names if is_on_their_word and not sources.is_read else ()
+
+
+def _withdrawn(facts: GateFacts) -> Iterator[Reason]:
+    """What the operator let be read is not used once they take that back, unless those who asked may be asked (S08)."""
+    about, read = facts.about, value_of(facts.read_unattended) or ReadUnattended()
+    if read.names and read.too_old and not read.is_listed:
+        listed = f"because PRATIQUE_UNATTENDED_READS listed {about.cluster}/{about.name}"
+        why = f"{listed}; it no longer does"
+        if not read.is_sure:
+            why = f"by an earlier version of Pratique, perhaps {listed}; it does not now"
+        words = (
+            f"the sources use {', '.join(read.names)}, which was read {why}, and {why_nobody_vouches(read.too_old)[0]}"
+        )
+        yield reason(RefusalKind.READS_WITHDRAWN, words, about)
 
 
 def _own_right(facts: GateFacts) -> Iterator[Reason]:
@@ -202,7 +230,7 @@ def _own_right(facts: GateFacts) -> Iterator[Reason]:
         return
     is_given_unnamed = are_requesters_proved(facts) and not (account and account.is_reserved)
     named = f"{account.namespace}/{account.name}" if account and not is_given_unnamed else ""
-    yield reason(Kind.OWN_RIGHT, missing_right(facts.about.cluster, right.words, named), facts.about)
+    yield reason(RefusalKind.OWN_RIGHT, missing_right(facts.about.cluster, right.words, named), facts.about)
 
 
 def _subject(facts: GateFacts) -> Iterator[Reason]:
@@ -218,15 +246,15 @@ def _subject(facts: GateFacts) -> Iterator[Reason]:
             f"a ServiceAccount with uid {subject.service_account_uid} was approved; the one of that name now has uid "
             f"{account.uid}: it was recreated, and may have other permissions"
         )
-        yield reason(Kind.ACCOUNT_REMADE, words, about)
+        yield reason(RefusalKind.ACCOUNT_REMADE, words, about)
         return
     found = subject.digest
     if found != about.subject_digest:
         words = f"the content to apply has subject digest {found}, but {about.subject_digest} was approved"
-        yield reason(Kind.OTHER_SUBJECT, words, about)
+        yield reason(RefusalKind.OTHER_SUBJECT, words, about)
     elif found not in approved:
         words = f"no approval exists for {found} in round {about.round}"
-        yield reason(Kind.OTHER_SUBJECT, words, about)
+        yield reason(RefusalKind.OTHER_SUBJECT, words, about)
 
 
 def _verdict(facts: GateFacts) -> Iterator[Reason]:
@@ -236,7 +264,7 @@ def _verdict(facts: GateFacts) -> Iterator[Reason]:
         running = value_of(facts.running)
         number = running.number if running else 0
         words = f"no approval exists for revision {number}, whose subject is {subject.digest}"
-        yield reason(Kind.NOT_VERIFIED, words, facts.about)
+        yield reason(RefusalKind.NOT_VERIFIED, words, facts.about)
 
 
 def _running(facts: GateFacts) -> Iterator[Reason]:
@@ -245,10 +273,10 @@ def _running(facts: GateFacts) -> Iterator[Reason]:
     if running is None:
         return
     if not running.is_active:
-        yield reason(Kind.NOT_RUNNING, f"revision {running.number} is no longer running", facts.about)
+        yield reason(RefusalKind.NOT_RUNNING, f"revision {running.number} is no longer running", facts.about)
     if running.is_at_work:
         words = "a request is being applied: drift is checked afterwards"
-        yield reason(Kind.AT_WORK, words, facts.about)
+        yield reason(RefusalKind.AT_WORK, words, facts.about)
 
 
 def _stands(facts: GateFacts) -> Iterator[Reason]:
@@ -258,29 +286,31 @@ def _stands(facts: GateFacts) -> Iterator[Reason]:
         return
     if not wish.is_the_same:
         words = f"BundleDeployment {about.name} is no longer the one that was reviewed"
-        yield reason(Kind.OTHER_WISH, words, about)
+        yield reason(RefusalKind.OTHER_WISH, words, about)
     elif wish.is_being_deleted:
-        yield reason(Kind.DELETING, f"BundleDeployment {about.name} is being deleted", about)
+        yield reason(RefusalKind.DELETING, f"BundleDeployment {about.name} is being deleted", about)
     elif wish.is_paused:
-        yield reason(Kind.PAUSED, f"{about.name} is paused: this continues when someone resumes it", about)
-    elif facts.question == Question.CORRECT and wish.drift == "Report":
+        yield reason(RefusalKind.PAUSED, f"{about.name} is paused: this continues when someone resumes it", about)
+    elif facts.question == GateQuestion.CORRECT and wish.drift == "Report":
         words = f"the spec of {about.name} now says that drift is only reported"
-        yield reason(Kind.OTHER_WISH, words, about)
-    elif facts.question == Question.CREATE and wish.options_digest != about.options_digest:
+        yield reason(RefusalKind.OTHER_WISH, words, about)
+    elif facts.question == GateQuestion.CREATE and wish.options_digest != about.options_digest:
         words = f"the spec of {about.name} is no longer the approved one: its request must be settled first"
-        yield reason(Kind.OTHER_WISH, words, about)
+        yield reason(RefusalKind.OTHER_WISH, words, about)
 
 
 def _collisions(facts: GateFacts) -> Iterator[Reason]:
-    """What is somebody else's is not adopted, whoever approves it: that is said up front."""
+    """What is someone else's is not adopted, whoever approves it: that is said up front."""
     found = value_of(facts.collisions)
     if found is None or not found.words:
         return
     if found.is_over:
-        yield reason(Kind.COLLISION_OVER, OVER, facts.about)
+        yield reason(RefusalKind.COLLISION_OVER, OVER, facts.about)
     words = "; ".join(found.words[:SHOWN])
     yield reason(
-        Kind.CANNOT_BE_ADOPTED, f"{words}. It will not be adopted, so this request cannot be approved", facts.about
+        RefusalKind.CANNOT_BE_ADOPTED,
+        f"{words}. It will not be adopted, so this request cannot be approved",
+        facts.about,
     )
 
 
@@ -288,13 +318,13 @@ def _revoked(facts: GateFacts) -> Iterator[Reason]:
     """A revoked revision is nowhere to go back to (S16)."""
     words = value_of(facts.revoked)
     if words:
-        yield reason(Kind.REVOKED, f"previous {words}", facts.about)
+        yield reason(RefusalKind.REVOKED, f"previous {words}", facts.about)
 
 
 def _unmet(facts: GateFacts) -> Iterator[Reason]:
     words = value_of(facts.unmet)
     if words:
-        yield reason(Kind.UNMET, words, facts.about)
+        yield reason(RefusalKind.UNMET, words, facts.about)
 
 
 def _plan(facts: GateFacts) -> Iterator[Reason]:
@@ -302,26 +332,35 @@ def _plan(facts: GateFacts) -> Iterator[Reason]:
     plan = value_of(facts.plan)
     if plan is None:
         return
-    about = facts.about
-    if not plan.is_within:
-        yield reason(Kind.PLAN_CHANGED, HAS_CHANGED, about)
-    elif plan.unseen.words:
-        yield reason(Kind.GOES_ALONG_UNSEEN, _unseen_words(plan.unseen.words), about)
-    elif plan.takes_data and people.is_let_go(facts):
-        yield reason(Kind.TAKES_DATA, TAKES_DATA, about)
-    yield from _too_many(facts, plan.unseen)
+    yield from _outgrown(facts, plan)
+    yield from _unlisted(facts, plan.unseen)
     if plan.missing:
-        yield reason(Kind.MISSING_RIGHTS, plan.missing, about)
+        yield reason(RefusalKind.MISSING_RIGHTS, plan.missing, facts.about)
     if plan.refused:
         yield _refused(facts, plan)
+
+
+def _outgrown(facts: GateFacts, plan: PlanFacts) -> Iterator[Reason]:
+    """What would be done is not what reviewers were shown; the first of these reasons says best why."""
+    about, unseen = facts.about, plan.unseen
+    if unseen.lost:
+        yield reason(RefusalKind.LOSES_DATA, _lost_words(unseen.lost), about)
+    elif not plan.is_within:
+        yield reason(RefusalKind.PLAN_CHANGED, HAS_CHANGED, about)
+    elif unseen.words:
+        yield reason(RefusalKind.GOES_ALONG_UNSEEN, _unseen_words(unseen.words), about)
+    elif unseen.untold:
+        yield reason(RefusalKind.REPORT_TOO_OLD, f"a new report is needed: {some_phrases(unseen.untold, SHOWN)}", about)
+    elif plan.takes_data and people.is_let_go(facts):
+        yield reason(RefusalKind.TAKES_DATA, TAKES_DATA, about)
 
 
 def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
     shown = plan.refused[:SHOWN]
     words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
     said = tuple((one.ref, one.said) for one in shown if one.said)
-    kind = Kind.COLLIDES if all(one.is_foreign for one in plan.refused) else Kind.REFUSED
-    kind = Kind.NOT_SERVED if all(one.is_unserved for one in plan.refused) else kind
+    kind = RefusalKind.COLLIDES if all(one.is_foreign for one in plan.refused) else RefusalKind.REFUSED
+    kind = RefusalKind.NOT_SERVED if all(one.is_unserved for one in plan.refused) else kind
     words = f"{len(plan.refused)} of {len(plan.actions)} objects would be rejected: {words}"
     return reason(kind, words, facts.about, said)
 
@@ -329,16 +368,25 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
 def _unseen(facts: GateFacts) -> Iterator[Reason]:
     """What turned up since goes with nothing that is deleted: nobody approved that (S15)."""
     unseen = value_of(facts.unseen) or Unseen()
+    if unseen.lost:
+        yield reason(RefusalKind.LOSES_DATA_LATE, _lost_words(unseen.lost), facts.about)
     if unseen.words:
-        yield reason(Kind.GOES_ALONG_LATE, _unseen_words(unseen.words), facts.about)
-    yield from _too_many(facts, unseen)
+        yield reason(RefusalKind.GOES_ALONG_LATE, _unseen_words(unseen.words), facts.about)
+    yield from _unlisted(facts, unseen)
 
 
-def _too_many(facts: GateFacts, unseen: Unseen) -> Iterator[Reason]:
+def _unlisted(facts: GateFacts, unseen: Unseen) -> Iterator[Reason]:
     """What nobody can look through is not taken for what reviewers were shown (promise 4)."""
+    if unseen.unconverted:
+        words = f"nobody can tell whether some were created since the review: {'; '.join(unseen.unconverted[:SHOWN])}"
+        yield reason(RefusalKind.NOT_CONVERTED, words, facts.about, unseen.said[:SHOWN])
     if unseen.too_many:
         words = f"nobody can tell whether some were created since the review: {'; '.join(unseen.too_many[:SHOWN])}"
-        yield reason(Kind.TOO_MANY_TO_SEE, words, facts.about)
+        yield reason(RefusalKind.TOO_MANY_TO_SEE, words, facts.about)
+
+
+def _lost_words(words: Sequence[str]) -> str:
+    return f"data would be deleted that the report said would stay: {some_phrases(words, SHOWN)}"
 
 
 def _unseen_words(words: Sequence[str]) -> str:
@@ -351,6 +399,7 @@ _READY: tuple[Check, ...] = (
     _cluster,
     _wish,
     _requesters,
+    _withdrawn,
     _account,
     _subject,
     people.still_lets_go,
@@ -358,16 +407,16 @@ _READY: tuple[Check, ...] = (
     _pause,
     _unmet,
 )
-_CHECKS: dict[Question, tuple[Check, ...]] = {
-    Question.MEET: (_cluster,),
-    Question.PREPARE: (_cluster, _requesters, _account, _own_right),
-    Question.DECIDE: (_collisions, people.decided),
-    Question.PLAN: _READY,
-    Question.APPLY: (*_READY, _plan),
-    Question.GO_ON: (_account, _wish, *_PEOPLE, _unseen, _pause),
-    Question.RESTORE: (_revoked, _account, _is_there, _pause, *_PEOPLE),
-    Question.COMPARE: (_running,),
-    Question.CORRECT: _STANDING,
-    Question.CREATE: (*_STANDING, *_PEOPLE),
-    Question.TAKE_AWAY: (_running, _cluster, _pause),
+_CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
+    GateQuestion.MEET: (_cluster,),
+    GateQuestion.PREPARE: (_cluster, _requesters, _withdrawn, _account, _own_right),
+    GateQuestion.DECIDE: (_collisions, _withdrawn, people.decided),
+    GateQuestion.PLAN: _READY,
+    GateQuestion.APPLY: (*_READY, _plan),
+    GateQuestion.GO_ON: (_account, _wish, _withdrawn, *_PEOPLE, _unseen, _pause),
+    GateQuestion.RESTORE: (_revoked, _account, _is_there, _pause, *_PEOPLE),
+    GateQuestion.COMPARE: (_running,),
+    GateQuestion.CORRECT: _STANDING,
+    GateQuestion.CREATE: (*_STANDING, _withdrawn, *_PEOPLE),
+    GateQuestion.TAKE_AWAY: (_running, _cluster, _pause),
 }

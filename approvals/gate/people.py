@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from approvals.gate.answers import Question, Reason
+from approvals.gate.answers import GateQuestion, Reason
 from approvals.gate.facts import Fact, GateFacts, PolicyFacts, ReviewFacts, Right, Unknown, Unreviewed, value_of
-from approvals.gate.remedies import Kind, reason
-from approvals.policy import DOUBT, Ballot, Decision, Tally, decide
+from approvals.gate.remedies import RefusalKind, reason
+from approvals.policy import DOUBT, REQUEST_CHANGES, Ballot, Decision, Tally, decide
 
 APPROVES = "approves"
 HOLDS = ("holds", "error")
@@ -72,7 +72,10 @@ def may_use_account(one: ReviewFacts | PolicyFacts) -> bool:
 
 
 def why_not(review: ReviewFacts) -> str:
-    """Why a review does not count; "" where it does. A Deny was allowed when it was given, and stays."""
+    """Why a review does not count; "" where it does. A Deny was allowed when it was given, and stays; a request for
+    changes stays until it is dismissed."""
+    if review.decision == REQUEST_CHANGES and _is_given(review.dismissal):
+        return f"{review.dismissed_by} dismissed it"
     if review.decision != "Approve":
         return ""
     if review.is_own:
@@ -86,8 +89,25 @@ def lost(reviews: Sequence[ReviewFacts]) -> Iterator[str]:
     """Of each approval that does not count why."""
     for review in sorted(reviews, key=lambda one: one.key):
         words = why_not(review)
-        if words:
+        if words and review.decision == "Approve":
             yield f"the approval of {review.name} does not count: {words}"
+
+
+def change_requests(reviews: Iterable[ReviewFacts]) -> list[ReviewFacts]:
+    """Who requests changes and was not dismissed: nobody's approval counts past them."""
+    asking = [one for one in reviews if one.decision == REQUEST_CHANGES and not why_not(one)]
+    return sorted(asking, key=lambda one: one.key)
+
+
+def _change_words(asking: Iterable[ReviewFacts]) -> Iterator[str]:
+    for one in asking:
+        words = f"{one.name} requested changes"
+        is_lost = one.dismissal is not None
+        yield (
+            f"{words}; what {one.dismissed_by} dismissed counts again: {_words_against(one.dismissal)}"
+            if is_lost
+            else words
+        )
 
 
 def is_grant(said: PolicyFacts) -> bool:
@@ -129,13 +149,16 @@ def decided(facts: GateFacts) -> Iterator[Reason]:
     """Whether this round may be decided with yes."""
     found, about = count(facts), facts.about
     if found.decision == Decision.DENIED:
-        yield reason(Kind.DENIED, found.words, about)
+        yield reason(RefusalKind.DENIED, found.words, about)
         return
-    if found.decision == Decision.UNDECIDED:
+    asking = change_requests(value_of(facts.reviews) or ())
+    if asking:
+        yield reason(RefusalKind.CHANGES_REQUESTED, "; ".join(_change_words(asking)), about)
+    elif found.decision == Decision.UNDECIDED:
         yield _undecided(facts, found)
     held_by = sorted(holding(value_of(facts.guards) or ()))
     if held_by:
-        yield reason(Kind.HELD_BY_GUARD, f"held back by {', '.join(held_by)}", about)
+        yield reason(RefusalKind.HELD_BY_GUARD, f"held back by {', '.join(held_by)}", about)
 
 
 def still_approved(facts: GateFacts) -> Iterator[Reason]:
@@ -145,15 +168,15 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
         return
     found = count(facts)
     if not is_enough(found):
-        words = "; ".join([found.words, *lost(reviews)])
+        words = "; ".join([*(list(_change_words(change_requests(reviews))) or [found.words]), *lost(reviews)])
         words = f"checked again before applying, some approvals no longer count: {words}"
         yield reason(_kind_of_loss(facts, reviews), words, facts.about)
     waivers = accepted(reviews).lost
     if waivers:
-        yield reason(Kind.WAIVER_LOST, f"checked again before applying: {'; '.join(waivers)}", facts.about)
+        yield reason(RefusalKind.WAIVER_LOST, f"checked again before applying: {'; '.join(waivers)}", facts.about)
 
 
-def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> Kind:
+def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> RefusalKind:
     """An approval by a policy as it was never counts again: where that is what is lacking, waiting would be in vain.
 
     Nobody can tell while the right of another reviewer could not be asked.
@@ -161,9 +184,9 @@ def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> Kind:
     before = [replace(ballot(one), counts=True) if _is_outdated(one) else ballot(one) for one in reviews]
     is_unclear = any(isinstance(one.decides, Unknown) for one in reviews)
     if is_unclear or not is_enough(tally(facts, before)):
-        return Kind.NOT_APPROVED_ANY_MORE
-    has_begun = facts.question in (Question.GO_ON, Question.RESTORE)
-    return Kind.POLICY_CHANGED_MIDWAY if has_begun else Kind.POLICY_CHANGED
+        return RefusalKind.NOT_APPROVED_ANY_MORE
+    has_begun = facts.question in (GateQuestion.GO_ON, GateQuestion.RESTORE)
+    return RefusalKind.POLICY_CHANGED_MIDWAY if has_begun else RefusalKind.POLICY_CHANGED
 
 
 def _is_outdated(review: ReviewFacts) -> bool:
@@ -175,7 +198,7 @@ def guards_let_go(facts: GateFacts) -> Iterator[Reason]:
     found = holding(value_of(facts.guards) or ())
     if found:
         words = "; ".join(f"guard {name}: {said}" for name, said in sorted(found.items()))
-        yield reason(Kind.GUARD_HOLDS, f"held back when checked again before applying: {words}", facts.about)
+        yield reason(RefusalKind.GUARD_HOLDS, f"held back when checked again before applying: {words}", facts.about)
 
 
 def still_lets_go(facts: GateFacts) -> Iterator[Reason]:
@@ -186,17 +209,19 @@ def still_lets_go(facts: GateFacts) -> Iterator[Reason]:
         return
     given = [review for review in reviews if review.decision == "Approve"]
     if len(given) < facts.about.needed and not any(review.is_policy for review in given):
-        yield reason(Kind.NOT_LET_GO, NOT_LET_GO, facts.about)
+        yield reason(RefusalKind.NOT_LET_GO, NOT_LET_GO, facts.about)
 
 
 def _undecided(facts: GateFacts, found: Tally) -> Reason:
     about, free = facts.about, value_of(facts.unreviewed)
     if found.obstacle:
-        return reason(Kind.DOUBTED if found.obstacle == DOUBT else Kind.NOBODY_USES_ACCOUNT, found.obstacle, about)
+        return reason(
+            RefusalKind.DOUBTED if found.obstacle == DOUBT else RefusalKind.NOBODY_USES_ACCOUNT, found.obstacle, about
+        )
     # Of a policy that was changed since, its present word is asked for at each look: nothing is lost that could return.
     missing = list(lost([one for one in value_of(facts.reviews) or () if not _is_outdated(one)]))
     if missing:
-        return reason(Kind.LOST_APPROVAL, f"{found.words}: {'; '.join(missing)}", about)
+        return reason(RefusalKind.LOST_APPROVAL, f"{found.words}: {'; '.join(missing)}", about)
     if free is not None and free.words:
-        return reason(Kind.GOES_ALONG, free.words, about)
-    return reason(Kind.TOO_FEW, found.words, about)
+        return reason(RefusalKind.GOES_ALONG, free.words, about)
+    return reason(RefusalKind.TOO_FEW, found.words, about)

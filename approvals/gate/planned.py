@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from django.utils import timezone
 
 from approvals.gate import deletions
-from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, Refused
+from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, RefusedObject, Unseen
 from approvals.gate.planning import installer_of, owned, plan_options, running_content
 from approvals.gate.policies import reviewed_report
 from approvals.gate.wish import learn
 from approvals.models import Finding, Report, Request
 from provisioner import pipeline
 from provisioner.cluster.client.access import refused_writes
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.plan.dry_run import is_within
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.plan.comparing import data_lost, is_within
 from provisioner.cluster.plan.known import Options
 from provisioner.cluster.plan.ownership import objection_to_adoption
 from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.errors import AlreadyExists, Forbidden, UnknownKind
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import from_record
 from provisioner.review.preflight.text import as_yaml
 from provisioner.review.withholding import is_private
@@ -33,7 +33,7 @@ from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 
 # The finding of a report that lists the rules which the installing account lacks.
 LACKING = "PRE-RULES"
-# The finding about an object that is somebody else's.
+# The finding about an object that is someone else's.
 FOREIGN = "OWN-02"
 MAX_LOOKED_AT = 20
 NOT_ADOPTABLE = "it belongs to someone else and cannot be adopted; the reason is shown only to people who may get it"
@@ -47,7 +47,7 @@ class Approved:
     plan: Plan
 
 
-def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
+def plan_facts(request: Request, api: Api, approved: Approved, slowly: deletions.Slowly) -> PlanFacts:
     """What is left to do, and what of it would be refused; of a plan that does more than was reviewed no more is asked.
 
     The installer's rights to what was reviewed are asked beside the dry-runs; where less is left to do, to that.
@@ -64,12 +64,17 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
             options=plan_options(request),
             reviewed=reviewed,
         )
+    if lost := data_lost(planned.actions, reviewed.actions):
+        return PlanFacts(planned.actions, False, False, unseen=Unseen(lost=tuple(lost)))
     if not is_within(planned.actions, reviewed.actions):
         return PlanFacts(planned.actions, False, False)
     if deletions.takes_data(request, api, planned):
         return PlanFacts(planned.actions, True, True)
-    unseen = deletions.unseen_anywhere(request, api, reviewed_report(request))
-    if unseen.words or unseen.too_many:
+    report = reviewed_report(request)
+    unseen = deletions.look_through(
+        request, api, report, slowly, lambda bounded: deletions.unseen(request, bounded, report)
+    )
+    if unseen:
         return PlanFacts(planned.actions, True, False, unseen=unseen)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
@@ -78,15 +83,15 @@ def plan_facts(request: Request, api: Api, approved: Approved) -> PlanFacts:
     return PlanFacts(planned.actions, True, False, refused, missing)
 
 
-def _refused(planned: PlannedAction) -> Refused:
-    """What could not be written, and why. Why the API server does not take what would come of somebody else's object
+def _refused(planned: PlannedAction) -> RefusedObject:
+    """What could not be written, and why. Why the API server does not take what would come of someone else's object
     tells how that differs (S09).
     """
     said = planned.server_words
     if is_private(planned):
         said = "; ".join(filter(None, [planned.problem, planned.server_words]))
     is_foreign = planned.problem_code == AlreadyExists.code
-    return Refused(planned.ref, public_words(planned), said, is_foreign, planned.problem_code == UnknownKind.code)
+    return RefusedObject(planned.ref, public_words(planned), said, is_foreign, planned.problem_code == UnknownKind.code)
 
 
 def public_words(planned: PlannedAction) -> str:
@@ -102,7 +107,7 @@ def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) 
 
 
 def foreign_words(plan: Plan) -> tuple[str, ...]:
-    """Of each object that is somebody else's and not to be adopted why, by the plan."""
+    """Of each object that is someone else's and not to be adopted why, by the plan."""
     return tuple(one.problem for one in _foreign(plan))
 
 
@@ -117,7 +122,7 @@ def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
 
 
 def _stands_in_the_way(api: Api, met: PlannedAction, options: Options) -> bool:
-    """Whether an object of that name is somebody else's and not to be adopted, be it another one by now.
+    """Whether an object of that name is someone else's and not to be adopted, be it another one now.
 
     Also where nobody may look: it was there when the plan was made. Where its kind is served, but not in the version
     that is wished for, it stands; where the kind is gone, the object went with it.
@@ -133,7 +138,7 @@ def _stands_in_the_way(api: Api, met: PlannedAction, options: Options) -> bool:
         return False
     if served.version != met.ref.version:
         return True
-    return objection_to_adoption(live, options.collision_protection, options.others) is not None
+    return objection_to_adoption(live, options) is not None
 
 
 def without_lifted(plan: Plan) -> Plan:
@@ -159,13 +164,14 @@ def _is_lacking(request: Request, planned: Plan, not_allowed: Sequence[AccessReq
 
 def _missing(request: Request, api: Api, content: Content) -> str:
     """What the installing account lacks, in words and as the roles that would give it; "" where nothing."""
-    account = Subject("ServiceAccount", request.spec["serviceAccountName"], request.spec["installNamespace"])
+    account = RbacSubject("ServiceAccount", request.spec["serviceAccountName"], request.spec["installNamespace"])
     found = pipeline.preflight(
         api,
         content,
         account=account,
         previous=running_content(request),
         inventory=owned(request.deployment),
+        options=plan_options(request),
     )
     if not found.missing:
         return ""

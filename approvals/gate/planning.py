@@ -13,22 +13,32 @@ from provisioner.cluster.plan.known import Options
 from provisioner.errors import BadSource
 from provisioner.rbac import CONTROL_PLANE
 from provisioner.values import (
+    APPLYING,
+    DELETING,
+    Action,
     CollisionProtection,
     Content,
     DeletionPolicy,
     GroupKind,
+    HelmRelease,
+    HookMoment,
     Identity,
     ObjectIdentity,
     ObjectRef,
+    OutcomeState,
 )
+from provisioner.values import HookRun as Run
 
 MAX_OPTIONAL_KINDS = 100
+MAX_RELEASE_NAME = 53  # Helm's
 _REF = ("group", "version", "kind", "namespace", "name")
 
 
 def running_content(request: Request) -> Content | None:
-    active = request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content").first()
-    return store.get(active.content) if active else None
+    active = (
+        request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content", "request").first()
+    )
+    return store.get(active.content, fetched_by=active.request) if active else None
 
 
 def installer_of(spec: Mapping[str, Any]) -> Identity:
@@ -54,6 +64,22 @@ def owned(deployment: BundleDeployment) -> Mapping[ObjectIdentity, str]:
     return {ObjectRef(*place).identity: uid for *place, uid in rows}
 
 
+def hook_runs(deployment: BundleDeployment, current: Request | None = None) -> dict[ObjectIdentity, Run]:
+    """The last run of each hook; `current` is the request that is being applied.
+
+    What a run left and a deployment holds since, this one or another, is no longer the hook's.
+    """
+    found, rows = {}, list(deployment.hook_runs.all())
+    left = [row.uid for row in rows if row.uid]
+    held = InventoryItem.objects.filter(deployment__cluster=deployment.cluster, uid__in=left)
+    taken = set(held.values_list("uid", flat=True)) if left else set()
+    for row in (one for one in rows if one.uid not in taken):
+        ref = ObjectRef.from_parts(row)
+        is_current = current is not None and row.request_id == current.pk
+        found[ref.identity] = Run(ref, HookMoment(row.moment), row.nonce, row.uid, row.has_succeeded, is_current)
+    return found
+
+
 def plan_options(request: Request) -> Options:
     """What a request lets be planned, and which objects of the cluster other deployments hold."""
     deployment, spec = request.deployment, request.spec
@@ -73,13 +99,43 @@ def plan_options(request: Request) -> Options:
         optional_kinds=optional_kinds(spec),
         warned=_warned(deployment),
         may_try_foreign=_is_asked(request),
+        helm_release=helm_release_of(spec),
+        is_taking_over=_is_taking_over(request),
+        moments=moments_of(request),
+        hooks=hook_runs(deployment),
     )
+
+
+def helm_release_of(spec: Mapping[str, Any]) -> HelmRelease | None:
+    """The release that `spec.adoptHelmRelease` names, in the namespace that everything is installed into."""
+    name = spec.get("adoptHelmRelease")
+    if not name:
+        return None
+    if not isinstance(name, str) or len(name) > MAX_RELEASE_NAME:
+        raise BadSource(f"adoptHelmRelease: expected the name of a release, at most {MAX_RELEASE_NAME} characters")
+    return HelmRelease(name, str(spec.get("installNamespace", "")))
+
+
+def _is_taking_over(request: Request) -> bool:
+    """Whether an earlier request of the deployment has adopted objects of the release that this one names."""
+    if not (name := request.spec.get("adoptHelmRelease")):
+        return False
+    adopted = Outcome.objects.filter(action=Action.ADOPT, state=OutcomeState.DONE, step=Outcome.Step.APPLY)
+    return adopted.filter(request__deployment=request.deployment, request__spec__adoptHelmRelease=name).exists()
+
+
+def moments_of(request: Request) -> frozenset[HookMoment]:
+    """When hooks run for a request: none where it goes back, or lets its objects go as they are."""
+    if request.purpose == Request.Purpose.DEPLOY:
+        return APPLYING
+    is_orphaning = request.spec.get("deletionPolicy") == DeletionPolicy.ORPHAN
+    return DELETING if request.purpose == Request.Purpose.DELETE and not is_orphaning else frozenset()
 
 
 def _is_asked(request: Request) -> bool:
     """Whether those who asked are known by groups that count, so that their rights were asked."""
     is_known = request.is_requester_known and bool(request.requesters)
-    return is_known and not access.no_longer_current(request.requesters, request.deployment.cluster)
+    return is_known and not access.no_longer_current(request)
 
 
 def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:

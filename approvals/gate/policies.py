@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from approvals import policy
 from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
+from approvals.ledger import labels
 from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request
+from approvals.selectors.certainty import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.values import Action, Severity
 
@@ -81,17 +83,20 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
     findings = [finding for finding in everything if finding.fingerprint not in accepted]
     new = [finding for finding in findings if finding.is_new]
     touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
-    ranks = {str(severity): severity.rank for severity in Severity}
+    open_ones = depending(report)
     return {
-        "worst": min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE)),
-        "worst_new": min((finding.severity for finding in new), key=ranks.__getitem__, default=str(Severity.SAFE)),
+        "worst": _worst(findings),
+        "worst_new": _worst(new),
         "severities": _counts(Severity, (finding.severity for finding in findings)),
         "new_severities": _counts(Severity, (finding.severity for finding in new)),
-        "rules": sorted({finding.rule for finding in findings}),
-        "new_rules": sorted({finding.rule for finding in new}),
+        "worst_new_proved": _worst(finding for finding in new if finding.fingerprint not in open_ones),
+        "depends_on_objects": _counts(Severity, (it.severity for it in findings if it.fingerprint in open_ones)),
+        "new_depends_on_objects": _counts(Severity, (it.severity for it in new if it.fingerprint in open_ones)),
+        "rules": _rules(report, findings),
+        "new_rules": _rules(report, new),
         "waived": len(waived_ones),
         "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
-        "waived_rules": sorted({finding.rule for finding in waived_ones}),
+        "waived_rules": _rules(report, waived_ones),
         "actions": _counts(Action, (action["action"] for action in report.body["plan"]["actions"])),
         "kinds": sorted({_kind(action["ref"]) for action in touched}),
         "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
@@ -106,8 +111,20 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
     }
 
 
+def _worst(findings: Iterable[Finding]) -> str:
+    ranks = {str(severity): severity.rank for severity in Severity}
+    return min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE))
+
+
+def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
+    """The rules of findings, with those that are said under another one (decision 0056): policies know them by name."""
+    kept = {finding.fingerprint for finding in findings}
+    also = {rule for one in report.body["findings"] if one["fingerprint"] in kept for rule in one.get("also", ())}
+    return sorted({finding.rule for finding in findings} | also)
+
+
 def _private(report: Report) -> list[Finding]:
-    """The findings about what somebody else's object holds: hidden from people who may not get it, not from guards."""
+    """The findings about what someone else's object holds: hidden from people who may not get it, not from guards."""
     return [
         Finding(
             rule=one["rule"],
@@ -137,7 +154,7 @@ def _policies(request: Request, kind: str) -> list[Policy]:
     )
 
 
-def _answer(each: Policy, facts: policy.Facts) -> policy.Answer:
+def _answer(each: Policy, facts: policy.Facts) -> policy.ExpressionResult:
     """What the policy's expression comes to. Each is asked alone, so that no other policy uses up its time."""
     (found,) = ask(policy.POLICY, [each.expression], facts)
     return policy.answer(each.expression, facts, policy.POLICY, found)
@@ -170,10 +187,16 @@ def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Fac
 
 
 def _is_selected(each: Policy, request: Request) -> bool:
-    """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14)."""
+    """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14).
+
+    Where there were more than are kept, those would have been any: a guard selects, a grant by labels does not.
+    """
+    if each.labels and not labels.are_all_kept(request):
+        name = request.deployment.name
+        return each.kind == Policy.Kind.GUARD and policy.holds_for(names=each.names, labels={}, name=name, has={})
     selects = [
-        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=labels)
-        for labels in (*request.earlier_labels, request.labels, request.deployment.labels)
+        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=has)
+        for has in (*request.earlier_labels, request.labels, request.deployment.labels)
     ]
     return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
 

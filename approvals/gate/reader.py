@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,24 +19,26 @@ from django.utils import timezone
 from approvals import access
 from approvals.access.port import connect
 from approvals.gate import deletions, policies, rights, wish
-from approvals.gate.answers import Question
-from approvals.gate.facts import About, Fact, GateFacts, How, Known, Running, Sources
+from approvals.gate.answers import GateQuestion
+from approvals.gate.deletions import Slowly
+from approvals.gate.facts import About, Fact, GateFacts, How, Known, ReadUnattended, Running, Sources, Unseen
 from approvals.gate.people import accepted
 from approvals.gate.planned import Approved, collisions_of, plan_facts
 from approvals.gate.surroundings import unmet_words
-from approvals.gate.wish import Asked, learn
+from approvals.gate.wish import PendingFacts, learn
 from approvals.ledger import rounds
-from approvals.ledger.digests import Subject
+from approvals.ledger.digests import ReviewSubject
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
+from approvals.models.request import READ_EARLIER
 from approvals.selectors import revisions
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """What is put back, and the reviewed report of the request that failed."""
+    """What is restored, and the reviewed report of the request that failed."""
 
     revision: Revision
     reviewed: Report
@@ -43,14 +46,15 @@ class Back:
 
 def meeting(request: Request, api: Api) -> GateFacts:
     """Whether it is the cluster that it always was (S19)."""
-    return replace(_facts(Question.MEET, request), cluster_uid=wish.cluster_uid(request, learn(api.uid)))
+    return replace(_facts(GateQuestion.MEET, request), cluster_uid=wish.cluster_uid(request, learn(api.uid)))
 
 
 def preparing(request: Request, api: Api, reads: Iterable[ObjectRef]) -> GateFacts:
     """Before anything is fetched: who asked may do so, and we may act as the account."""
-    facts = _facts(Question.PREPARE, request)
+    facts = _facts(GateQuestion.PREPARE, request)
     return replace(
         facts,
+        read_unattended=_read_unattended(request),
         cluster_uid=wish.cluster_uid(request, learn(api.uid)),
         **_requesters(request, reads),
         account=_before_approval(learn(partial(wish.account_of, request, api))),
@@ -60,13 +64,14 @@ def preparing(request: Request, api: Api, reads: Iterable[ObjectRef]) -> GateFac
 
 def deciding(request: Request) -> GateFacts:
     """What reviews, guards and grants say of this round now."""
-    facts, report = _facts(Question.DECIDE, request), policies.reviewed_report(request)
+    facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
     return replace(
         facts,
         **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
         grants=_record(lambda: policies.grants_of(request, report)),
         too_old=_too_old(request),
+        read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
         collisions=collisions_of(request, report, reach),
     )
@@ -77,15 +82,16 @@ def approved(
 ) -> tuple[GateFacts, Approved]:
     """All that is known without asking about every object; `load` reads the stored bytes while the cluster answers."""
     with ThreadPoolExecutor(max_workers=3) as beside:
-        asked = Asked.of(beside, request, api)
+        asked = PendingFacts.of(beside, request, api)
         loaded = load()
     subject = subject_of(request, content_digest=loaded.content.digest)
     facts = replace(
-        _facts(Question.PLAN, request),
+        _facts(GateQuestion.PLAN, request),
         cluster_uid=wish.cluster_uid(request, asked.cluster_uid.result()),
         wish=wish.wish_of(request.deployment, asked.live.result()),
         account=_before_approval(asked.account.result()),
         **_requesters(request, reads),
+        read_unattended=_read_unattended(request),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
         **_reviewed(request, policies.reviewed_report(request), is_vouching=rights.needs_vouching(request)),
@@ -95,58 +101,65 @@ def approved(
     return facts, loaded
 
 
-def planned(facts: GateFacts, request: Request, api: Api, loaded: Approved) -> GateFacts:
-    """The same, with what would be done now, which asks the API server about every object."""
-    plan = learn(partial(plan_facts, request, api, loaded), may_be_final=True)
-    return replace(facts, question=Question.APPLY, plan=plan)
+def planned(facts: GateFacts, request: Request, api: Api, loaded: Approved, slowly: Slowly = nullcontext) -> GateFacts:
+    """The same, with what would be done now, which asks the API server about every object.
 
-
-def going_on(request: Request, api: Api, reviewed: Report) -> GateFacts:
-    """Before each phase (S25): the wish, the account, and everybody whose approval stands behind it.
-
-    Guards are asked again too: without any it costs one query, else the reviewed facts are read once for all phases.
+    `slowly` is entered where objects are looked through that no plan names.
     """
-    with ThreadPoolExecutor(max_workers=2) as beside:
-        live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
-        account = beside.submit(learn, partial(wish.account_of, request, api))
-        people = _people(request, reviewed)
-        unseen = learn(partial(deletions.unseen, request, api, reviewed))
+    plan = learn(partial(plan_facts, request, api, loaded, slowly), may_be_final=True)
+    return replace(facts, question=GateQuestion.APPLY, plan=plan)
+
+
+def unseen(request: Request, api: Api, reviewed: Report, slowly: Slowly = nullcontext) -> Fact[Unseen]:
+    """What goes with what is deleted and was created since: the part of `going_on` that may take a minute."""
+
+    def ask(bounded: Api) -> Unseen:
+        return deletions.unseen(request, bounded, reviewed, has_begun=True)
+
+    return learn(partial(deletions.look_through, request, api, reviewed, slowly, ask))
+
+
+def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[Unseen]) -> GateFacts:
+    """Before each phase (S25): everybody whose approval stands behind it, then the wish and the account.
+
+    These are read last: a pause or another wish counts that came while all else was asked, and `looked_through` before
+    that (`unseen`). Guards are asked again too: without any it costs one query, else the reviewed facts are read once
+    for all phases.
+    """
+    people = _people(request, reviewed)
     return replace(
-        _facts(Question.GO_ON, request),
-        wish=wish.wish_of(request.deployment, live.result()),
-        account=account.result(),
+        _facts(GateQuestion.GO_ON, request),
         **people,
-        unseen=unseen,
+        read_unattended=_read_unattended(request),
+        unseen=looked_through,
+        **_last(request, api, account_by=request),
     )
 
 
 def restoring(request: Request, api: Api, back: Back) -> GateFacts:
-    """Before each phase of putting back: as before each phase of an apply, with the account of what is put back."""
+    """Before each phase of putting back: as before each phase of an apply, with the account of what is restored."""
+    people = _people(request, back.reviewed)
+    last = _last(request, api, account_by=back.revision.request)
     back.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
-    with ThreadPoolExecutor(max_workers=2) as beside:
-        live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
-        account = beside.submit(learn, partial(wish.account_of, back.revision.request, api))
-        people = _people(request, back.reviewed)
     return replace(
-        _facts(Question.RESTORE, request),
-        revoked=_record(lambda: revisions.revoked_words(back.revision)),
-        wish=wish.wish_of(request.deployment, live.result()),
-        account=account.result(),
+        _facts(GateQuestion.RESTORE, request),
         **people,
+        **last,
+        revoked=_record(lambda: revisions.revoked_words(back.revision)),
         is_untouched=Revision.objects.filter(request=request, state=Revision.State.ACTIVE).exists(),
     )
 
 
 def running(revision: Revision) -> GateFacts:
     """Whether it is this revision that runs, by our records alone."""
-    return replace(_facts(Question.COMPARE, revision.request), running=_record(lambda: _running(revision)))
+    return replace(_facts(GateQuestion.COMPARE, revision.request), running=_record(lambda: _running(revision)))
 
 
 def correcting(revision: Revision, api: Api) -> GateFacts:
     """Before each phase of a correction (S25): nobody is there to ask, so that all must stand as it was approved."""
     request = revision.request
     return replace(
-        _facts(Question.CORRECT, request),
+        _facts(GateQuestion.CORRECT, request),
         running=_record(lambda: _running(revision)),
         subject=_record(lambda: subject_of(request, content_digest=revision.content_id)),
         approved=_record(lambda: _approved_subjects(request)),
@@ -159,13 +172,16 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
 def creating(revision: Revision, api: Api) -> GateFacts:
     """Before what was left out is created: a first write, so reviewers and guards are asked as well."""
     request = revision.request
-    people = _people(request, policies.reviewed_report(request))
-    return replace(correcting(revision, api), question=Question.CREATE, **people)
+    people = {
+        **_people(request, policies.reviewed_report(request)),
+        "read_unattended": _read_unattended(request),
+    }
+    return replace(correcting(revision, api), question=GateQuestion.CREATE, **people)
 
 
-def subject_of(request: Request, *, content_digest: str) -> Subject:
+def subject_of(request: Request, *, content_digest: str) -> ReviewSubject:
     """As the request's row has it, for this content; what differs is replaced (dataclasses.replace)."""
-    return Subject(
+    return ReviewSubject(
         cluster_uid=request.deployment.cluster.uid or "",
         deployment_uid=request.deployment.uid,
         request_uid=str(request.uid),
@@ -182,14 +198,14 @@ def taking_away(request: Request, api: Api) -> GateFacts:
     deployment = request.deployment
     is_at_work = deployment.requests.filter(state__in=AT_WORK).exists()
     return replace(
-        _facts(Question.TAKE_AWAY, request),
+        _facts(GateQuestion.TAKE_AWAY, request),
         running=_record(lambda: Running(0, True, is_at_work)),
         cluster_uid=wish.cluster_uid(request, learn(api.uid)),
         wish=wish.wish_of(deployment, learn(partial(wish.live_deployment, api, deployment))),
     )
 
 
-def _facts(question: Question, request: Request) -> GateFacts:
+def _facts(question: GateQuestion, request: Request) -> GateFacts:
     deployment = request.deployment
     about = About(
         name=deployment.name,
@@ -213,6 +229,14 @@ def _record(read: Callable[[], Any]) -> Known[Any]:
     return Known(read(), timezone.now(), How.RECORDS)
 
 
+def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
+    """The wish, and the account that the spec of `account_by` names, as they are at this moment."""
+    with ThreadPoolExecutor(max_workers=2) as beside:
+        live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
+        account = beside.submit(learn, partial(wish.account_of, account_by, api))
+    return {"wish": wish.wish_of(request.deployment, live.result()), "account": account.result()}
+
+
 def _people(request: Request, report: Report) -> dict[str, Any]:
     """Everybody whose word counts for what has begun, and the operator's about deletions."""
     reviewed = _reviewed(request, report, is_vouching=not request.is_requester_known)
@@ -227,14 +251,13 @@ def _reviewed(request: Request, report: Report, *, is_vouching: bool) -> dict[st
 
 
 def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
-    """Those who asked, each as they are known by now, and what is to be read for them."""
+    """Those who asked, each as they are known now, and what is to be read for them."""
     wanted = list(reads)
-    place = f"{request.deployment.cluster.name}/{request.deployment.name}"
     sources = Sources(
         names=tuple(map(str, wanted)),
         is_read=bool(request.content_id),
         is_unattended=request.is_unattended,
-        is_listed=place in settings.PRATIQUE["UNATTENDED_READS"],
+        is_listed=_is_listed(request),
         hours=settings.PRATIQUE["GROUPS_HOURS"],
     )
     return {
@@ -244,8 +267,23 @@ def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
     }
 
 
+def _is_listed(request: Request) -> bool:
+    place = f"{request.deployment.cluster.name}/{request.deployment.name}"
+    return place in settings.PRATIQUE["UNATTENDED_READS"]
+
+
+def _read_unattended(request: Request) -> Fact[ReadUnattended]:
+    """Of most requests nothing was: then no more is asked."""
+    if not request.read_unattended:
+        return _record(ReadUnattended)
+    too_old = tuple(access.no_longer_current(request))
+    names = tuple(one for one in request.read_unattended if one != READ_EARLIER)
+    is_sure = READ_EARLIER not in request.read_unattended
+    return _record(lambda: ReadUnattended(names, _is_listed(request), too_old, is_sure))
+
+
 def _too_old(request: Request) -> Fact[tuple[str, ...]]:
-    return _record(lambda: tuple(access.no_longer_current(request.requesters, request.deployment.cluster)))
+    return _record(lambda: tuple(access.no_longer_current(request)))
 
 
 def _before_approval(account: Fact[Any]) -> Fact[Any]:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from approvals import errors
 from approvals.errors import Awaiting
-from approvals.gate.answers import Answer, Next, Reason
+from approvals.gate.answers import GateAnswer, Next, Reason
 from approvals.gate.facts import GateFacts, PolicyFacts, value_of
 from approvals.gate.judge import judge
 from approvals.ledger import evaluations
@@ -34,7 +34,7 @@ class Waiting(Refusal, Awaiting):
 
     def __init__(self, reason: Reason):
         super().__init__(reason)
-        self.awaits = reason.awaits
+        self.awaits, self.is_costly = reason.awaits, reason.is_costly
 
 
 class Stale(Refusal):
@@ -42,7 +42,7 @@ class Stale(Refusal):
 
 
 class NoLongerWished(Refusal, errors.NoLongerWished):
-    """Another request is about what is wished by now."""
+    """Another request is about what is wished now."""
 
 
 class OtherBytes(Refusal, DigestMismatch):
@@ -75,7 +75,7 @@ _ENDS: dict[str, type[Refusal]] = {
 }
 
 
-def refusal_of(answer: Answer) -> Refusal:
+def refusal_of(answer: GateAnswer) -> Refusal:
     """The error that says this no."""
     reason = answer.reason
     if reason.next == Next.WAIT:

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from enum import Enum
 
-from approvals.errors import ASK_ANEW, CHANGED, Awaits
+from approvals.errors import ASK_ANEW, CHANGED, STOP_IT, Awaits, ChangesAgain, TooManyLooks
 from approvals.gate.answers import Next, Reason
 from approvals.gate.facts import About, Unknown
 from provisioner.errors import BadSource, DigestMismatch, Forbidden, PlanChanged, PreconditionFailed
@@ -28,10 +28,10 @@ _RIGHT_AGAIN = "The reviewer signs in again, or a cluster administrator restores
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RefusalRow:
     """`when` says when it is so. `remedy` is a format over the name, cluster and number of About.
 
-    `awaits`: what in the cluster has to change, where the watch sees that.
+    `awaits`: what in the cluster has to change, where the watch sees that. `is_costly` as in Reason.
     """
 
     next: Next
@@ -40,65 +40,66 @@ class Row:
     remedy: str
     is_problem: bool = True
     awaits: Awaits | None = None
+    is_costly: bool = False
 
 
-class Kind(Enum):
+class RefusalKind(Enum):
     """Every kind of no."""
 
-    OTHER_CLUSTER = Row(
+    OTHER_CLUSTER = RefusalRow(
         Next.END,
         PreconditionFailed.code,
         "the kubeconfig points to another cluster",
         "An operator corrects the kubeconfig of cluster {cluster}, or registers the other cluster under a "
         f"new name. {ASK_ANEW}",
     )
-    NO_LONGER_WISHED = Row(
+    NO_LONGER_WISHED = RefusalRow(
         Next.END,
         "no-longer-wished",
         "the BundleDeployment was changed or deleted",
         "Decide on the new request.",
     )
     # Not begun: nothing has to be ended, and the wish may be the approved one again before anybody sees the other.
-    FOLLOWED = Row(
+    FOLLOWED = RefusalRow(
         Next.WAIT,
         "no-longer-wished",
         "the BundleDeployment was changed after the approval, and applying has not started",
         "Decide on the new request, which replaces this one.",
     )
-    NO_ACCOUNT_NAMED = Row(Next.END, BadSource.code, "the spec names no ServiceAccount", WRONG)
-    NO_ACCOUNT = Row(
+    NO_ACCOUNT_NAMED = RefusalRow(Next.END, BadSource.code, "the spec names no ServiceAccount", WRONG)
+    NO_ACCOUNT = RefusalRow(
         Next.WAIT,
         "missing-account",
         "the ServiceAccount does not exist",
         "A cluster administrator creates it with the required permissions; the request then continues automatically.",
         awaits=Awaits.ACCOUNT,
     )
-    OTHER_ACCOUNT = Row(
+    OTHER_ACCOUNT = RefusalRow(
         Next.END,
         DigestMismatch.code,
         "the ServiceAccount was deleted or recreated after applying started",
         f"The approval was for the previous ServiceAccount. {ASK_ANEW}",
     )
     # Not begun: the new one's rights are reported, and reviewers decide about it (S07).
-    ACCOUNT_REMADE = Row(
+    ACCOUNT_REMADE = RefusalRow(
         Next.REPORT_AGAIN,
         "account-changed",
         "the ServiceAccount was recreated after the approval, and applying has not started",
         _REVIEW_AGAIN,
     )
-    OTHER_SUBJECT = Row(
+    OTHER_SUBJECT = RefusalRow(
         Next.END,
         DigestMismatch.code,
         "content, plan, options or ServiceAccount differ from what was approved",
         CHANGED,
     )
-    NOT_VERIFIED = Row(
+    NOT_VERIFIED = RefusalRow(
         Next.END,
         DigestMismatch.code,
         "no approval matches the recorded running revision",
         CHANGED,
     )
-    REQUESTER_LACKS = Row(
+    REQUESTER_LACKS = RefusalRow(
         Next.WAIT,
         Forbidden.code,
         "a requester may not use the ServiceAccount, or may not get a Secret or ConfigMap of the sources",
@@ -106,72 +107,125 @@ class Kind(Enum):
         "who has it changes the deployment.",
         awaits=Awaits.RIGHTS,
     )
-    REQUESTER_UNKNOWN = Row(
+    REQUESTER_UNKNOWN = RefusalRow(
         Next.END,
         Forbidden.code,
         "the sources use a Secret or ConfigMap, and the requester is unknown",
         "Someone who signs in to Pratique and may get the Secret or ConfigMap changes BundleDeployment {name}.",
     )
-    GROUPS_TOO_OLD = Row(
+    GROUPS_TOO_OLD = RefusalRow(
         Next.END,
         "groups-too-old",
         "the sources use a Secret or ConfigMap, and the requester's groups were verified too long ago",
         f"The requester signs in again. {ASK_ANEW} Or an operator adds the deployment to PRATIQUE_UNATTENDED_READS.",
     )
-    CANNOT_BE_ADOPTED = Row(
+    READS_WITHDRAWN = RefusalRow(
+        Next.WAIT,
+        "reads-withdrawn",
+        "the sources were read because PRATIQUE_UNATTENDED_READS listed the deployment, and it no longer does",
+        "The requesters sign in again, and the request continues automatically if they may get what was read. Or an "
+        "operator lists {cluster}/{name} in PRATIQUE_UNATTENDED_READS again. Or someone who may get it changes "
+        "BundleDeployment {name}, which creates a new request.",
+    )
+    CANNOT_BE_ADOPTED = RefusalRow(
         Next.WAIT, "collides", "the plan includes existing objects that belong to someone else", MAKE_WAY
     )
-    REVOKED = Row(
+    REVOKED = RefusalRow(
         Next.END,
         PreconditionFailed.code,
         "the target revision of the rollback is revoked",
         "Someone who may `approve` BundleDeployment {name} reinstates the revision, or requests a rollback to "
         "another one.",
     )
-    DENIED = Row(
+    DENIED = RefusalRow(
         Next.DENY,
         "denied",
         "a reviewer denied it",
         f"Someone who may update BundleDeployment {{name}} changes it. {ASK_ANEW}",
     )
-    NOT_LET_GO = Row(Next.REPORT_AGAIN, PlanChanged.code, "the deletion needs a review now", _REVIEW_AGAIN)
-    PLAN_CHANGED = Row(
+    CHANGES_REQUESTED = RefusalRow(
+        Next.WAIT,
+        "changes-requested",
+        "a reviewer requests changes",
+        "Someone who may update BundleDeployment {name} changes it, which creates a new request. Or the reviewer "
+        "reviews again, or someone else who may `override` it dismisses the review with a reason.",
+        awaits=Awaits.RIGHTS,
+    )
+    NOT_LET_GO = RefusalRow(Next.REPORT_AGAIN, PlanChanged.code, "the deletion needs a review now", _REVIEW_AGAIN)
+    PLAN_CHANGED = RefusalRow(
         Next.REPORT_AGAIN, PlanChanged.code, "the plan contains more than the reviewed one", _REVIEW_AGAIN
     )
-    COLLISION_OVER = Row(Next.REPORT_AGAIN, "collision-over", "the conflicting objects are gone", _REVIEW_AGAIN)
-    CHANGES_AGAIN = Row(
+    COLLISION_OVER = RefusalRow(Next.REPORT_AGAIN, "collision-over", "the conflicting objects are gone", _REVIEW_AGAIN)
+    CHANGES_AGAIN = RefusalRow(
         Next.END,
-        "changes-again",
+        ChangesAgain.code,
         "it would need a new report, and was reported again five times already",
-        f"Find out what keeps changing it, and stop that. {ASK_ANEW}",
+        STOP_IT,
     )
-    POLICY_CHANGED = Row(
+    POLICY_CHANGED = RefusalRow(
         Next.REPORT_AGAIN,
         "policy-changed",
         "the approving policy was changed or disabled, and applying has not started",
         f"Pratique evaluates the current policy. {_REVIEW_AGAIN}",
     )
-    GOES_ALONG_UNSEEN = Row(
+    GOES_ALONG_UNSEEN = RefusalRow(
         Next.REPORT_AGAIN,
         "goes-along-unseen",
         "the deletion would also delete objects that no reviewer saw",
         f"{_REVIEW_AGAIN} If something keeps creating these objects, stop it first.",
     )
-    GOES_ALONG_LATE = Row(
+    GOES_ALONG_LATE = RefusalRow(
         Next.END,
         "goes-along-unseen",
         "the same, after applying started: the object that contains them is not deleted",
         f"The owner of these objects decides whether to keep or delete them. {ASK_ANEW}",
     )
-    TOO_MANY_TO_SEE = Row(
+    TOO_MANY_TO_SEE = RefusalRow(
         Next.WAIT,
         "too-many-to-see",
-        "a CRD or a namespace would be deleted with more objects than can be checked (100,000, or what takes 20 s)",
+        "a CRD or a namespace would be deleted with more objects than can be checked (100,000 of a kind, or what takes "
+        "20 s of a kind or 60 s of all)",
         "Someone who may delete those objects deletes some of them first. The request continues automatically once all "
         "can be checked.",
+        is_costly=True,
     )
-    TAKES_DATA = Row(Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would now delete data", _REVIEW_AGAIN)
-    OWN_RIGHT = Row(
+    NOT_CONVERTED = RefusalRow(
+        Next.WAIT,
+        "conversion-fails",
+        "objects that would be deleted with a CRD cannot be listed, because its conversion webhook does not work",
+        "Someone who may change the CRD makes its conversion webhook work again, or sets its spec.conversion to "
+        "strategy None with the command in the message: the objects are then listed as they are stored. The request "
+        "continues automatically.",
+    )
+    OTHERS_LOOK = RefusalRow(
+        Next.WAIT,
+        TooManyLooks.code,
+        "two other requests of the cluster list what would be deleted with a CRD or a namespace",
+        "No action needed: the request continues automatically, within a minute or two, when one of them is done.",
+    )
+    LOSES_DATA = RefusalRow(
+        Next.REPORT_AGAIN,
+        "loses-data",
+        "data would be deleted that the report said would stay",
+        f"If the data must stay, undo that change first: set the retention or reclaim policy to Retain. "
+        f"{_REVIEW_AGAIN}",
+    )
+    LOSES_DATA_LATE = RefusalRow(
+        Next.END,
+        "loses-data",
+        "the same, after applying started: the object is not deleted",
+        f"If the data must stay, set the retention or reclaim policy to Retain. {ASK_ANEW}",
+    )
+    REPORT_TOO_OLD = RefusalRow(
+        Next.REPORT_AGAIN,
+        "untold",
+        "a report made now tells more about what would be deleted than the reviewed one",
+        _REVIEW_AGAIN,
+    )
+    TAKES_DATA = RefusalRow(
+        Next.REPORT_AGAIN, PlanChanged.code, "an unreviewed deletion would now delete data", _REVIEW_AGAIN
+    )
+    OWN_RIGHT = RefusalRow(
         Next.WAIT,
         "missing-right",
         "Pratique is not allowed to impersonate the ServiceAccount",
@@ -179,29 +233,29 @@ class Kind(Enum):
         "automatically.",
         awaits=Awaits.RIGHTS,
     )
-    EXPIRED = Row(Next.WAIT, "expired", "the request was not settled in time", ASK_ANEW)
-    TOO_OLD = Row(Next.WAIT, "too-old", "the information is too old to act on", UNANSWERED)
-    TOO_FEW = Row(
+    EXPIRED = RefusalRow(Next.WAIT, "expired", "the request was not settled in time", ASK_ANEW)
+    TOO_OLD = RefusalRow(Next.WAIT, "too-old", "the information is too old to act on", UNANSWERED)
+    TOO_FEW = RefusalRow(
         Next.WAIT,
         "needs-approval",
         "not enough people have approved it yet",
         "Someone who may `approve` BundleDeployment {name}, and did not request the change, decides on it.",
         is_problem=False,
     )
-    LOST_APPROVAL = Row(
+    LOST_APPROVAL = RefusalRow(
         Next.WAIT,
         "approval-lost",
         "an approval does not count at the moment",
         f"{_RIGHT_AGAIN}, which Pratique detects automatically; or someone else who may `approve` it approves it.",
         awaits=Awaits.RIGHTS,
     )
-    GOES_ALONG = Row(
+    GOES_ALONG = RefusalRow(
         Next.WAIT,
         "needs-review",
         "the deletion would also delete objects of others",
         "Someone who may `approve` BundleDeployment {name} reviews the deletion.",
     )
-    NOBODY_USES_ACCOUNT = Row(
+    NOBODY_USES_ACCOUNT = RefusalRow(
         Next.WAIT,
         HELD_BACK,
         "the requesters cannot be verified, and no approver may use the ServiceAccount",
@@ -209,113 +263,116 @@ class Kind(Enum):
         "Pratique detects automatically; or someone with this permission approves it.",
         awaits=Awaits.RIGHTS,
     )
-    DOUBTED = Row(
+    DOUBTED = RefusalRow(
         Next.WAIT,
         HELD_BACK,
         "the requester is unknown, and could be the approver",
         "One more person who may `approve` BundleDeployment {name} approves it.",
     )
-    HELD_BY_GUARD = Row(
+    HELD_BY_GUARD = RefusalRow(
         Next.WAIT,
         HELD_BACK,
         "a guard holds the request in review back",
         "Someone who may `approve` and `override` accepts the findings when approving, or the policy is "
         "changed. Pratique evaluates guards again automatically.",
     )
-    NOT_APPROVED_ANY_MORE = Row(
+    NOT_APPROVED_ANY_MORE = RefusalRow(
         Next.WAIT,
         "no-longer-approved",
         "the approval is no longer valid",
         f"{_RIGHT_AGAIN}; the request then continues automatically. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
-    POLICY_CHANGED_MIDWAY = Row(
+    POLICY_CHANGED_MIDWAY = RefusalRow(
         Next.WAIT,
         "policy-changed",
         "the same, after applying started",
         "Someone who may update BundleDeployment {name} changes it: this request then ends, and the new one is "
         "reviewed. If the policy was only disabled, someone who may edit it enables it again.",
     )
-    WAIVER_LOST = Row(
+    WAIVER_LOST = RefusalRow(
         Next.WAIT,
         "waiver-lost",
         "the reviewer who accepted a finding no longer has the permission",
         f"{_RIGHT_AGAIN}; the request then continues automatically. {_OR_CHANGE}",
         awaits=Awaits.RIGHTS,
     )
-    GUARD_HOLDS = Row(
+    GUARD_HOLDS = RefusalRow(
         Next.WAIT,
         "guard-holds",
         "a guard holds the approved request back",
         "The guard's condition becomes true, or the policy is changed; the request then continues automatically.",
     )
-    PAUSED = Row(
+    PAUSED = RefusalRow(
         Next.WAIT,
         "paused",
         "the BundleDeployment is paused",
         "Someone who may update BundleDeployment {name} resumes it.",
     )
-    UNMET = Row(
+    UNMET = RefusalRow(
         Next.WAIT,
         "unmet-constraints",
         "the cluster does not meet spec.constraints",
         "When the cluster meets the constraints, the request continues automatically. Or someone who may "
         "update BundleDeployment {name} changes them, which creates a new request.",
     )
-    MISSING_RIGHTS = Row(
+    MISSING_RIGHTS = RefusalRow(
         Next.WAIT,
         "missing-rights",
         "the installing ServiceAccount lacks permissions",
         "A cluster administrator applies the roles in the message; the request then continues automatically.",
         awaits=Awaits.RIGHTS,
     )
-    NOT_SERVED = Row(
+    NOT_SERVED = RefusalRow(
         Next.WAIT,
         "unknown-kind",
         "the cluster does not serve the kind or version",
         "Install what serves the kind, usually its CustomResourceDefinition; the request then continues automatically. "
         "Or someone who may update BundleDeployment {name} adds it to spec.optionalKinds, which creates a new request.",
     )
-    REFUSED = Row(
+    REFUSED = RefusalRow(
         Next.WAIT,
         "objects-refused",
         "the API server would reject objects",
         "Fix the cause in the cluster, and the request continues automatically. Or correct the bundle, which "
         "creates a new request.",
     )
-    COLLIDES = Row(
+    COLLIDES = RefusalRow(
         Next.WAIT, "collides", "the approved plan includes existing objects that belong to someone else", MAKE_WAY
     )
-    NOT_RUNNING = Row(
+    NOT_RUNNING = RefusalRow(
         Next.WAIT,
         "not-running",
         "the revision is no longer the running one",
         "No action needed: the running revision is compared instead.",
     )
-    AT_WORK = Row(
+    AT_WORK = RefusalRow(
         Next.WAIT,
         "at-work",
         "a request is being applied or rolled back",
         "No action needed: the comparison runs afterwards.",
     )
-    OTHER_WISH = Row(
+    OTHER_WISH = RefusalRow(
         Next.WAIT,
         "other-wish",
         "the spec has changed since the running revision was approved",
         "Decide on the request for the new spec.",
     )
-    DELETING = Row(
+    DELETING = RefusalRow(
         Next.WAIT, "being-deleted", "the BundleDeployment is being deleted", "Decide on the request for the deletion."
     )
 
 
-def reason(kind: Kind, words: str, about: About, said: tuple[tuple[ObjectRef, str], ...] = ()) -> Reason:
+def reason(kind: RefusalKind, words: str, about: About, said: tuple[tuple[ObjectRef, str], ...] = ()) -> Reason:
     row = kind.value
-    return Reason(row.next, row.code, words, filled(row.remedy, about), said, row.is_problem, row.awaits or "")
+    remedy, awaits = filled(row.remedy, about), row.awaits or ""
+    return Reason(row.next, row.code, words, remedy, said, row.is_problem, awaits, row.is_costly)
 
 
 def unanswered(fact: Unknown, about: About) -> Reason:
     """What could not be found out is no, in the words of who could not."""
+    if fact.code == TooManyLooks.code:
+        return reason(RefusalKind.OTHERS_LOOK, fact.words, about)
     if fact.is_final:
         is_ours = fact.code == DigestMismatch.code
         return Reason(Next.END, fact.code, fact.words, filled(CHANGED if is_ours else WRONG, about))

@@ -1,4 +1,4 @@
-"""What Kubernetes says of everybody whose word or wish counts, asked anew each time (S05, S07, S08, S13, S25)."""
+"""What Kubernetes says of everybody whose word or wish counts, asked again each time (S05, S07, S08, S13, S25)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from approvals import access
 from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.pivots import has_asked
-from approvals.models import Policy, Request, Review
+from approvals.models import REQUEST_CHANGES, Dismissal, Policy, Request, Review
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 
 def reviews_of(request: Request, *, is_vouching: bool) -> tuple[ReviewFacts, ...]:
-    """The reviews of the present subject, each with what its giver may do now.
+    """The reviews of the present subject, and earlier ones that still ask for changes, each with what its giver may do
+    now.
 
     `is_vouching`: the right to use the ServiceAccount is asked as well (needs_vouching).
     """
-    given = request.reviews.counted().filter(round=request.round, subject_digest=request.subject_digest)
-    rows = list(given.select_related("user").prefetch_related("policy__author", "policy__editor").order_by("pk"))
+    given = Review.objects.judged(request).select_related("user")
+    people = ("policy__author", "policy__editor", "dismissals__user")
+    rows = list(given.prefetch_related(*people).order_by("pk"))
     return tuple(
         _of_policy(row, row.policy, request, is_vouching) if row.policy else _of_person(row, request, is_vouching)
         for row in rows
@@ -32,7 +34,7 @@ def reviews_of(request: Request, *, is_vouching: bool) -> tuple[ReviewFacts, ...
 def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Right], ...]:
     """Whether every known requester may use the ServiceAccount, and get what the sources name in the cluster.
 
-    Each is asked about as they are known by now; by groups that are too old only a no counts.
+    Each is asked about as they are known now; by groups that are too old only a no counts.
     """
     found: list[Fact[Right]] = []
     wanted = list(reads)
@@ -46,17 +48,17 @@ def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Ri
 
 def askers_of(request: Request) -> list[Asker]:
     now = timezone.now()
-    return [access.asker_of(one, request.deployment.cluster, now=now) for one in request.requesters]
+    return [access.asker_of(one, request, now=now) for one in request.requesters]
 
 
 def last_writer_of(request: Request) -> Asker:
     """Who wrote the spec last, as they are known now: sources are read as they (S08)."""
-    return access.asker_of(access.last_writer_of(request), request.deployment.cluster, now=timezone.now())
+    return access.asker_of(access.last_writer_of(request), request, now=timezone.now())
 
 
 def needs_vouching(request: Request) -> bool:
     """Whether an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked."""
-    is_old = access.no_longer_current(request.requesters, request.deployment.cluster)
+    is_old = access.no_longer_current(request)
     return not request.is_requester_known or bool(is_old)
 
 
@@ -101,6 +103,8 @@ def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
         may_write=_is_doubted(row),
         waives=frozenset(one["fingerprint"] for one in row.waives) if is_approval else frozenset(),
     )
+    if row.decision == REQUEST_CHANGES:
+        return _dismissed(facts, row, request)
     if not is_approval or facts.is_own:
         return facts
     identity = _standing(row, request)
@@ -118,8 +122,22 @@ def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
     )
 
 
-def _is_own(row: Review, request: Request) -> bool:
-    """Whether an approval is by one of those who asked (S05)."""
+def _dismissed(facts: ReviewFacts, row: Review, request: Request) -> ReviewFacts:
+    """With whether who dismissed it last may still `override`, and did not ask for the change (S05)."""
+    latest = max(row.dismissals.all(), key=lambda one: one.pk, default=None)
+    if latest is None:
+        return facts
+    facts = replace(facts, dismissal_key=latest.pk, dismissed_by=latest.username)
+    if _is_own(latest, request):
+        return replace(facts, dismissal=_known(Right(False, "they requested this change")))
+    identity = _standing(latest, request)
+    if isinstance(identity, str):
+        return replace(facts, dismissal=_known(Right(False, identity)))
+    return replace(facts, dismissal=fact_of(access.may_override(identity, request.deployment, fresh=True)))
+
+
+def _is_own(row: Review | Dismissal, request: Request) -> bool:
+    """Whether an approval or a dismissal is by one of those who asked (S05)."""
     is_allowed = settings.PRATIQUE["SELF_APPROVAL"]
     return not is_allowed and has_asked(request, access.person_who_reviewed(row))
 
@@ -128,7 +146,7 @@ def _is_doubted(row: Review) -> bool:
     return row.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]
 
 
-def _standing(row: Review, request: Request) -> Identity | str:
+def _standing(row: Review | Dismissal, request: Request) -> Identity | str:
     """The identity that the review was given as, with groups that are young enough; else why there is none."""
     if row.user is None:
         return "their account was deleted"
@@ -137,7 +155,7 @@ def _standing(row: Review, request: Request) -> Identity | str:
         return "their identity and groups have expired: they must sign in again"
     # The same name made again is another person (S01).
     if (identity.username, identity.uid) != (row.username, row.uid):
-        return f"their user name is now {identity.username}, but the approval was by {row.username}"
+        return f"their user name is now {identity.username}, but it was {row.username} who said this"
     return "they are a machine account, and those cannot approve" if access.is_machine(identity) else identity
 
 
@@ -152,7 +170,7 @@ def _own_wish(policy: Policy, request: Request) -> str:
 
 
 def _rights_of(policy: Policy, request: Request) -> Fact[Right]:
-    """The policy stands on its own identity, which must hold `approve` here by now (S13).
+    """The policy stands on its own identity, which must hold `approve` here now (S13).
 
     Who wrote it was asked when they saved it: that they leave does not stop it.
     """

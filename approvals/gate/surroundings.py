@@ -6,7 +6,7 @@ from approvals import policy
 from approvals.models import Request
 from approvals.selectors import lists
 from approvals.selectors.pages import version_words
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.expressions.evaluator import ask
 from provisioner.values import HealthState
 
@@ -23,9 +23,9 @@ def unmet_words(request: Request, api: Api) -> str:
     return f"waiting for its constraints: {'; '.join(found)}" if found else ""
 
 
-def _surroundings(request: Request, api: Api) -> policy.Surroundings:
+def _surroundings(request: Request, api: Api) -> policy.ConstraintFacts:
     running = {one.name: one for one in lists.running_beside(deployment=request.deployment)}
-    return policy.Surroundings(
+    return policy.ConstraintFacts(
         kubernetes_version=api.version(),
         apis=frozenset(policy.api_name(one.group, one.version, one.kind) for one in api.resources()),
         versions={

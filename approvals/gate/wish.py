@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 from django.utils import timezone
 
 from approvals.access.questions import AUTHENTICATION
-from approvals.gate.facts import Account, Fact, How, Known, Right, Unknown, Wish
+from approvals.gate.facts import Account, Fact, How, Known, LiveSpec, Right, Unknown
 from approvals.gate.planning import reserved_namespaces
 from approvals.ledger.digests import options_digest
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.access import ask_self
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, PratiqueError, TryLater
 from provisioner.values import AccessRequest, JsonObject, ObjectRef
 
@@ -49,7 +49,7 @@ def learn(ask: Callable[[], T], *, may_be_final: bool = False) -> Fact[T]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingFacts:
     """What is first asked of the cluster, all at once, while records are read here."""
 
     cluster_uid: Future[Fact[str]]
@@ -57,7 +57,7 @@ class Asked:
     account: Future[Fact[Account]]
 
     @classmethod
-    def of(cls, beside: ThreadPoolExecutor, request: Request, api: Api) -> Asked:
+    def of(cls, beside: ThreadPoolExecutor, request: Request, api: Api) -> PendingFacts:
         return cls(
             beside.submit(learn, api.uid),
             beside.submit(learn, partial(live_deployment, api, request.deployment)),
@@ -74,17 +74,17 @@ def cluster_uid(request: Request, found: Fact[str]) -> Fact[str]:
     return found
 
 
-def wish_of(deployment: BundleDeployment, found: Fact[JsonObject | None]) -> Fact[Wish]:
+def wish_of(deployment: BundleDeployment, found: Fact[JsonObject | None]) -> Fact[LiveSpec]:
     """As far as it counts; who paused it is in our records."""
     if isinstance(found, Unknown):
         return found
     return Known(_wish(deployment, found.value), found.at, found.how)
 
 
-def _wish(deployment: BundleDeployment, live: JsonObject | None) -> Wish:
+def _wish(deployment: BundleDeployment, live: JsonObject | None) -> LiveSpec:
     spec: dict[str, Any] = dict((live or {}).get("spec") or {})
     is_paused = bool(spec.get("paused"))
-    return Wish(
+    return LiveSpec(
         is_the_same=live is not None,
         is_being_deleted=bool(((live or {}).get("metadata") or {}).get("deletionTimestamp")),
         is_paused=is_paused,
@@ -98,7 +98,7 @@ def account_of(request: Request, api: Api) -> Account:
     """The installing ServiceAccount of this request, with the uid that it has now."""
     spec = request.spec
     namespace, name = str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", ""))
-    live = api.get(ObjectRef("", "v1", "ServiceAccount", namespace, name)) if namespace and name else None
+    live = api.get(ObjectRef.of_service_account(namespace, name)) if namespace and name else None
     uid = str(live["metadata"]["uid"]) if live else ""
     return Account(namespace, name, uid, request.service_account_uid, namespace in reserved_namespaces())
 

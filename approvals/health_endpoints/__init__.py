@@ -1,6 +1,22 @@
-"""What machines ask of a process, answered apart from the pages: on an address of its own, by a thread of its own."""
+"""What machines ask of a process, answered apart from the pages: on an address of its own, by a thread of its own.
+
+Modules that other rooms use:
+
+- `notes`: what `/readyz` tells beside its checks: what an operator should mend, though this process can work
+"""
 
 from approvals.health_endpoints.checks import PROBES, is_ready
 from approvals.health_endpoints.listener import NOTHING, Listener, PlainResponse, Responder, open_socket
+from approvals.health_endpoints.plugins import tell_broken_plugins
 
-__all__ = ["NOTHING", "PROBES", "Listener", "PlainResponse", "Responder", "is_ready", "open_socket"]
+__all__ = [
+    "NOTHING",
+    "PROBES",
+    "Listener",
+    "PlainResponse",
+    "Responder",
+    "is_ready",
+    "notes",
+    "open_socket",
+    "tell_broken_plugins",
+]

@@ -14,7 +14,8 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -104,6 +105,21 @@ def forget_task(rows: QuerySet[TaskClaim]) -> None:
     rows.filter(claimed_by="", worker_deaths=0).delete()
 
 
+@contextmanager
+def place(task: str, key: int, places: int) -> Iterator[bool]:
+    """Whether there was one of so many places for this task on this row, over all workers; it is given back after.
+
+    A dead worker's lapses as its claims do.
+    """
+    worker = new_holder_name()
+    rows = next((one for n in range(places) if _claim(one := rows_of_task(f"{task} {n}", key), worker)), None)
+    try:
+        yield rows is not None
+    finally:
+        if rows is not None:
+            _release(rows, worker)
+
+
 def take(rows: QuerySet[Any], worker: str) -> bool:
     """Take any claimed row, as `claim` takes a request."""
     return _claim(rows, worker)
@@ -141,7 +157,7 @@ def deaths_of(rows: QuerySet[Any]) -> int:
 
 
 def count_death(rows: QuerySet[Any], worker: str) -> int:
-    """Count the death of a process that worked under this claim, which stays `worker`'s; how many there are by now."""
+    """Count the death of a process that worked under this claim, which stays `worker`'s; how many there are now."""
     rows.filter(claimed_by=worker).update(worker_deaths=F("worker_deaths") + 1)
     return deaths_of(rows)
 

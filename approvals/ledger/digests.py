@@ -28,7 +28,7 @@ def options_digest(spec: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ReviewSubject:
     """What one review covers: this content, this plan and these options, in this round of this request."""
 
     cluster_uid: str

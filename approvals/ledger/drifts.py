@@ -1,4 +1,4 @@
-"""What is known of drift: which objects to compare again, what was found, what was put back.
+"""What is known of drift: which objects to compare again, what was found, what was restored.
 
 Every change that people would ask about has its audit row in the same transaction (promise 7).
 """
@@ -49,7 +49,7 @@ def stir(deployment_ids: Collection[int]) -> None:
 
 @transaction.atomic(durable=True)
 def postpone(items: Iterable[InventoryItem], at: datetime) -> None:
-    """Compare these at `at`, and not before unless something more happens to them. An apply may be at them by now."""
+    """Compare these at `at`, and not before unless something more happens to them. An apply may be at them now."""
     keys = hold(InventoryItem.objects.filter(pk__in=[item.pk for item in items]))
     InventoryItem.objects.filter(pk__in=keys).update(look_at=at)
 
@@ -75,7 +75,7 @@ def note(
     *,
     item: InventoryItem,
     revision: Revision,
-    drift: found.Drift,
+    drift: found.ObjectDrift,
     problem: str,
     strikes: Strikes,
     now: datetime,
@@ -115,7 +115,7 @@ def note(
 
 @transaction.atomic(durable=True)
 def note_correction(
-    *, item: InventoryItem, revision: Revision, drift: found.Drift, altered: Iterable[str], now: datetime
+    *, item: InventoryItem, revision: Revision, drift: found.ObjectDrift, altered: Iterable[str], now: datetime
 ) -> None:
     """Record that the approved content stands again; `altered` are the fields that admission made something else of."""
     row = for_change(Drift.objects.filter(item=item)).get()
@@ -137,7 +137,7 @@ def note_correction(
 
 @transaction.atomic(durable=True)
 def note_end(*, item: InventoryItem, revision: Revision, now: datetime) -> None:
-    """The object is as `revision` says, and not by our doing; one that was put back is remembered until peace."""
+    """The object is as `revision` says, and not by our doing; one that was restored is remembered until peace."""
     row = for_change(Drift.objects.filter(item=item)).first()
     if row is None:
         return
@@ -184,7 +184,7 @@ def _save(row: Drift, **changes: Any) -> None:
     row.save(update_fields=list(changes))
 
 
-def _record(verb: str, item: InventoryItem, revision: Revision, drift: found.Drift, **more: Any) -> None:
+def _record(verb: str, item: InventoryItem, revision: Revision, drift: found.ObjectDrift, **more: Any) -> None:
     facts = {
         "object": str(item),
         "kind": drift.kind,

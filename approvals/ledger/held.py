@@ -42,10 +42,10 @@ def claim_seconds() -> float:
 
 
 @dataclass
-class Holding:
+class HeldClaim:
     """`rows` is the claimed row while it is the holder's; `sign_at` is when the step itself last renewed its claim.
 
-    Nobody else has it before `sure_until`, a time of `clock`. `is_lost` where it is another holder's by now.
+    Nobody else has it before `sure_until`, a time of `clock`. `is_lost` where it is another holder's now.
     """
 
     rows: QuerySet[Any]
@@ -62,12 +62,12 @@ class Holding:
         return not self.is_lost and now - self.renewed_at >= claim_seconds() / BEATS
 
 
-class Held:
+class HeldClaims:
     """By the name of the holder, which is another one for each claim."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._holdings: dict[str, Holding] = {}
+        self._holdings: dict[str, HeldClaim] = {}
         # Set by a signal handler: a plain value, because whoever is interrupted may hold any lock.
         self.is_stopping = False
         # Whether a heartbeat renews here. Elsewhere, as in a shell, nobody can say how long a claim is sure.
@@ -76,10 +76,10 @@ class Held:
     def note(self, worker: str, own: QuerySet[Any], asked_at: float) -> None:
         """`asked_at` is when the claim was asked for, by `clock`: it lapses CLAIM_SECONDS later, or after that."""
         with self._lock:
-            self._holdings[worker] = Holding(own, asked_at, asked_at + claim_seconds())
+            self._holdings[worker] = HeldClaim(own, asked_at, asked_at + claim_seconds())
 
     def sign(self, worker: str) -> None:
-        """The step itself renewed its claim: it goes on. Its transaction may fail, so that proves nothing more."""
+        """The step itself renewed its claim: it continues. Its transaction may fail, so that proves nothing more."""
         with self._lock:
             if holding := self._holdings.get(worker):
                 holding.sign_at = clock()
@@ -112,7 +112,7 @@ class Held:
     def beat(self, now: float, renew: Renew, free: Callable[[QuerySet[Any]], object]) -> list[str]:
         """Renew what is due, free what is owed; the holders that stand still."""
         still: list[str] = []
-        due: dict[type[Model], dict[str, Holding]] = defaultdict(dict)
+        due: dict[type[Model], dict[str, HeldClaim]] = defaultdict(dict)
         for worker, holding in self._all():
             if holding.is_over:
                 free(holding.rows)
@@ -133,12 +133,12 @@ class Held:
                 self.drop(worker)
                 logger.info("let go of a claim to stop", extra={"worker": worker})
 
-    def _all(self) -> list[tuple[str, Holding]]:
+    def _all(self) -> list[tuple[str, HeldClaim]]:
         with self._lock:
             return list(self._holdings.items())
 
 
-def _renew(model: type[Model], holdings: dict[str, Holding], renew: Renew) -> None:
+def _renew(model: type[Model], holdings: dict[str, HeldClaim], renew: Renew) -> None:
     """All of one table at once: where the database is slow, one after the other would come too late."""
     asked_at = clock()
     ours = renew(model, list(holdings))
@@ -148,4 +148,4 @@ def _renew(model: type[Model], holdings: dict[str, Holding], renew: Renew) -> No
             holding.renewed_at, holding.sure_until = asked_at, asked_at + claim_seconds()
 
 
-HELD = Held()
+HELD = HeldClaims()

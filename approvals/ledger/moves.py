@@ -14,6 +14,8 @@ from approvals.ledger.locks import for_change
 from approvals.lifecycle import Event
 from approvals.models import BundleDeployment, Request
 
+_MOVED = ("state", "changed_at", "settled_at", "worker_deaths", "awaits", "problem_since")
+
 
 def locked(request_id: int) -> Request:
     """The row, locked until the transaction ends; raises Request.DoesNotExist."""
@@ -47,13 +49,13 @@ def move(
     request.changed_at = now
     request.settled_at = now if request.state in lifecycle.SETTLED else None
     # What workers died of (ledger.claims), and what was waited for, was of the step that is over now.
-    request.worker_deaths, request.awaits = 0, ""
+    request.worker_deaths, request.awaits, request.problem_since = 0, "", None
     if "problem" in changes:
         changes.setdefault("server_words", [])  # what was said of another problem
         changes.setdefault("remedy", "")
     for name, value in changes.items():
         setattr(request, name, value)
-    request.save(update_fields=["state", "changed_at", "settled_at", "worker_deaths", "awaits", *changes])
+    request.save(update_fields=[*_MOVED, *changes])
     audit.record(
         verb=f"request.{event}",
         actor=actor,

@@ -17,7 +17,7 @@ from approvals.ledger.digests import options_digest
 from approvals.ledger.locks import hold
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, OptionalObject, Request, Revision
-from provisioner.values import ObjectRef, Outcome
+from provisioner.values import ObjectOutcome, ObjectRef
 
 State = OptionalObject.State
 
@@ -58,10 +58,6 @@ def is_another_wish(request: Request, spec: Mapping[str, Any]) -> bool:
     return options_digest(spec) != request.options_digest
 
 
-def ref_of(row: OptionalObject) -> ObjectRef:
-    return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
-
-
 @transaction.atomic
 def mark(rows: QuerySet[OptionalObject], now: datetime) -> None:
     """Have these tried now, and wake who does."""
@@ -80,7 +76,7 @@ def wait(rows: Iterable[OptionalObject], problem: str, again_at: datetime | None
 
 
 @transaction.atomic(durable=True)
-def note_created(row: OptionalObject, request: Request, outcome: Outcome) -> None:
+def note_created(row: OptionalObject, request: Request, outcome: ObjectOutcome) -> None:
     """It was written as approved; from now on it is an object of the revision like any other."""
     _settle(row, State.CREATED, "")
     facts = {"object": str(outcome.ref), "uid": outcome.uid, "contentDigest": request.content_id}
@@ -92,14 +88,14 @@ def note_created(row: OptionalObject, request: Request, outcome: Outcome) -> Non
 def ask(rows: Iterable[OptionalObject], request: Request, problem: str) -> None:
     """Its API is served, but what would come of it was not reviewed: that is for people to decide.
 
-    A request is made unless one is open, which is about it too, or something else is wished for by now.
+    A request is made unless one is open, which is about it too, or something else is wished for now.
     """
     pivots.ask_once_more(of=request)
     about = Request.objects.filter(deployment=request.deployment, state__in=OPEN).first()
     words = f"{problem}; request {about.number} includes it" if about else f"{problem}; request it again"
     for row in rows:
         _settle(row, State.ASKED, words)
-        facts = {"object": str(ref_of(row)), "why": problem, "number": about.number if about else 0}
+        facts = {"object": str(ObjectRef.from_parts(row)), "why": problem, "number": about.number if about else 0}
         audit.record(verb="optional.asked", actor=MACHINE, request=request, facts=facts)
     wake.deployment(request.deployment_id)
 

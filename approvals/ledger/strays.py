@@ -27,10 +27,6 @@ def due(now: datetime) -> QuerySet[Stray]:
     return Stray.objects.filter(look_at__lte=now)
 
 
-def ref_of(row: Stray) -> ObjectRef:
-    return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
-
-
 @transaction.atomic(durable=True)
 def expect(deployment: BundleDeployment, pending: Iterable[InventoryItem]) -> None:
     """Whoever had begun to write these is not heard of: they may turn up, whatever is wished for by then."""
@@ -101,6 +97,10 @@ def keep(row: Stray, uid: str) -> None:
 
 
 def _record(verb: str, row: Stray, uid: str) -> None:
-    facts = {"object": str(ref_of(row)), "uid": uid, "revision": row.revision.number if row.revision else 0}
+    facts = {
+        "object": str(ObjectRef.from_parts(row)),
+        "uid": uid,
+        "revision": row.revision.number if row.revision else 0,
+    }
     audit.record(verb=verb, actor=MACHINE, deployment=row.deployment, facts=facts)
     wake.deployment(row.deployment_id)

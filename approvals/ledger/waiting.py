@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from django.core.cache import cache
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from approvals import wake
 from approvals.errors import Awaits
@@ -29,7 +30,7 @@ JITTER = 0.25
 AT_ONCE = 8
 STEP_SECONDS = 1.0
 QUIET_SECONDS = 10
-_HELD = ("attempts", "look_again_at", "problem_code", "problem", "remedy", "awaits", "mirrored_at")
+_HELD = ("attempts", "look_again_at", "problem_code", "problem", "problem_since", "remedy", "awaits", "mirrored_at")
 
 
 def seconds(attempts: int, *, longest: float = LONGEST_SECONDS, share: float) -> float:
@@ -54,6 +55,9 @@ def hold(row: Request, error: PratiqueError, until: datetime) -> None:
     remedy = getattr(error, "remedy", "")
     if (row.problem_code, row.problem, row.remedy) != (error.code, str(error), remedy):
         row.mirrored_at = None
+        wake.deployment(row.deployment_id)
+    if row.problem_since is None or row.problem_code != error.code:
+        row.problem_since = timezone.now()
     row.problem_code, row.problem, row.remedy = error.code, str(error), remedy
     row.awaits = getattr(error, "awaits", "")
     said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())

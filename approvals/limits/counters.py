@@ -47,7 +47,7 @@ class Count:
     seconds_left: float
 
 
-class Store(Protocol):
+class CounterStore(Protocol):
     def add(self, key: str, by: int, seconds: int) -> Count:
         """Add to the number under `key`, which lives for `seconds` from its first time on."""
 
@@ -176,7 +176,7 @@ class Shared:
 memory = Memory()
 
 
-def _store() -> Store:
+def _store() -> CounterStore:
     return _shared(settings.PRATIQUE["REDIS_URL"])
 
 

@@ -31,7 +31,7 @@ UNBELIEVED = (
 CROWDED = (
     "nearly all requests come from one private address, so rate limits count everyone behind it as one client: "
     "if it is your proxy, configure it to forward the client's address, and trust all your proxies "
-    "(docs/operating/doors.md)"
+    "(docs/operating/limits.md)"
 )
 NAMELESS = (
     "requests arrive over a Unix socket without X-Forwarded-For, so rate limits count everyone as one client: "

@@ -2,9 +2,22 @@
 
 `configuration` is for Django's LOGGING. A process that serves (web, worker, beat, watch) calls `take_over` before
 anything else: from then on warnings, uncaught exceptions and whatever is printed are log lines too.
+
+Modules that other rooms use:
+
+- `gunicorn`: gunicorn's own lines in our form
 """
 
 from approvals.logs.shape import CONSOLE, JSON, configuration, hide
 from approvals.logs.taking_over import say, service_of, take_over
 
-__all__ = ["CONSOLE", "JSON", "configuration", "hide", "say", "service_of", "take_over"]
+__all__ = [
+    "CONSOLE",
+    "JSON",
+    "configuration",
+    "gunicorn",
+    "hide",
+    "say",
+    "service_of",
+    "take_over",
+]

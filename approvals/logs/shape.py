@@ -82,7 +82,7 @@ def formatter(style: str = JSON) -> logging.Formatter:
 
 
 class Handler(logging.StreamHandler[TextIO]):
-    """Writes to the standard error that the process was started with, whatever `sys.stderr` is by now."""
+    """Writes to the standard error that the process was started with, whatever `sys.stderr` is now."""
 
     def __init__(self) -> None:
         super().__init__(sys.__stderr__)

@@ -1,34 +1,61 @@
 """The records: columns and constraints only. `services` and `steps` write them, `selectors` read them.
 
 Every room above may import the models by name from here; managers and querysets live with them.
+
+Modules that other rooms use:
+
+- `request`: requests, what they are about, what was found, who reviewed them and what came of it
+- `workspace`: what a person keeps for themselves in the browser
 """
 
-from approvals.models.audit import AuditEntry
+from approvals.models.audit import AuditCheck, AuditEntry
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
-from approvals.models.deployment import BundleDeployment, Cluster, InventoryItem, OwnWrite, Revision, SpecWrite
+from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
 from approvals.models.issuer import IssuerGrant
+from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, ReviewAdmission
+from approvals.models.listing import RequestAsker, RequestRule, RequestText
 from approvals.models.optional import OptionalObject
 from approvals.models.policy import Policy, PolicyEvaluation
-from approvals.models.request import Content, Finding, Outcome, Report, Request, Review, Verdict, VoidedRound
+from approvals.models.request import (
+    REQUEST_CHANGES,
+    Content,
+    Dismissal,
+    Finding,
+    Outcome,
+    Report,
+    Request,
+    Review,
+    Verdict,
+    VoidedRound,
+)
 from approvals.models.stray import Stray
+from approvals.models.viewed import ViewedObject
+from approvals.models.workspace import NewsRead, SavedView
 
 __all__ = [
+    "REQUEST_CHANGES",
     "ApiToken",
+    "AuditCheck",
     "AuditEntry",
+    "AuthorAdmission",
     "BundleDeployment",
     "ChatAccount",
     "ChatDelivery",
     "Cluster",
     "Content",
+    "Dismissal",
     "Drift",
     "Finding",
+    "HookRun",
     "InventoryItem",
     "IssuerGrant",
+    "KubectlReview",
     "KubernetesIdentity",
     "LinkCode",
+    "NewsRead",
     "OptionalObject",
     "Outcome",
     "OwnWrite",
@@ -37,12 +64,20 @@ __all__ = [
     "Proof",
     "Report",
     "Request",
+    "RequestAsker",
+    "RequestRule",
+    "RequestText",
     "Review",
+    "ReviewAdmission",
     "Revision",
+    "SavedView",
     "SignIn",
     "SpecWrite",
     "Stray",
     "TaskClaim",
     "Verdict",
+    "ViewedObject",
     "VoidedRound",
+    "request",
+    "workspace",
 ]

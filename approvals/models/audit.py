@@ -26,7 +26,23 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["deployment_uid", "-number"], name="audit_deployment"),
             models.Index(fields=["request_uid", "-number"], name="audit_request"),
+            models.Index(fields=["cluster", "-number"], name="audit_cluster"),
+            models.Index(fields=["actor", "-number"], name="audit_actor"),
+            models.Index(fields=["deployment", "-number"], name="audit_name"),
+            models.Index(fields=["via", "-number"], name="audit_via"),
+            models.Index(fields=["at", "number"], name="audit_time"),
         ]
 
     def __str__(self) -> str:
         return f"{self.number} {self.verb}"
+
+
+class AuditCheck(models.Model):
+    """The last walk along the whole chain: one row. `length` entries were whole, or the one at `broken_at` was not."""
+
+    length = models.PositiveBigIntegerField()
+    broken_at = models.PositiveBigIntegerField(null=True, blank=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.length} entries at {self.at}"

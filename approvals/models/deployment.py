@@ -6,6 +6,7 @@ from django.db import models
 
 from approvals.encryption.fields import EncryptedTextField
 from approvals.models.claimed import Claimed
+from provisioner.values import DeletionPolicy
 
 
 class Cluster(models.Model):
@@ -90,7 +91,19 @@ class BundleDeployment(Claimed):
             models.Index(
                 fields=["waiting_since"], condition=models.Q(waiting_since__isnull=False), name="deployment_waiting"
             ),
+            models.Index(fields=["name", "id"], name="deployment_by_name"),
         ]
+
+    @property
+    def needs_deletion(self) -> bool:
+        """Whether something is left to do before it may go: objects to delete, or hooks of what runs.
+
+        Both are over once a deletion is applied: then nothing runs.
+        """
+        running = self.active_revision
+        has_hooks = running is not None and running.content.has_deletion_hooks
+        is_kept = self.spec.get("deletionPolicy") == DeletionPolicy.ORPHAN
+        return self.inventory.exists() or (has_hooks and not is_kept)
 
     def __str__(self) -> str:
         return self.name
@@ -209,6 +222,36 @@ class InventoryItem(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["deployment", "group", "kind", "namespace", "name"], name="object_once_per_deployment"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class HookRun(models.Model):
+    """The last run of a hook of this deployment: `nonce` is written before its object is, `uid` after (S20).
+
+    What it left is no part of the inventory: it never drifts, is never restored, and stays when the deployment goes.
+    """
+
+    deployment = models.ForeignKey(BundleDeployment, on_delete=models.CASCADE, related_name="hook_runs")
+    request = models.ForeignKey("approvals.Request", on_delete=models.SET_NULL, null=True, related_name="hook_runs")
+    group = models.CharField(max_length=253, blank=True)
+    version = models.CharField(max_length=63)
+    kind = models.CharField(max_length=63)
+    namespace = models.CharField(max_length=253, blank=True)
+    name = models.CharField(max_length=253)
+    moment = models.CharField(max_length=20)
+    nonce = models.CharField(max_length=63)
+    uid = models.CharField(max_length=63, blank=True)
+    has_succeeded = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["kind", "namespace", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment", "group", "kind", "namespace", "name"], name="hook_once_per_deployment"
             ),
         ]
 

@@ -8,11 +8,11 @@ from approvals.encryption.fields import EncryptedJSONField
 
 
 class Drift(models.Model):
-    """The latest drift of one object. `strikes` counts how often in a row it was put back, for
+    """The latest drift of one object. `strikes` counts how often in a row it was restored, for
     provisioner.cluster.drift.backoff.
 
     `fields` are FieldDrift of provisioner.cluster.drift.detection as JSON: path, change, manager, at, expected, found;
-    of a Secret without values. `problem` says why an open one is not put back, `rival` who undid what was put back.
+    of a Secret without values. `problem` says why an open one is not put back, `rival` who undid what was restored.
     """
 
     class State(models.TextChoices):

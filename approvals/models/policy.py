@@ -69,6 +69,7 @@ class PolicyEvaluation(models.Model):
                 fields=["request", "round", "policy", "policy_version"], name="one_evaluation_per_policy_version"
             )
         ]
+        indexes = [models.Index(fields=["policy", "-at", "-id"], name="evaluation_lately")]
 
     def __str__(self) -> str:
         return f"{self.policy_id}: {self.result}"

@@ -13,8 +13,13 @@ from approvals.models.claimed import Claimed
 
 # An object in words: its kind and group, its namespace and its name, each as long as Kubernetes lets it be.
 OBJECT_LENGTH = 640
-DECISIONS = [("Approve", "Approve"), ("Deny", "Deny")]
+REQUEST_CHANGES = "RequestChanges"
+DECISIONS = [("Approve", "Approve"), (REQUEST_CHANGES, "Request changes"), ("Deny", "Deny")]
 VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
+# In Request.read_unattended: read before that was kept, so that nobody knows on whose word (migration 0049).
+READ_EARLIER = "?"
+# What lists filter by.
+LISTED = ("state", "cluster", "purpose", "format", "deployment")
 
 
 class Content(models.Model):
@@ -26,7 +31,16 @@ class Content(models.Model):
     format = models.CharField(max_length=60)
     object_count = models.PositiveIntegerField()
     byte_count = models.PositiveBigIntegerField()
+    has_deletion_hooks = models.BooleanField(
+        default=False, db_default=False, help_text="whether hooks of it run when its deployment is deleted"
+    )
     created_at = models.DateTimeField()
+    used_at = models.DateTimeField(
+        null=True, help_text="when it was last stored: what is about to get its request stays"
+    )
+    removed_at = models.DateTimeField(
+        null=True, blank=True, help_text="when its bytes went from the content store (PRATIQUE_KEEP_DAYS)"
+    )
 
     def __str__(self) -> str:
         return self.digest
@@ -42,6 +56,12 @@ class Request(Claimed):
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     deployment = models.ForeignKey("approvals.BundleDeployment", on_delete=models.PROTECT, related_name="requests")
+    # Those of the deployment and its spec, and of the present report, again: lists filter and sort by these (listing).
+    cluster = models.ForeignKey("approvals.Cluster", on_delete=models.PROTECT, related_name="+")
+    format = models.CharField(max_length=60, default="plain")
+    weight = models.PositiveSmallIntegerField(
+        default=0, help_text="of the worst new finding: 6 for critical to 1 for safe, 0 without a report"
+    )
     number = models.PositiveIntegerField(help_text="the number of the request within its deployment, from 1")
     purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.DEPLOY)
     generation = models.PositiveBigIntegerField()
@@ -55,6 +75,11 @@ class Request(Claimed):
     is_requester_known = models.BooleanField(default=False)
     is_unattended = models.BooleanField(
         default=False, help_text="created automatically: the people who last changed the spec are its requesters"
+    )
+    read_unattended = models.JSONField(
+        default=list,
+        db_default=[],
+        help_text="what its sources were read of because PRATIQUE_UNATTENDED_READS listed the deployment",
     )
     # Whether every requester was let use the ServiceAccount and read what the sources name, when it was last asked.
     is_installer_proved = models.BooleanField(default=False)
@@ -71,6 +96,12 @@ class Request(Claimed):
     )
     content = models.ForeignKey(Content, on_delete=models.PROTECT, null=True, blank=True, related_name="requests")
     pins = models.JSONField(default=list)
+    # {count, readableCount, paths}: files of the sources that the format did not use; {} where nothing was fetched.
+    unused_files = models.JSONField(default=dict, db_default={}, blank=True)
+    # [{kind, name, group, version}]: what the bundle asks of its cluster beyond its own objects.
+    requirements = models.JSONField(default=list, db_default=[], blank=True)
+    # What a chart was given, as JSON texts by path, without credentials; null where nobody knows.
+    chart_values = models.JSONField(null=True, blank=True)
     service_account_uid = models.CharField(max_length=63, blank=True)
     state = models.CharField(max_length=12, choices=[(it, it) for it in State], default=State.PREPARING)
     round = models.PositiveIntegerField(default=1)
@@ -79,6 +110,7 @@ class Request(Claimed):
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
     remedy = models.TextField(blank=True, db_default="", help_text="what can be done about the problem, and by whom")
+    problem_since = models.DateTimeField(null=True, blank=True, help_text="since when it waits because of the problem")
     # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     awaits = models.CharField(
@@ -91,11 +123,26 @@ class Request(Claimed):
     worked_seconds = models.FloatField(
         default=0.0, help_text="used of its deadline by applying it or restoring the previous revision"
     )
+    phase = models.CharField(
+        max_length=63, blank=True, db_default="", help_text="the phase of applying it, such as `2 of 5: crds`"
+    )
     look_again_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True, blank=True)
+    cleared_at = models.DateTimeField(
+        null=True, blank=True, help_text="when its report and other details went (PRATIQUE_KEEP_DAYS)"
+    )
+    mirrored_version = models.CharField(
+        max_length=63, blank=True, db_default="", help_text="the mirror's resourceVersion after it was written last"
+    )
+    last_event = models.CharField(
+        max_length=100,
+        blank=True,
+        db_default="",
+        help_text="round, state and problem that the latest event in the cluster told",
+    )
     mirrored_at = models.DateTimeField(null=True, blank=True, help_text="`changed_at` of what the cluster shows")
 
     class Meta:
@@ -103,6 +150,10 @@ class Request(Claimed):
         indexes = [
             models.Index(fields=["state", "look_again_at"], name="request_work"),
             models.Index(fields=["settled_at"], name="request_settled"),
+            # With all that lists filter by, so that PostgreSQL finds a page of keys without a look at the wide rows.
+            models.Index(fields=["created_at", "id", *LISTED, "weight"], name="request_by_time"),
+            models.Index(fields=["weight", "created_at", "id", *LISTED], name="request_by_weight"),
+            models.Index(fields=["cluster", "created_at", "id", "state", "weight"], name="request_of_cluster"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["deployment", "number"], name="request_number_once"),
@@ -178,6 +229,16 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         """Without those that their reviewer has replaced by a later one of the same round."""
         return self.filter(replaced_by=None)
 
+    def judged(self, request: Request) -> ReviewQuerySet:
+        """What a judgement goes by: counted reviews of the present subject, and who asked for changes in an earlier
+        round and has not reviewed since."""
+        later = Review.objects.filter(
+            request=request, voter=models.OuterRef("voter"), round__gt=models.OuterRef("round")
+        )
+        present = models.Q(round=request.round, subject_digest=request.subject_digest)
+        asks = models.Q(decision=REQUEST_CHANGES) & ~models.Exists(later)
+        return self.counted().filter(present | asks, request=request)
+
 
 class Review(models.Model):
     """One reviewer's decision on one subject digest. Never edited, never deleted (database triggers).
@@ -200,7 +261,7 @@ class Review(models.Model):
 
     request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="reviews")
     round = models.PositiveIntegerField()
-    decision = models.CharField(max_length=7, choices=DECISIONS)
+    decision = models.CharField(max_length=14, choices=DECISIONS)
     subject_digest = models.CharField(max_length=80)
     reason = models.TextField(blank=True)
     channel = models.CharField(max_length=10, choices=Channel.choices)
@@ -245,7 +306,9 @@ class Review(models.Model):
                 condition=models.Q(replaces=None),
                 name="one_first_review_per_reviewer_and_round",
             ),
-            models.CheckConstraint(condition=models.Q(decision__in=["Approve", "Deny"]), name="review_decision_known"),
+            models.CheckConstraint(
+                condition=models.Q(decision__in=["Approve", REQUEST_CHANGES, "Deny"]), name="review_decision_known"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -255,6 +318,31 @@ class Review(models.Model):
     def is_replaced(self) -> bool:
         """Whether a later review of the same reviewer counts instead."""
         return hasattr(self, "replaced_by")
+
+
+class Dismissal(models.Model):
+    """That somebody who may `override` lets a request go on without the changes that a review asked for.
+
+    Never edited, never deleted (database triggers). The latest one of a review counts, while its giver may `override`.
+    """
+
+    review = models.ForeignKey(Review, on_delete=models.PROTECT, related_name="dismissals")
+    reason = models.TextField()
+    channel = models.CharField(max_length=10, choices=Review.Channel.choices)
+    user = models.ForeignKey("auth.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    # As of a review.
+    username = models.CharField(max_length=253)
+    uid = models.CharField(max_length=253, blank=True)
+    issuer = models.CharField(max_length=255, blank=True, default="")
+    subject = models.CharField(max_length=255, blank=True, default="")
+    override_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    given_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["given_at", "pk"]
+
+    def __str__(self) -> str:
+        return f"review {self.review_id} dismissed by {self.username}"
 
 
 # A policy reads the report whole.

@@ -3,30 +3,35 @@
 `issuers` reads the operator's file, `discovery` asks an issuer for its addresses and keys, `tokens` verifies what it
 signed, `grants` asks for tokens, and `names` says whom claims mean on a cluster. The browser's sign-in and REST use the
 same five.
+
+Modules that other rooms use:
+
+- `issuers`: the operator's file of issuers (PRATIQUE_OIDC_FILE)
 """
 
-from approvals.oidc.discovery import Discovery, IssuerSilent
+from approvals.oidc.discovery import IssuerDiscovery, IssuerSilent
 from approvals.oidc.grants import Code, GrantRefused, Tokens, exchange, renew, revoke, sign_out_address
-from approvals.oidc.issuers import Client, ClusterRules, Issuer, Issuers, parse_issuers
-from approvals.oidc.names import ClaimsRefused, Named, names_on
+from approvals.oidc.issuers import ClusterRules, Issuer, Issuers, OidcClient, parse_issuers
+from approvals.oidc.names import ClaimsRefused, NamedIdentity, names_on
 from approvals.oidc.tokens import TokenRefused, Verified, issuer_of, verify_id_token, verify_logout_token
 
 __all__ = [
     "ClaimsRefused",
-    "Client",
     "ClusterRules",
     "Code",
-    "Discovery",
     "GrantRefused",
     "Issuer",
+    "IssuerDiscovery",
     "IssuerSilent",
     "Issuers",
-    "Named",
+    "NamedIdentity",
+    "OidcClient",
     "TokenRefused",
     "Tokens",
     "Verified",
     "exchange",
     "issuer_of",
+    "issuers",
     "names_on",
     "parse_issuers",
     "renew",

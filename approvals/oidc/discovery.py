@@ -26,7 +26,7 @@ TIMEOUT = urllib3.Timeout(connect=3, read=5)
 # For a whole answer, however slowly its bytes come.
 ANSWER_SECONDS = 8.0
 PIECE_BYTES = 64 * 1024
-# What an issuer said is asked anew after this; a key that it took back counts no longer than that.
+# What an issuer said is asked again after this; a key that it took back counts no longer than that.
 FRESH_SECONDS = 600.0
 # An unknown key may be a new one, and an issuer that was silent may answer again: whoever makes up names of keys, or
 # tokens of a silent issuer, makes us ask this often at most.
@@ -49,7 +49,7 @@ class Told:
 
 
 @dataclass
-class Discovery:
+class IssuerDiscovery:
     """One process's memory of what issuers said. `clock` counts seconds."""
 
     clock: Callable[[], float] = time.monotonic

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from approvals.oidc.discovery import Discovery, IssuerSilent, post_form
-from approvals.oidc.issuers import Client, Issuer
+from approvals.oidc.discovery import IssuerDiscovery, IssuerSilent, post_form
+from approvals.oidc.issuers import Issuer, OidcClient
 from approvals.oidc.tokens import TokenRefused, Verified, verify_id_token
 
 MAX_CHARACTERS = 16_384
@@ -47,7 +47,7 @@ class Code:
         return f"Code(for {self.redirect_uri!r})"
 
 
-def exchange(issuer: Issuer, discovery: Discovery, code: Code) -> Tokens:
+def exchange(issuer: Issuer, discovery: IssuerDiscovery, code: Code) -> Tokens:
     """The tokens for a browser's code. Raises GrantRefused, TokenRefused and IssuerSilent."""
     wish = {
         "grant_type": "authorization_code",
@@ -58,7 +58,7 @@ def exchange(issuer: Issuer, discovery: Discovery, code: Code) -> Tokens:
     return _tokens(issuer, discovery, wish, code.nonce)
 
 
-def renew(issuer: Issuer, discovery: Discovery, *, refresh_token: str, subject: str) -> Tokens:
+def renew(issuer: Issuer, discovery: IssuerDiscovery, *, refresh_token: str, subject: str) -> Tokens:
     """Tokens of the same person, of now. Raises GrantRefused, TokenRefused and IssuerSilent.
 
     Where the issuer sends no new refresh token, the one that was given counts on (RFC 6749, section 6).
@@ -70,7 +70,7 @@ def renew(issuer: Issuer, discovery: Discovery, *, refresh_token: str, subject: 
     return Tokens(tokens.verified, tokens.id_token, tokens.refresh_token or refresh_token)
 
 
-def revoke(issuer: Issuer, discovery: Discovery, refresh_token: str) -> bool:
+def revoke(issuer: Issuer, discovery: IssuerDiscovery, refresh_token: str) -> bool:
     """Give a refresh token back (RFC 7009); False where the issuer takes none back. Raises IssuerSilent."""
     address = discovery.document(issuer).get("revocation_endpoint")
     if not address or issuer.client is None:
@@ -80,7 +80,7 @@ def revoke(issuer: Issuer, discovery: Discovery, refresh_token: str) -> bool:
     return True
 
 
-def sign_out_address(issuer: Issuer, discovery: Discovery, *, id_token: str, home: str) -> str:
+def sign_out_address(issuer: Issuer, discovery: IssuerDiscovery, *, id_token: str, home: str) -> str:
     """Where a browser signs out at the issuer and comes back to `home`; "" where the issuer has no such place.
 
     Source: OpenID Connect RP-Initiated Logout 1.0, section 2.
@@ -92,7 +92,7 @@ def sign_out_address(issuer: Issuer, discovery: Discovery, *, id_token: str, hom
     return f"{address}{'&' if '?' in address else '?'}{urlencode({key: text for key, text in about.items() if text})}"
 
 
-def _tokens(issuer: Issuer, discovery: Discovery, wish: Mapping[str, str], nonce: str | None) -> Tokens:
+def _tokens(issuer: Issuer, discovery: IssuerDiscovery, wish: Mapping[str, str], nonce: str | None) -> Tokens:
     client = issuer.client
     if client is None:
         raise GrantRefused("no_client")
@@ -107,7 +107,7 @@ def _tokens(issuer: Issuer, discovery: Discovery, wish: Mapping[str, str], nonce
     return Tokens(verify_id_token(id_token, issuer, [client.id], discovery, nonce=nonce), id_token, refresh_token)
 
 
-def _as_client(client: Client, document: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
+def _as_client(client: OidcClient, document: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
     """(fields, headers) that say which client asks: by `client_secret_basic`, unless the issuer knows only the other.
 
     Source: RFC 6749, section 2.3.1; each part is form-encoded before it is put together.

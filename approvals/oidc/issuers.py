@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from approvals.operators_file import Place, each_once, yaml_of
+from approvals.operators_file import FileSection, each_once, yaml_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DEFAULT_SCOPES = ("openid", "profile", "groups", "offline_access")
+# The tokens of a command line are not renewed, so that it asks for none to do so with.
+COMMAND_LINE_SCOPES = ("openid", "profile", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class ClusterRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """As which client people sign in with a browser; without a secret it is a public one, and PKCE protects it."""
+class OidcClient:
+    """As which client people sign in; without a secret it is a public one, and PKCE protects it."""
 
     id: str
     secret: str = ""
@@ -51,15 +53,19 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """`url` is what its tokens say in `iss`, to the letter. `audiences` are of tokens that scripts send."""
+    """`url` is what its tokens say in `iss`, to the letter. `audiences` are of tokens that scripts send.
+
+    `client` is of browsers, `command_line` of `kubectl pratique login`, which comes back to a loopback address.
+    """
 
     name: str
     title: str
     url: str
     clusters: tuple[ClusterRules, ...]
-    client: Client | None = None
+    client: OidcClient | None = None
     audiences: tuple[str, ...] = ()
     ca_file: str = ""
+    command_line: OidcClient | None = None
 
     def rules_on(self, cluster: str) -> ClusterRules | None:
         return next((rules for rules in self.clusters if rules.cluster == cluster), None)
@@ -91,7 +97,7 @@ def parse_issuers(path: str) -> Issuers:
 
 def read_issuers(content: object, folder: Path) -> Issuers:
     """Issuers from the file's content; names of files in it are relative to `folder`."""
-    top = Place("file", content)
+    top = FileSection("file", content)
     top.allow("issuers")
     every = tuple(_issuer(one, folder) for one in top.items("issuers"))
     each_once("issuers: name", [one.name for one in every])
@@ -106,8 +112,8 @@ def is_protected(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
-def _issuer(place: Place, folder: Path) -> Issuer:
-    place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "clusters")
+def _issuer(place: FileSection, folder: Path) -> Issuer:
+    place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "commandLine", "clusters")
     name = place.text("name")
     if not NAME.fullmatch(name):
         raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and - (the name is part of URLs)")
@@ -121,6 +127,7 @@ def _issuer(place: Place, folder: Path) -> Issuer:
         client=client,
         audiences=place.texts("audiences"),
         ca_file=str(folder / ca_file) if ca_file else "",
+        command_line=_client(place.child("commandLine"), folder, COMMAND_LINE_SCOPES),
     )
     if client is None and not issuer.audiences:
         raise ValueError(f"{place.where}: expected client (people sign in), audiences (scripts send tokens), or both")
@@ -128,7 +135,7 @@ def _issuer(place: Place, folder: Path) -> Issuer:
     return issuer
 
 
-def _url(place: Place) -> str:
+def _url(place: FileSection) -> str:
     url = place.text("url")
     parts = urlsplit(url)
     if not is_protected(url) or not parts.hostname or parts.query or parts.fragment or parts.username:
@@ -136,11 +143,11 @@ def _url(place: Place) -> str:
     return url
 
 
-def _client(place: Place | None, folder: Path) -> Client | None:
+def _client(place: FileSection | None, folder: Path, usual: tuple[str, ...] = DEFAULT_SCOPES) -> OidcClient | None:
     if place is None:
         return None
     place.allow("id", "secretFile", "scopes")
-    scopes = place.texts("scopes", DEFAULT_SCOPES)
+    scopes = place.texts("scopes", usual)
     if "openid" not in scopes:
         raise ValueError(f"{place.where}.scopes: openid is missing; without it there is no ID token")
     name = place.text("secretFile", "")
@@ -150,10 +157,10 @@ def _client(place: Place | None, folder: Path) -> Client | None:
         raise ValueError(f"{place.where}.secretFile: {name} cannot be read") from exc
     if name and not secret:
         raise ValueError(f"{place.where}.secretFile: {name} is empty")
-    return Client(place.text("id"), secret, scopes)
+    return OidcClient(place.text("id"), secret, scopes)
 
 
-def _rules(place: Place) -> ClusterRules:
+def _rules(place: FileSection) -> ClusterRules:
     place.allow("name", "claimMappings", "claimValidationRules")
     mappings = place.needed("claimMappings")
     mappings.allow("username", "groups")
@@ -166,19 +173,19 @@ def _rules(place: Place) -> ClusterRules:
     )
 
 
-def _prefixed(place: Place) -> Prefixed:
+def _prefixed(place: FileSection) -> Prefixed:
     _without_expressions(place, "claim", "prefix")
     if "prefix" not in place.mapping():
         raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
     return Prefixed(place.text("claim"), place.text("prefix", ""))
 
 
-def _required(place: Place) -> tuple[str, str]:
+def _required(place: FileSection) -> tuple[str, str]:
     _without_expressions(place, "claim", "requiredValue")
     return place.text("claim"), place.text("requiredValue", "")
 
 
-def _without_expressions(place: Place, *keys: str) -> None:
+def _without_expressions(place: FileSection, *keys: str) -> None:
     if "expression" in place.mapping():
         raise ValueError(f"{place.where}.expression: expressions are not supported; expected {' and '.join(keys)}")
     place.allow(*keys)

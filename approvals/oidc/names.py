@@ -27,14 +27,14 @@ class ClaimsRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedIdentity:
     """`groups_unknown` says why nobody knows the groups; such a name may neither read reports nor decide."""
 
     identity: Identity
     groups_unknown: str = ""
 
 
-def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> Named:
+def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> NamedIdentity:
     """Whom verified `claims` mean by a cluster's rules. Raises ClaimsRefused."""
     for claim, value in rules.required:
         if claims.get(claim) != value:
@@ -44,7 +44,7 @@ def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> Named:
     for name in (username, *groups):
         if name.startswith(RESERVED):
             raise ClaimsRefused(f"{name} starts with {RESERVED}, which only the cluster itself can assert")
-    return Named(Identity(username, groups), unknown)
+    return NamedIdentity(Identity(username, groups), unknown)
 
 
 def _username(rules: ClusterRules, claims: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jwt
 
-from approvals.oidc.discovery import Discovery
+from approvals.oidc.discovery import IssuerDiscovery
 from approvals.oidc.issuers import Issuer, Issuers
 
 # No symmetric algorithm: its key would be the client's secret, or a public key that somebody takes for one.
@@ -55,7 +55,7 @@ def issuer_of(text: str, issuers: Issuers) -> Issuer:
 
 
 def verify_id_token(
-    text: str, issuer: Issuer, audiences: Sequence[str], discovery: Discovery, *, nonce: str | None = None
+    text: str, issuer: Issuer, audiences: Sequence[str], discovery: IssuerDiscovery, *, nonce: str | None = None
 ) -> Verified:
     """An ID token of this issuer, for one of these audiences. Raises TokenRefused and IssuerSilent.
 
@@ -79,7 +79,7 @@ def verify_id_token(
     return Verified(issuer, subject, claims, _moment(claims["iat"]), _moment(claims["exp"]))
 
 
-def verify_logout_token(text: str, issuer: Issuer, client: str, discovery: Discovery) -> tuple[str, str]:
+def verify_logout_token(text: str, issuer: Issuer, client: str, discovery: IssuerDiscovery) -> tuple[str, str]:
     """(sub, sid) of a logout token, one of them perhaps "". Raises TokenRefused and IssuerSilent.
 
     Source: OpenID Connect Back-Channel Logout 1.0, section 2.6.
@@ -107,7 +107,7 @@ def header_of(text: str) -> dict[str, Any]:
 
 
 def _claims(
-    text: str, issuer: Issuer, audiences: Sequence[str], discovery: Discovery, needed: list[str]
+    text: str, issuer: Issuer, audiences: Sequence[str], discovery: IssuerDiscovery, needed: list[str]
 ) -> dict[str, Any]:
     header = header_of(text)
     if header.get("alg") not in ALGORITHMS:

@@ -1,13 +1,27 @@
-"""Guards, grants and counting: facts come in, words and decisions go out. PURE."""
+"""Guards, grants and counting: facts come in, words and decisions go out. PURE.
 
-from approvals.policy.constraints import Surroundings, api_name, check_constraints, expressions_of, facts_of, unmet
-from approvals.policy.decide import DOUBT, Ballot, Decision, Tally, decide
+Modules that other rooms use:
+
+- `expression`: CEL over documented facts
+"""
+
+from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
+from approvals.policy.decide import (
+    CONTROLLER,
+    DOUBT,
+    REQUEST_CHANGES,
+    Ballot,
+    Decision,
+    Tally,
+    decide,
+    why_nobody_vouches,
+)
 from approvals.policy.expression import (
     CONSTRAINT,
     FACTS,
     POLICY,
-    Answer,
     BadExpression,
+    ExpressionResult,
     Facts,
     answer,
     check_compiled,
@@ -19,16 +33,18 @@ from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
 
 __all__ = [
     "CONSTRAINT",
+    "CONTROLLER",
     "DOUBT",
     "FACTS",
     "OWN_RULES_PREFIX",
     "POLICY",
-    "Answer",
+    "REQUEST_CHANGES",
     "BadExpression",
     "Ballot",
+    "ConstraintFacts",
     "Decision",
+    "ExpressionResult",
     "Facts",
-    "Surroundings",
     "Tally",
     "answer",
     "api_name",
@@ -36,10 +52,12 @@ __all__ = [
     "check_constraints",
     "check_form",
     "decide",
+    "expression",
     "expressions_of",
     "facts_of",
     "holdings",
     "holds_for",
     "unmet",
+    "why_nobody_vouches",
     "why_not_waivable",
 ]

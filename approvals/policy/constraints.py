@@ -26,7 +26,7 @@ MAX_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ConstraintFacts:
     """The cluster as it is: `apis` as group/version/Kind, `versions` by the name of the BundleDeployment that runs."""
 
     kubernetes_version: str
@@ -51,7 +51,7 @@ def expressions_of(constraints: Constraints) -> list[str]:
     return found
 
 
-def check_constraints(constraints: Constraints, compiled: Sequence[expressions.Answer]) -> None:
+def check_constraints(constraints: Constraints, compiled: Sequence[expressions.ExpressionAnswer]) -> None:
     """Raise InvalidConstraint for an expression that does not compile; `compiled` is of expressions_of.
 
     Where no evaluator was free, `unmet` says so: the request waits. ConstraintOverLimit is raised for one that passes
@@ -68,7 +68,7 @@ def check_constraints(constraints: Constraints, compiled: Sequence[expressions.A
             raise _cannot_be_asked(text, exc) from exc
 
 
-def facts_of(around: Surroundings) -> Facts:
+def facts_of(around: ConstraintFacts) -> Facts:
     """What an expression of the constraints may ask."""
     return {
         "kubernetes_version": around.kubernetes_version,
@@ -78,7 +78,9 @@ def facts_of(around: Surroundings) -> Facts:
     }
 
 
-def unmet(constraints: Constraints, around: Surroundings, evaluated: Sequence[expressions.Answer]) -> list[str]:
+def unmet(
+    constraints: Constraints, around: ConstraintFacts, evaluated: Sequence[expressions.ExpressionAnswer]
+) -> list[str]:
     """What of the constraints is not so, in words; empty where all are met.
 
     `evaluated` is of expressions_of, on facts_of. Raises InvalidConstraint, and ConstraintOverLimit for an expression
@@ -119,20 +121,20 @@ def _ranges(constraints: Constraints) -> Iterator[str]:
             yield each["versionRange"]
 
 
-def _version(constraints: Constraints, around: Surroundings) -> Iterator[str]:
+def _version(constraints: Constraints, around: ConstraintFacts) -> Iterator[str]:
     text = constraints.get("kubernetesVersionRange")
     if text and release_of(version_of(around.kubernetes_version)) not in range_of(text):
         yield f"Kubernetes is {around.kubernetes_version}; {text} is required"
 
 
-def _apis(constraints: Constraints, around: Surroundings) -> Iterator[str]:
+def _apis(constraints: Constraints, around: ConstraintFacts) -> Iterator[str]:
     for each in constraints.get("requiredAPIs") or ():
         name = api_name(each.get("group", ""), each["version"], each["kind"])
         if name not in around.apis:
             yield f"{name} is not served by the cluster"
 
 
-def _deployments(constraints: Constraints, around: Surroundings) -> Iterator[str]:
+def _deployments(constraints: Constraints, around: ConstraintFacts) -> Iterator[str]:
     for each in constraints.get("requiredBundleDeployments") or ():
         name, text = each["name"], each.get("versionRange", "")
         running = around.versions.get(name)
@@ -153,7 +155,7 @@ def _is_within(running: str, text: str) -> bool:
 
 
 def _expressions(
-    constraints: Constraints, around: Surroundings, evaluated: Sequence[expressions.Answer]
+    constraints: Constraints, around: ConstraintFacts, evaluated: Sequence[expressions.ExpressionAnswer]
 ) -> Iterator[str]:
     facts = facts_of(around)
     for each, found in zip(constraints.get("cel") or (), evaluated, strict=True):

@@ -1,4 +1,5 @@
-"""From reviews and guards to a verdict. One Deny denies; enough Approves approve, unless a guard holds back."""
+"""From reviews and guards to a verdict. One Deny denies; enough Approves approve, unless a guard holds back or somebody
+requests changes."""
 
 from __future__ import annotations
 
@@ -9,6 +10,11 @@ from enum import StrEnum
 DOUBT = (
     "the requester is unknown, and could be an approver who may write the BundleDeployment: one more approval is needed"
 )
+REQUEST_CHANGES = "RequestChanges"
+CHANGES_REQUESTED = "a reviewer requested changes"
+
+# How a GitOps controller is named beside people (access.no_longer_current).
+CONTROLLER = "GitOps controller "
 
 
 class Decision(StrEnum):
@@ -22,7 +28,7 @@ class Ballot:
     """One review of the current round, as far as counting goes.
 
     `is_grant`: given by a policy, which is enough by itself. `counts`: Kubernetes still lets this reviewer decide.
-    `may_write`: where nobody knows who asked, this reviewer may be the one.
+    `may_write`: where the requester is unknown, this reviewer may be the one.
     """
 
     decision: str
@@ -64,6 +70,8 @@ def decide(
     people = len(voters) - is_doubted
     if any(ballot.decision == "Deny" for ballot in counted):
         return Tally(Decision.DENIED, people, needed, "denied by a reviewer")
+    if any(ballot.decision == REQUEST_CHANGES for ballot in counted):
+        return Tally(Decision.UNDECIDED, people, needed, CHANGES_REQUESTED, CHANGES_REQUESTED)
     is_enough = people >= needed or any(ballot.is_grant for ballot in approvals)
     if not is_enough:
         obstacle = DOUBT if is_doubted and len(voters) >= needed else ""
@@ -82,8 +90,24 @@ def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[str]) -> str:
         return f"the requester is unknown: {must}"
     if not too_old:
         return ""
-    names = ", ".join(too_old)
-    return f"the identity of {names}, who requested the change, has expired: {names} must sign in again, or {must}"
+    what, remedy = why_nobody_vouches(too_old)
+    return f"{what}: {remedy}, or {must}"
+
+
+def why_nobody_vouches(names: Sequence[str]) -> tuple[str, str]:
+    """Why those who asked cannot be asked now, and what would change that; `names` are `too_old` of `decide`.
+
+    People's groups grow old; a GitOps controller is taken from the operator's list (S34).
+    """
+    controllers = ", ".join(one for one in names if one.startswith(CONTROLLER))
+    people = ", ".join(one for one in names if not one.startswith(CONTROLLER))
+    listed = (
+        f"PRATIQUE_GITOPS_FILE does not list the {controllers} for what it requested",
+        "the operator must list it there",
+    )
+    expired = (f"the identity of {people}, who requested the change, has expired", f"{people} must sign in again")
+    found = [pair for pair, has_some in ((expired, people), (listed, controllers)) if has_some]
+    return " and ".join(what for what, _ in found), " and ".join(remedy for _, remedy in found)
 
 
 def _obstacle(approvals: list[Ballot], holding: list[str], unasked: str) -> str:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner import expressions
-from provisioner.expressions import Language, Outcome, problem_words
+from provisioner.expressions import ExpressionOutcome, Language, compiler_words, problem_words
 
 MAX_EXPRESSION = 4000
 MAX_WORDS = 1000
 
 
 class BadExpression(Exception):
-    """The expression does not compile, is not a yes-or-no question, or is too long; the message is CEL's own."""
+    """The expression does not compile, is not a yes-or-no question, or is too long; the message says where and why."""
 
 
 class NotAsked(BadExpression):
@@ -31,7 +31,7 @@ class OverLimit(BadExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ExpressionVariable:
     """`type` as a Language of provisioner.expressions writes it."""
 
     type: str
@@ -43,42 +43,55 @@ _NAMES = "list<string>"
 
 # Everything that an expression may ask. What a bundle says of itself (version, labels of its objects) is not among
 # them: it is a claim, and cannot satisfy a grant (security-rules.md S13).
-FACTS: dict[str, Fact] = {
-    "worst": Fact("string", "severity of the worst finding: critical, breaking, unknown, dangerous, notable, safe"),
-    "worst_new": Fact("string", "the same, for new findings only (those that the running revision does not have)"),
-    "severities": Fact(_COUNTS, "number of findings per severity; every severity has an entry"),
-    "new_severities": Fact(_COUNTS, "number of new findings per severity"),
-    "rules": Fact(_NAMES, "rule ids of all findings, sorted, each once"),
-    "new_rules": Fact(_NAMES, "rule ids of the new findings"),
-    "waived": Fact(
+FACTS: dict[str, ExpressionVariable] = {
+    "worst": ExpressionVariable(
+        "string", "severity of the worst finding: critical, breaking, unknown, dangerous, notable, safe"
+    ),
+    "worst_new": ExpressionVariable(
+        "string", "the same, for new findings only (those that the running revision does not have)"
+    ),
+    "severities": ExpressionVariable(_COUNTS, "number of findings per severity; every severity has an entry"),
+    "new_severities": ExpressionVariable(_COUNTS, "number of new findings per severity"),
+    "worst_new_proved": ExpressionVariable(
+        "string", "severity of the worst new finding that does not depend on stored objects which nobody looked at"
+    ),
+    "depends_on_objects": ExpressionVariable(
+        _COUNTS, "number of findings per severity that only hold if a stored object is as they say, not yet looked at"
+    ),
+    "new_depends_on_objects": ExpressionVariable(_COUNTS, "the same, for new findings only"),
+    "rules": ExpressionVariable(_NAMES, "rule ids of all findings, sorted, each once"),
+    "new_rules": ExpressionVariable(_NAMES, "rule ids of the new findings"),
+    "waived": ExpressionVariable(
         "int",
         "number of findings accepted by reviewers who may `override`; the other facts of a guard leave these "
         "out. Grants see every finding, and 0 here",
     ),
-    "waived_severities": Fact(_COUNTS, "the same per severity; a guard that must not be overridden requires 0 here"),
-    "waived_rules": Fact(_NAMES, "rule ids of the accepted findings"),
-    "actions": Fact(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
-    "kinds": Fact(_NAMES, "kinds to be created, changed or deleted, as Kind.group"),
-    "namespaces": Fact(_NAMES, "namespaces of the planned objects"),
-    "purpose": Fact("string", "deploy, delete or rollback"),
-    "name": Fact("string", "name of the BundleDeployment"),
-    "labels": Fact("map<string,string>", "labels of the BundleDeployment"),
-    "cluster": Fact("string", "name of the cluster"),
-    "is_first": Fact("bool", "whether this is the first installation"),
-    "requester_known": Fact("bool", "whether everyone who changed the spec is known"),
-    "requesters": Fact(_NAMES, "user names of the requesters"),
-    "sources": Fact(_NAMES, "pinned sources, as kind:reference"),
+    "waived_severities": ExpressionVariable(
+        _COUNTS, "the same per severity; a guard that must not be overridden requires 0 here"
+    ),
+    "waived_rules": ExpressionVariable(_NAMES, "rule ids of the accepted findings"),
+    "actions": ExpressionVariable(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
+    "kinds": ExpressionVariable(_NAMES, "kinds to be created, changed or deleted, as Kind.group"),
+    "namespaces": ExpressionVariable(_NAMES, "namespaces of the planned objects"),
+    "purpose": ExpressionVariable("string", "deploy, delete or rollback"),
+    "name": ExpressionVariable("string", "name of the BundleDeployment"),
+    "labels": ExpressionVariable("map<string,string>", "labels of the BundleDeployment"),
+    "cluster": ExpressionVariable("string", "name of the cluster"),
+    "is_first": ExpressionVariable("bool", "whether this is the first installation"),
+    "requester_known": ExpressionVariable("bool", "whether everyone who changed the spec is known"),
+    "requesters": ExpressionVariable(_NAMES, "user names of the requesters"),
+    "sources": ExpressionVariable(_NAMES, "pinned sources, as kind:reference"),
 }
 
 # What a constraint of a BundleDeployment may ask: the cluster as it is, not the content.
-SURROUNDINGS: dict[str, Fact] = {
-    "kubernetes_version": Fact("string", "version of the API server, such as v1.36.3"),
-    "apis": Fact(_NAMES, "served kinds, as group/version/Kind, or v1/Kind in the core group"),
-    "versions": Fact(
+SURROUNDINGS: dict[str, ExpressionVariable] = {
+    "kubernetes_version": ExpressionVariable("string", "version of the API server, such as v1.36.3"),
+    "apis": ExpressionVariable(_NAMES, "served kinds, as group/version/Kind, or v1/Kind in the core group"),
+    "versions": ExpressionVariable(
         "map<string,string>",
         "running version of each other BundleDeployment on the cluster, by name",
     ),
-    "healthy": Fact(_NAMES, "names of those whose objects are all ready"),
+    "healthy": ExpressionVariable(_NAMES, "names of those whose objects are all ready"),
 }
 POLICY = Language.of({name: fact.type for name, fact in FACTS.items()})
 CONSTRAINT = Language.of({name: fact.type for name, fact in SURROUNDINGS.items()})
@@ -87,7 +100,7 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExpressionResult:
     """`is_true` only where the expression evaluated to the boolean true."""
 
     is_true: bool
@@ -103,34 +116,34 @@ def check_form(text: str) -> None:
         raise BadExpression(f"the expression has {len(text)} characters; at most {MAX_EXPRESSION} are allowed")
 
 
-def check_compiled(found: expressions.Answer) -> None:
+def check_compiled(found: expressions.ExpressionAnswer) -> None:
     """Raise BadExpression unless the evaluator compiled it, and it is a yes-or-no question."""
     if found.exceeds:
         raise OverLimit(_cut(found.words, MAX_WORDS))
-    if found.outcome is Outcome.ENDED:
+    if found.outcome is ExpressionOutcome.ENDED:
         raise NotAsked(_cut(found.words, MAX_WORDS))
-    if found.outcome is not Outcome.COMPILED:
-        raise BadExpression(_cut(found.words, MAX_WORDS))
+    if found.outcome is not ExpressionOutcome.COMPILED:
+        raise BadExpression(compiler_words(found.words))
     if found.type != "bool":
         raise BadExpression(f"the expression gives {found.type}; expected bool")
 
 
-def answer(text: str, facts: Facts, language: Language, found: expressions.Answer) -> Answer:
+def answer(text: str, facts: Facts, language: Language, found: expressions.ExpressionAnswer) -> ExpressionResult:
     """What the evaluator's answer means: what it could not evaluate on all facts is an error in words, and not true."""
     missing = sorted({name for name, _ in language.variables} - facts.keys())
     if missing:
-        return Answer(False, True, f"missing facts: {', '.join(missing)}")
+        return ExpressionResult(False, True, f"missing facts: {', '.join(missing)}")
     try:
         check_form(text)
     except BadExpression as exc:
-        return Answer(False, True, f"does not compile: {exc}")
-    if found.outcome is Outcome.NOT_COMPILED:
-        return Answer(False, True, f"does not compile: {_cut(found.words, MAX_WORDS)}")
+        return ExpressionResult(False, True, f"does not compile: {exc}")
+    if found.outcome is ExpressionOutcome.NOT_COMPILED:
+        return ExpressionResult(False, True, f"does not compile: {compiler_words(found.words)}")
     if not found.is_bool:
         why = problem_words(text, found) or f"it gives {found.type}; expected bool"
         more = ". Evaluating it again will not help: change the expression" if found.exceeds else ""
-        return Answer(False, True, f"could not be evaluated: {why}{more}")
-    return Answer(found.is_true, False, f"`{text.strip()}` is {'true' if found.is_true else 'false'}")
+        return ExpressionResult(False, True, f"could not be evaluated: {why}{more}")
+    return ExpressionResult(found.is_true, False, f"`{text.strip()}` is {'true' if found.is_true else 'false'}")
 
 
 def _cut(text: str, most: int) -> str:

@@ -63,14 +63,14 @@ def keep_what_is_loaded(**_: object) -> None:
 
 @worker_init.connect
 def serve_worker_metrics(**_: object) -> None:
-    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded by now
+    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded now
 
     metrics.serve("worker")
 
 
 @beat_init.connect
 def serve_beat_metrics(**_: object) -> None:
-    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded by now
+    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded now
 
     metrics.serve("beat")
 

@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from approvals.controllers import parse_controllers
 from approvals.encryption.keys import parse_keys
 from approvals.networks import Proxies
 from approvals.oidc.issuers import parse_issuers
@@ -33,8 +34,19 @@ MIN_TOKEN_CHARACTERS = 32
 DEPLOYMENT = re.compile(r"[a-zA-Z0-9_-]{1,63}/[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
+# A hundred years.
+MAX_DAYS = 36_500
+
+
 def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def hosts(text: str) -> list[str]:
+    found = words(text)
+    if "*" in found:
+        raise ValueError("'*' would be every host: name each, as host, host:port or *.suffix")
+    return found
 
 
 def switch(text: str) -> bool:
@@ -44,6 +56,12 @@ def switch(text: str) -> bool:
     if lowered in {"", "0", "false", "no", "off"}:
         return False
     raise ValueError(f"{text!r} is not a boolean: expected true or false")
+
+
+def days(text: str) -> int:
+    if not (text.strip().isdecimal() and int(text) <= MAX_DAYS):
+        raise ValueError(f"{text!r} is not a number of days: expected 0 to {MAX_DAYS}")
+    return int(text)
 
 
 def deployments(text: str) -> list[str]:
@@ -60,6 +78,11 @@ def severity(text: str) -> str:
     if text not in LIMITS:
         raise ValueError(f"{text!r} is not a severity: expected one of {', '.join(LIMITS)}")
     return text
+
+
+def severity_or_none(text: str) -> str:
+    """The same, or "" for none."""
+    return severity(text) if text else ""
 
 
 LIMITS = ("safe", "notable", "dangerous", "breaking", "critical")
@@ -136,11 +159,24 @@ SETTINGS = (
         severity,
     ),
     Setting(
+        "UNSEEN_DEPENDING_SEVERITY",
+        "",
+        "the same for findings that only hold if a stored object is as they say, while nobody looked at the objects; "
+        "empty: PRATIQUE_UNSEEN_SEVERITY",
+        severity_or_none,
+    ),
+    Setting(
         "UNATTENDED_READS",
         "",
         "deployments (CLUSTER/NAME) whose source Secrets and ConfigMaps are read even if nobody "
         "triggered the request and the identities of its requesters are older than PRATIQUE_GROUPS_HOURS",
         deployments,
+    ),
+    Setting(
+        "GITOPS_FILE",
+        "",
+        "YAML file of GitOps controllers, and the deployments and installers for which each is a known requester",
+        parse_controllers,
     ),
     Setting("MACHINE_REVIEWERS", "", "`system:` user names that may review", words),
     Setting("REQUEST_HOURS", "72", "hours until an unsettled request expires", int),
@@ -152,6 +188,13 @@ SETTINGS = (
     ),
     Setting("SESSION_HOURS", "12", "maximum duration of a browser session, in hours", int),
     Setting("SESSION_IDLE_MINUTES", "120", "minutes of inactivity after which a browser session ends", int),
+    Setting(
+        "KEEP_DAYS",
+        "0",
+        "days after which a settled request loses its report and stored content; who decided, and the audit, stay. "
+        "0 keeps everything",
+        days,
+    ),
     Setting("TOKEN_DAYS", "90", "maximum lifetime of an API token, in days", int),
     Setting(
         "LOCAL_ACCOUNTS",
@@ -229,7 +272,12 @@ SETTINGS = (
         "registries and repository prefixes that images may come from; empty: any",
         words,
     ),
-    Setting("PLAIN_HTTP", "false", "whether sources may be fetched without TLS", switch),
+    Setting(
+        "PLAIN_HTTP_HOSTS",
+        "",
+        "hosts that sources are fetched from without TLS: `host`, `host:port` or `*.suffix`; of a registry, all images",
+        hosts,
+    ),
     Setting("MUTABLE_HTTP", "false", "whether an http source may omit its checksum", switch),
     Setting(
         "TRUSTED_KUBECONFIGS",

@@ -22,7 +22,12 @@ if _is_our_folder:
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="pratique-metrics-")
 
 from approvals import logs, proxies  # noqa: E402 - after the folder of metrics is named
-from approvals.health_endpoints import PROBES, Listener, open_socket  # noqa: E402 - after the folder of metrics is named
+from approvals.health_endpoints import (  # noqa: E402 - after the folder of metrics is named
+    PROBES,
+    Listener,
+    open_socket,
+    tell_broken_plugins,
+)
 from approvals.logs.gunicorn import Logger  # noqa: E402 - after the folder of metrics is named
 from approvals.networks import holds_loopback  # noqa: E402 - after the folder of metrics is named
 from approvals.project import configuration  # noqa: E402 - after the folder of metrics is named
@@ -126,6 +131,7 @@ def post_worker_init(worker: Any) -> None:
     for sock in _metrics:
         metrics.answer_on(sock, "web")
     rights.tell_what_is_missing(rights.Process.WEB)
+    tell_broken_plugins()
 
 
 def _check_binds(server: Any) -> None:
@@ -143,7 +149,7 @@ def _check_binds(server: Any) -> None:
         server.log.warning(
             "PRATIQUE_TRUSTED_PROXIES contains the loopback address (%s): every program on this host or in "
             "this pod, and everyone who can run kubectl port-forward, can forge client addresses and claim "
-            "TLS. Listen on a Unix socket, and add unix instead (docs/operating/doors.md)",
+            "TLS. Listen on a Unix socket, and add unix instead (docs/operating/limits.md)",
             ", ".join(near),
         )
 

@@ -28,7 +28,15 @@ PRATIQUE = configuration.read()
 logs.hide(configuration.secrets_of(PRATIQUE))
 IS_TEST = "pytest" in sys.modules or os.environ.get("PYTEST_VERSION") is not None
 # Commands that serve nobody and keep nothing need no secret.
-TOOLS = {"cluster_manifests", "collectstatic", "makemigrations", "demo", "spectacular", "new_encryption_key"}
+TOOLS = {
+    "admission",
+    "cluster_manifests",
+    "collectstatic",
+    "makemigrations",
+    "demo",
+    "spectacular",
+    "new_encryption_key",
+}
 HELP = {"--help", "-h"}
 PROGRAM = Path(sys.argv[0])
 IS_TOOL = "mypy" in (PROGRAM.name, PROGRAM.parent.name) or (
@@ -229,6 +237,8 @@ CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "approvals.sweep", "schedule": 5.0, "options": {"expires": 5}},
     "take over": {"task": "approvals.take_over", "schedule": 2.0, "options": {"expires": 5}},
     "forget": {"task": "approvals.forget_ended", "schedule": 600.0, "options": {"expires": 600}},
+    "clear": {"task": "approvals.clear", "schedule": 3600.0, "options": {"expires": 3600}},
+    "check the audit": {"task": "approvals.check_audit", "schedule": 3600.0, "options": {"expires": 3600}},
 }
 
 structlog.configure(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from approvals import rights
+from approvals import health_endpoints, rights
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
 from approvals.working import Heartbeat, begin
@@ -24,6 +24,11 @@ def hold_on_to_claims(**_: object) -> None:
 @worker_ready.connect
 def tell_missing_rights(**_: object) -> None:
     rights.tell_what_is_missing(rights.Process.WORKER)
+
+
+@worker_ready.connect
+def tell_broken_plugins(**_: object) -> None:
+    health_endpoints.tell_broken_plugins()
 
 
 @worker_ready.connect

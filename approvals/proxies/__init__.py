@@ -2,6 +2,10 @@
 
 `declared` reads the operator's file, `headers` takes the proxy's word out of a request, `names` says whom it means on a
 cluster. All of it is pure but for the file.
+
+Modules that other rooms use:
+
+- `declared`: the operator's file of proxies that sign people in (PRATIQUE_IDENTITY_PROXIES_FILE): off without one
 """
 
 from approvals.proxies.declared import (
@@ -10,6 +14,7 @@ from approvals.proxies.declared import (
     Headers,
     IdentityProxies,
     IdentityProxy,
+    is_issuer,
     is_name,
     parse_identity_proxies,
 )
@@ -25,8 +30,10 @@ __all__ = [
     "NameRefused",
     "Said",
     "Unusable",
+    "declared",
     "drop",
     "identity_on",
+    "is_issuer",
     "is_name",
     "joined",
     "parse_identity_proxies",

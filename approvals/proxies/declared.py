@@ -13,7 +13,7 @@ from itertools import combinations
 from urllib.parse import urlsplit
 
 from approvals.networks import UNIX, Network, Proxies, holds_loopback, overlap
-from approvals.operators_file import Place, each_once, yaml_of
+from approvals.operators_file import FileSection, each_once, yaml_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 # Without underscores, which are the same as dashes once a request has reached Python (PEP 3333).
@@ -158,7 +158,7 @@ def parse_identity_proxies(path: str) -> IdentityProxies:
 
 
 def read_identity_proxies(content: object) -> IdentityProxies:
-    top = Place("file", content)
+    top = FileSection("file", content)
     top.allow("proxies")
     every = tuple(_proxy(one) for one in top.items("proxies"))
     each_once("proxies: name", [one.name for one in every])
@@ -167,7 +167,7 @@ def read_identity_proxies(content: object) -> IdentityProxies:
     return IdentityProxies(every)
 
 
-def _proxy(place: Place) -> IdentityProxy:
+def _proxy(place: FileSection) -> IdentityProxy:
     place.allow("name", "title", "networks", "headers", "signOutUrl", "api", "issuer", "clusters")
     name = place.text("name")
     if not NAME.fullmatch(name):
@@ -191,7 +191,7 @@ def _proxy(place: Place) -> IdentityProxy:
     )
 
 
-def _issuer(place: Place, headers: Headers) -> str:
+def _issuer(place: FileSection, headers: Headers) -> str:
     url = place.text("issuer", "")
     parts = urlsplit(url)
     if url and (parts.scheme not in ("https", "http") or not parts.hostname or len(url) > MAX_ISSUER):
@@ -206,7 +206,7 @@ def _issuer(place: Place, headers: Headers) -> str:
     return url
 
 
-def _peers(place: Place) -> Proxies:
+def _peers(place: FileSection) -> Proxies:
     words = place.texts("networks")
     if not words:
         raise ValueError(
@@ -223,7 +223,7 @@ def _peers(place: Place) -> Proxies:
     return peers
 
 
-def _check_narrow(place: Place, network: Network) -> None:
+def _check_narrow(place: FileSection, network: Network) -> None:
     widest = WIDEST[network.version]
     if network.prefixlen < widest:
         raise ValueError(
@@ -232,7 +232,7 @@ def _check_narrow(place: Place, network: Network) -> None:
         )
 
 
-def _check_away(place: Place, network: Network) -> None:
+def _check_away(place: FileSection, network: Network) -> None:
     """A warning would not do: nothing shows it when somebody uses the hole, and a socket costs one word."""
     if holds_loopback(network):
         raise ValueError(
@@ -242,7 +242,7 @@ def _check_away(place: Place, network: Network) -> None:
         )
 
 
-def _headers(place: Place | None) -> Headers:
+def _headers(place: FileSection | None) -> Headers:
     if place is None:
         return Headers()
     place.allow("user", "groups", "uid", "groupSeparator")
@@ -261,7 +261,7 @@ def _headers(place: Place | None) -> Headers:
     return found
 
 
-def _check_header(place: Place, name: str) -> None:
+def _check_header(place: FileSection, name: str) -> None:
     if not HEADER.fullmatch(name):
         raise ValueError(
             f"{place.where}: {name!r} is no header that can be told from others: expected letters, digits and -, and no"
@@ -271,7 +271,7 @@ def _check_header(place: Place, name: str) -> None:
         raise ValueError(f"{place.where}: {name} says something else in a request; expected such as {USER}")
 
 
-def _check_cleared(place: Place, headers: Headers) -> None:
+def _check_cleared(place: FileSection, headers: Headers) -> None:
     """At the socket is nginx, which hands on every other header, also of who comes past the proxy (port-forward)."""
     loose = sorted(name for name in headers.names if name.lower() not in CLEARED)
     if loose:
@@ -282,7 +282,7 @@ def _check_cleared(place: Place, headers: Headers) -> None:
         )
 
 
-def _check_email(place: Place, found: Headers) -> None:
+def _check_email(place: FileSection, found: Headers) -> None:
     """An address is given to somebody else one day, and says nothing of who verified it."""
     if found.uid.lower().endswith("email"):
         raise ValueError(f"{place.where}.uid: {found.uid} is an e-mail address, which is nobody's for good")
@@ -293,20 +293,20 @@ def _check_email(place: Place, found: Headers) -> None:
         )
 
 
-def _names(place: Place) -> ClusterNames:
+def _names(place: FileSection) -> ClusterNames:
     place.allow("name", "username", "groups")
     groups = place.child("groups")
     return ClusterNames(place.text("name"), _prefix(place.needed("username")), _prefix(groups) if groups else None)
 
 
-def _prefix(place: Place) -> str:
+def _prefix(place: FileSection) -> str:
     place.allow("prefix")
     if "prefix" not in place.mapping():
         raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
     return place.text("prefix", "")
 
 
-def _sign_out_url(place: Place) -> str:
+def _sign_out_url(place: FileSection) -> str:
     url = place.text("signOutUrl", "")
     parts = urlsplit(url)
     is_path = url.startswith("/") and not url.startswith(("//", "/\\"))
@@ -317,7 +317,12 @@ def _sign_out_url(place: Place) -> str:
 
 def is_name(issuer: str, subject: str) -> bool:
     """Whether this is what a proxy calls somebody, as it was typed perhaps, and no identifier."""
-    return "://" not in issuer and subject.startswith(BY_NAME)
+    return not is_issuer(issuer) and subject.startswith(BY_NAME)
+
+
+def is_issuer(issuer: str) -> bool:
+    """Whether who vouches is an issuer, by its address, and not a proxy, by its name."""
+    return "://" in issuer
 
 
 def _check_apart(one: IdentityProxy, other: IdentityProxy) -> None:

@@ -18,7 +18,7 @@ LINES = "\n"
 MAX_CHARACTERS = 250
 MAX_GROUPS = 500
 PRINTABLE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
-# What proxies that sign people in write, by custom. It goes on from nobody, whether the operator named it or not.
+# What proxies that sign people in write, by custom. It continues from nobody, whether the operator named it or not.
 CUSTOMARY = ("HTTP_X_REMOTE_", "HTTP_REMOTE_", "HTTP_X_AUTH_REQUEST_", "HTTP_X_POMERIUM_")
 CUSTOMARY_ONES = (
     "HTTP_X_FORWARDED_USER",

@@ -1,26 +1,34 @@
-"""What our own processes may do in a cluster: what each needs, what is missing, and the roles that give it (S31)."""
+"""What our own processes may do in a cluster: what each needs, what is missing, and the roles that give it (S31).
+
+Modules that other rooms use:
+
+- `holders`: who gets the rights: the account of each process, or the one as which all of them come to a cluster
+- `needs`: whom each process acts as, and what it does then, as RBAC rules
+"""
 
 from approvals.rights.form import Chosen, choose_form
 from approvals.rights.holders import accounts_of, holder_words, shared_by_all
 from approvals.rights.manifests import manifests
 from approvals.rights.missing import missing_of_account, missing_of_self, words_of
-from approvals.rights.needs import Form, Process, Registered, Role, Rule, roles
+from approvals.rights.needs import ImpersonationForm, NeededRule, Process, Registered, Role, roles
 from approvals.rights.registered import registered
 from approvals.rights.telling import tell_what_is_missing
 
 __all__ = [
     "Chosen",
-    "Form",
+    "ImpersonationForm",
+    "NeededRule",
     "Process",
     "Registered",
     "Role",
-    "Rule",
     "accounts_of",
     "choose_form",
     "holder_words",
+    "holders",
     "manifests",
     "missing_of_account",
     "missing_of_self",
+    "needs",
     "registered",
     "roles",
     "shared_by_all",

@@ -6,9 +6,9 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from approvals.rights.needs import Form
+from approvals.rights.needs import ImpersonationForm
 from provisioner.cluster.client.access import review_self
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
 
@@ -22,7 +22,7 @@ _CONSTRAINED = re.compile(r"\bimpersonate(-on)?:[a-z]")
 class Chosen:
     """`why` is for people, and begins after "because"."""
 
-    form: Form
+    form: ImpersonationForm
     why: str
 
 
@@ -38,7 +38,10 @@ def choose_form(api: Api) -> Chosen:
         review_self(api.acting_as(nobody))
     except Forbidden as exc:
         if _CONSTRAINED.search(exc.in_full):
-            return Chosen(Form.CONSTRAINED, f"the API server ({version}) checks the verbs of constrained impersonation")
+            return Chosen(
+                ImpersonationForm.CONSTRAINED,
+                f"the API server ({version}) checks the verbs of constrained impersonation",
+            )
         words = f"the API server ({version}) checked only the legacy verb"
         if _has_beta(version):
             words += (
@@ -46,10 +49,12 @@ def choose_form(api: Api) -> Chosen:
                 "impersonated someone by legacy rights, which the API server tries first. Use --form "
                 "constrained to choose it"
             )
-        return Chosen(Form.LEGACY, words)
+        return Chosen(ImpersonationForm.LEGACY, words)
     if _has_beta(version):
-        return Chosen(Form.CONSTRAINED, f"the API server is {version}, which serves it unless it was switched off")
-    return Chosen(Form.LEGACY, f"the API server is {version}; the constrained form needs 1.36")
+        return Chosen(
+            ImpersonationForm.CONSTRAINED, f"the API server is {version}, which serves it unless it was switched off"
+        )
+    return Chosen(ImpersonationForm.LEGACY, f"the API server is {version}; the constrained form needs 1.36")
 
 
 def _known(version: str) -> str:

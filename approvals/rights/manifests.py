@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from approvals.rights.needs import Account, Process, Role, Rule
+from approvals.rights.needs import Account, NeededRule, Process, Role
 from provisioner.api_groups import RBAC_GROUP
 
 # Whatever has this label came from this command, so that what is no longer printed can be pruned.
@@ -40,6 +40,6 @@ def _subject(holder: Account | str) -> dict[str, str]:
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: NeededRule) -> dict[str, Any]:
     named = {"resourceNames": [*rule.names]} if rule.names else {}
     return {"apiGroups": [rule.group], "resources": [*rule.resources], "verbs": [*rule.verbs], **named}

@@ -13,10 +13,10 @@ from django.conf import settings
 
 from approvals.models import Cluster
 from approvals.rights.form import choose_form
-from approvals.rights.needs import Account, Form, Process, Registered, Role, Rule, roles
+from approvals.rights.needs import Account, ImpersonationForm, NeededRule, Process, Registered, Role, roles
 from approvals.rights.registered import registered
 from provisioner.cluster.client.access import ask, ask_self
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.sentences import some_phrases
 from provisioner.values import AccessRequest, Identity
 
@@ -41,6 +41,12 @@ def missing_of_account(cluster: Cluster, api: Api, process: Process, account: Ac
     )
 
 
+def holds_own_role(api: Api, process: Process, account: Account) -> bool:
+    """Whether the account may do what its process does as itself; Forbidden where `api` may not ask about others."""
+    who = Identity.of_service_account(*account)
+    return not _refused(_questions(own_rules(process)), lambda question: ask(api, who, question).allowed)
+
+
 def words_of(
     cluster: str, process: Process, missing: Sequence[AccessRequest], one_account: Account | None = None
 ) -> str:
@@ -55,14 +61,14 @@ def words_of(
     return f"the account of {process} lacks permissions: {named}. To grant them, {by_roles}run: {command}"
 
 
-def _missing(known: Registered, form: Form, process: Process, may: May) -> list[AccessRequest]:
+def _missing(known: Registered, form: ImpersonationForm, process: Process, may: May) -> list[AccessRequest]:
     """Without what the legacy roles, which count on every server, give as well."""
     own = _refused(_questions(own_rules(process)), may)
     wanted = list(_questions_of(roles(known, form, [process])))
     lacking = _refused(wanted, may)
-    if lacking and form is Form.CONSTRAINED:
+    if lacking and form is ImpersonationForm.CONSTRAINED:
         # Where nobody is registered, legacy roles name nobody: that says nothing of whether they are there.
-        by_legacy = list(_questions_of(roles(known, Form.LEGACY, [process])))
+        by_legacy = list(_questions_of(roles(known, ImpersonationForm.LEGACY, [process])))
         lacking = [] if by_legacy and not _refused(by_legacy, may) else lacking
     return [*own, *lacking]
 
@@ -78,7 +84,7 @@ def _questions_of(some: Iterable[Role]) -> Iterator[AccessRequest]:
         yield from _questions(role.rules, role.namespace)
 
 
-def _questions(rules: Iterable[Rule], namespace: str = "") -> Iterator[AccessRequest]:
+def _questions(rules: Iterable[NeededRule], namespace: str = "") -> Iterator[AccessRequest]:
     for rule in rules:
         for verb, resource, name in product(rule.verbs, rule.resources, rule.names or ("",)):
             plural, _, subresource = resource.partition("/")
@@ -86,12 +92,12 @@ def _questions(rules: Iterable[Rule], namespace: str = "") -> Iterator[AccessReq
 
 
 @cache
-def own_rules(process: Process) -> tuple[Rule, ...]:
+def own_rules(process: Process) -> tuple[NeededRule, ...]:
     """What a process does as itself: its role in deploy/rbac.yaml."""
     text = (Path(settings.BASE_DIR) / "deploy/rbac.yaml").read_text()
     (role,) = [one for one in yaml.safe_load_all(text) if one["metadata"]["name"] == f"pratique-{process}"]
     return tuple(
-        Rule(group, tuple(rule["resources"]), tuple(rule["verbs"]), tuple(rule.get("resourceNames") or ()))
+        NeededRule(group, tuple(rule["resources"]), tuple(rule["verbs"]), tuple(rule.get("resourceNames") or ()))
         for rule in role["rules"]
         for group in rule["apiGroups"]
     )

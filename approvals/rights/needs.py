@@ -39,13 +39,13 @@ class Process(StrEnum):
     WATCH = "watch"
 
 
-class Form(StrEnum):
+class ImpersonationForm(StrEnum):
     CONSTRAINED = "constrained"
     LEGACY = "legacy"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Rule:
+class NeededRule:
     """As in RBAC: without `names` it is for all of them."""
 
     group: str
@@ -60,7 +60,7 @@ class Role:
 
     process: Process
     namespace: str
-    rules: tuple[Rule, ...]
+    rules: tuple[NeededRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +119,24 @@ class Registered:
 class _Rules:
     """Rules as they are gathered, by namespace."""
 
-    found: defaultdict[str, list[Rule]] = field(default_factory=lambda: defaultdict(list))
+    found: defaultdict[str, list[NeededRule]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, group: str, resources: Iterable[str], verbs: Iterable[str], *, namespace: str = "") -> None:
-        self.found[namespace].append(Rule(group, tuple(resources), tuple(verbs)))
+        self.found[namespace].append(NeededRule(group, tuple(resources), tuple(verbs)))
 
     def add_named(
         self, group: str, resource: str, verbs: Iterable[str], names: Collection[str], *, namespace: str = ""
     ) -> None:
         """Nothing where there are no names: RBAC takes an empty list for all names."""
         if names:
-            self.found[namespace].append(Rule(group, (resource,), tuple(verbs), tuple(sorted(names))))
+            self.found[namespace].append(NeededRule(group, (resource,), tuple(verbs), tuple(sorted(names))))
 
-    def add_accounts(self, form: Form, accounts: Iterable[Account]) -> None:
+    def add_accounts(self, form: ImpersonationForm, accounts: Iterable[Account]) -> None:
         """That one may be these accounts."""
         group, verb = (
-            (AUTHENTICATION, "impersonate:serviceaccount") if form is Form.CONSTRAINED else ("", "impersonate")
+            (AUTHENTICATION, "impersonate:serviceaccount")
+            if form is ImpersonationForm.CONSTRAINED
+            else ("", "impersonate")
         )
         by_namespace: defaultdict[str, set[str]] = defaultdict(set)
         for namespace, name in accounts:
@@ -142,14 +144,16 @@ class _Rules:
         for namespace, names in by_namespace.items():
             self.add_named(group, "serviceaccounts", [verb], names, namespace=namespace)
 
-    def add_people(self, form: Form, people: Iterable[str], groups: Iterable[str]) -> None:
-        group, verb = (AUTHENTICATION, "impersonate:user-info") if form is Form.CONSTRAINED else ("", "impersonate")
+    def add_people(self, form: ImpersonationForm, people: Iterable[str], groups: Iterable[str]) -> None:
+        group, verb = (
+            (AUTHENTICATION, "impersonate:user-info") if form is ImpersonationForm.CONSTRAINED else ("", "impersonate")
+        )
         self.add_named(group, "users", [verb], _plain(people))
         self.add_named(group, "groups", [verb], _plain(groups))
 
 
 def roles(
-    known: Registered, form: Form, processes: Iterable[Process] = tuple(Process), *, is_named: bool = False
+    known: Registered, form: ImpersonationForm, processes: Iterable[Process] = tuple(Process), *, is_named: bool = False
 ) -> tuple[Role, ...]:
     """What these processes need to act as others; `is_named` names the people also where constraint alone would do."""
     made = []
@@ -165,7 +169,7 @@ def roles(
     return tuple(made)
 
 
-def _add_web(rules: _Rules, known: Registered, form: Form, *, is_named: bool) -> None:
+def _add_web(rules: _Rules, known: Registered, form: ImpersonationForm, *, is_named: bool) -> None:
     """Writes of BundleDeployments as the people who sign in.
 
     In the constrained form anybody's name will do: the API server lets it be used for these writes alone, refuses
@@ -173,25 +177,25 @@ def _add_web(rules: _Rules, known: Registered, form: Form, *, is_named: bool) ->
     """
     accounts = _accounts(known.people)
     rules.add_accounts(form, accounts)
-    if form is Form.LEGACY or is_named:
+    if form is ImpersonationForm.LEGACY or is_named:
         rules.add_people(form, known.people, known.groups)
     else:
         rules.add(AUTHENTICATION, ("groups", "users"), ["impersonate:user-info"])
-    if form is Form.CONSTRAINED:
+    if form is ImpersonationForm.CONSTRAINED:
         rules.add(OWN_GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
         if accounts:
             rules.add(OWN_GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
 
 
-def _add_worker(rules: _Rules, known: Registered, form: Form) -> None:
+def _add_worker(rules: _Rules, known: Registered, form: ImpersonationForm) -> None:
     """What bundles need, as their installers; and to read what sources name, as a person or for an account."""
     rules.add_accounts(form, known.installers)
-    if known.installers and form is Form.CONSTRAINED:
+    if known.installers and form is ImpersonationForm.CONSTRAINED:
         rules.add("*", ["*"], _on("serviceaccount", REQUESTS_OF_INSTALLERS))
     if not known.sources:
         return
     rules.add_people(form, known.people | known.readers, known.groups)
-    if form is Form.CONSTRAINED:
+    if form is ImpersonationForm.CONSTRAINED:
         for (namespace, plural), names in sorted(_by_place(known.sources).items()):
             rules.add_named("", plural, _on("user-info", ["get"]), names, namespace=namespace)
     # Not as the account that asked: with the verbs of installers that would be all that the account may.
@@ -199,10 +203,10 @@ def _add_worker(rules: _Rules, known: Registered, form: Form) -> None:
         rules.add_named("", plural, ["get"], names, namespace=namespace)
 
 
-def _add_watch(rules: _Rules, known: Registered, form: Form) -> None:
+def _add_watch(rules: _Rules, known: Registered, form: ImpersonationForm) -> None:
     """To see what happens to the objects of bundles, of the kinds that they have brought."""
     rules.add_accounts(form, known.installers)
-    if form is Form.CONSTRAINED and known.installers:
+    if form is ImpersonationForm.CONSTRAINED and known.installers:
         by_group: defaultdict[str, set[str]] = defaultdict(set)
         for group, plural in known.watched:
             by_group[group].add(plural)

@@ -11,8 +11,8 @@ from approvals import access
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
-from approvals.steps.sources import read_by
-from provisioner.cluster.client.api import Cluster as Api
+from approvals.source_refs import read_by
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
 Spec = Mapping[str, Any]

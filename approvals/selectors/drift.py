@@ -1,4 +1,4 @@
-"""What differs from what was approved, and what was put back."""
+"""What differs from what was approved, and what was restored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from approvals.models import BundleDeployment, Drift
 from provisioner.sentences import some
 from provisioner.values import ObjectRef
 
-# What was put back, or went by itself, is shown for this long.
+# What was restored, or went by itself, is shown for this long.
 RECENT = timedelta(hours=24)
 NAMED = 3
 
@@ -34,8 +34,7 @@ def drifts(*, deployment: BundleDeployment, now: datetime) -> QuerySet[Drift]:
 
 
 def ref_of(row: Drift) -> ObjectRef:
-    item = row.item
-    return ObjectRef(item.group, item.version, item.kind, item.namespace, item.name)
+    return ObjectRef.from_parts(row.item)
 
 
 def summary(*, deployment: BundleDeployment) -> DriftSummary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 
@@ -25,18 +25,29 @@ MISSING_RIGHT = "missing-right"
 
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
-    """What is there, by name, each with `open_uid` and `open_state` of its open request."""
-    still_open = Request.objects.filter(deployment=OuterRef("pk"), state__in=sorted(OPEN))
-    found = BundleDeployment.objects.filter(cluster__in=clusters, gone_at__isnull=True)
+    """What is there, by name."""
+    found = BundleDeployment.objects.filter(cluster__in=[one.pk for one in clusters], gone_at__isnull=True)
     if search:
         found = found.filter(name__icontains=search)
     if cluster:
         found = found.filter(cluster__name=cluster)
+    return found.order_by("name", "pk")
+
+
+def with_open_requests(found: QuerySet[BundleDeployment]) -> QuerySet[BundleDeployment]:
+    """What a row of the list says: what runs, and `open_key` of the open request."""
+    still_open = Request.objects.filter(deployment=OuterRef("pk"), state__in=sorted(OPEN))
     return (
         found.select_related("cluster", "active_revision__request")
-        .annotate(open_uid=Subquery(still_open.values("uid")[:1]), open_state=Subquery(still_open.values("state")[:1]))
-        .order_by("name", "cluster__name")
+        .defer("cluster__kubeconfig", "spec")
+        .annotate(open_key=Subquery(still_open.values("pk")[:1]))
     )
+
+
+def requests_by_key(keys: Iterable[int]) -> dict[int, Request]:
+    """With what a row of a list says of them."""
+    found = Request.objects.select_related("deployment__cluster").defer("spec", "deployment__cluster__kubeconfig")
+    return {one.pk: one for one in found.filter(pk__in=list(keys))}
 
 
 def waiting_for_own_rights(*, clusters: Collection[Cluster]) -> dict[int, int]:
@@ -52,7 +63,7 @@ def open_request(*, deployment: BundleDeployment) -> Request | None:
 
 def requests_of(*, deployment: BundleDeployment, limit: int) -> list[Request]:
     """The latest requests, newest first."""
-    found = Request.objects.filter(deployment=deployment).select_related("from_revision__request", "to_revision")
+    found = Request.objects.filter(deployment=deployment).select_related("deployment__cluster")
     return list(found.order_by("-number")[:limit])
 
 
@@ -100,7 +111,13 @@ def policies(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
     return Policy.objects.filter(cluster__in=clusters).select_related("cluster", "author", "editor").order_by("name")
 
 
-def evaluations(*, policy: Policy, clusters: Collection[Cluster], limit: int) -> list[PolicyEvaluation]:
-    """What a policy said lately about requests of these clusters."""
-    found = PolicyEvaluation.objects.filter(policy=policy, request__deployment__cluster__in=clusters)
-    return list(found.select_related("request__deployment__cluster").order_by("-at", "-pk")[:limit])
+def evaluations(*, policy: Policy, clusters: Collection[Cluster]) -> QuerySet[PolicyEvaluation]:
+    """What a policy said about requests of these clusters, the latest first."""
+    found = PolicyEvaluation.objects.filter(policy=policy, request__cluster__in=[one.pk for one in clusters])
+    return found.order_by("-at", "-pk")
+
+
+def with_their_requests(found: QuerySet[PolicyEvaluation]) -> QuerySet[PolicyEvaluation]:
+    return found.select_related("request__deployment__cluster").defer(
+        "request__spec", "request__deployment__spec", "request__deployment__cluster__kubeconfig"
+    )

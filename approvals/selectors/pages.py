@@ -1,4 +1,4 @@
-"""What the inbox and the request page show. Query counts do not grow with the rows."""
+"""What the request page shows. Query counts do not grow with the rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
-
-from approvals.lifecycle import OPEN, SETTLED, State
-from approvals.models import AuditEntry, Cluster, PolicyEvaluation, Report, Request, Review, VoidedRound
+from approvals.lifecycle import State
+from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, VoidedRound
 from provisioner.values import Section, Severity
 
-TABS = ("needs-me", "open", "applying", "decided", "all")
-# Past this many requests in review, "needs me" holds those that were asked for first.
-MAX_WAITING = 500
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 # These stand open when the page opens.
 LOUD = (Severity.CRITICAL, Severity.BREAKING, Severity.UNKNOWN)
@@ -27,17 +21,20 @@ NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 @dataclass(frozen=True, slots=True)
 class FindingFilter:
     """Which findings of a report to list; what is "" or False leaves none out. `text` is looked for in the words, the
-    rule and the object's names."""
+    rule and the object's names; `is_quiet` lists what is safe or not new, and neither critical nor unknown."""
 
     text: str = ""
     section: str = ""
     severity: str = ""
     is_new: bool = False
     fingerprint: str = ""
+    is_quiet: bool = False
 
     def takes(self, finding: Mapping[str, Any]) -> bool:
         named = (("section", self.section), ("severity", self.severity), ("fingerprint", self.fingerprint))
         if any(wish and finding[column] != wish for column, wish in named) or (self.is_new and not finding["isNew"]):
+            return False
+        if self.is_quiet and not is_quiet(finding):
             return False
         return self.text.casefold() in _searched(finding)
 
@@ -52,13 +49,13 @@ class ReportSection:
 
     @property
     def to_look_at(self) -> list[Mapping[str, Any]]:
-        """What is new, and what is critical or unknown in any case."""
-        return [one for one in self.findings if one["isNew"] or one["severity"] in NEVER_FOLDED]
+        """What is new and not safe, and what is critical or unknown in any case."""
+        return [one for one in self.findings if not is_quiet(one)]
 
     @property
     def known(self) -> list[Mapping[str, Any]]:
-        """What was there before and can stay folded."""
-        return [one for one in self.findings if not one["isNew"] and one["severity"] not in NEVER_FOLDED]
+        """What is safe or was there before, and can stay folded."""
+        return [one for one in self.findings if is_quiet(one)]
 
     @property
     def known_counts(self) -> list[tuple[str, int]]:
@@ -69,74 +66,30 @@ class ReportSection:
         return any(severity in LOUD for severity, _ in self.counts)
 
 
-def waiting(*, user: User, clusters: Collection[Cluster]) -> list[Request]:
-    """Requests in review on which this user has not decided in the present round, the oldest first."""
-    found = Request.objects.filter(~_decided_by(user), deployment__cluster__in=clusters, state=State.IN_REVIEW)
-    return list(found.select_related("deployment__cluster").order_by("created_at", "pk")[:MAX_WAITING])
-
-
-def _decided_by(user: User) -> Exists:
-    return Exists(Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user))
-
-
-def tab_counts(*, clusters: Collection[Cluster]) -> dict[str, int]:
-    """How many requests each tab but "needs-me" holds, in one query."""
-    return Request.objects.filter(deployment__cluster__in=clusters).aggregate(
-        **{name.replace("-", "_"): Count("pk", filter=_of_tab(name)) for name in TABS if name != "needs-me"}
-    )
-
-
-def inbox(
-    *, clusters: Collection[Cluster], tab: str, mine: Collection[int] = (), search: str = "", cluster: str = ""
-) -> QuerySet[Request]:
-    """The requests of one tab, newest first, each with `worst`, `headline` and `approvals` of its present round.
-
-    `mine` are the keys of the tab "needs-me".
-    """
-    found = Request.objects.filter(deployment__cluster__in=clusters)
-    found = found.filter(pk__in=mine) if tab == "needs-me" else found.filter(_of_tab(tab))
-    if search:
-        found = found.filter(deployment__name__icontains=search)
-    if cluster:
-        found = found.filter(deployment__cluster__name=cluster)
-    return with_summary(found)
-
-
-def with_decided(found: QuerySet[Request], *, user: User) -> QuerySet[Request]:
-    """With whether this user `has_decided` in the present round of each."""
-    return found.annotate(has_decided=_decided_by(user))
-
-
-def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
-    """With what a row of a list says of each: `worst`, `headline` and `approvals` of the present round."""
-    reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
-    of_people = Q(
-        reviews__round=F("round"), reviews__decision="Approve", reviews__policy=None, reviews__replaced_by=None
-    )
-    return (
-        found.select_related("deployment__cluster", "from_revision__request", "to_revision", "content")
-        .annotate(
-            worst=Subquery(reports.values("worst")[:1]),
-            headline=Subquery(reports.values("headline")[:1]),
-            approvals=Count("reviews", filter=of_people, distinct=True),
-        )
-        .order_by("-created_at", "-pk")
-    )
-
-
 def report_of(request: Request) -> Report | None:
     """The report of the present round, or of the last one that has one."""
     return Report.objects.filter(request=request, round__lte=request.round).order_by("-round").first()
 
 
 def sections_of(report: Report) -> list[ReportSection]:
-    """The parts of a report that found something, in the catalogue's order."""
+    """The parts of a report that found something: the one with the worst new finding first."""
     made = []
     for section in Section:
         findings = [one for one in report.body["findings"] if one["section"] == section]
         if findings:
             made.append(ReportSection(section, findings, severity_counts(findings)))
-    return made
+    return sorted(made, key=_rank)
+
+
+def _rank(section: ReportSection) -> tuple[int, int]:
+    ranks = [(Severity(one["severity"]).rank, one["isNew"]) for one in section.findings]
+    return min((rank for rank, is_new in ranks if is_new), default=len(Severity)), min(rank for rank, _ in ranks)
+
+
+def is_quiet(finding: Mapping[str, Any]) -> bool:
+    """As provisioner.review.base.statements.is_quiet, of a record."""
+    is_safe = finding["severity"] == Severity.SAFE or not finding["isNew"]
+    return is_safe and finding["severity"] not in NEVER_FOLDED
 
 
 def findings_of(report: Report, wish: FindingFilter) -> list[Mapping[str, Any]]:
@@ -149,7 +102,8 @@ def _searched(finding: Mapping[str, Any]) -> str:
     ref = finding["ref"] or {}
     named = [ref.get(part, "") for part in ("kind", "namespace", "name")]
     is_secret = (ref.get("group"), ref.get("kind")) == ("", "Secret")
-    return " ".join(named if is_secret else [finding["rule"], finding["message"], *named]).casefold()
+    words = [finding["rule"], *finding.get("also", ()), finding["message"], *named]
+    return " ".join(named if is_secret else words).casefold()
 
 
 def severity_totals(report: Report) -> list[tuple[str, int, int]]:
@@ -166,7 +120,11 @@ def severity_counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, 
 
 def reviews_of(request: Request) -> list[Review]:
     """All reviews, those of earlier rounds too."""
-    return list(Review.objects.filter(request=request).select_related("policy", "user", "replaced_by"))
+    return list(
+        Review.objects.filter(request=request)
+        .select_related("policy", "user", "replaced_by")
+        .prefetch_related("dismissals")
+    )
 
 
 def voided_rounds_of(request: Request) -> list[VoidedRound]:
@@ -215,12 +173,3 @@ def _of_image(reference: str) -> str:
 def _of_archive(url: str) -> str:
     name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
     return next((name.removesuffix(ending) for ending in ARCHIVES if name.endswith(ending)), name)
-
-
-def _of_tab(tab: str) -> Q:
-    states: dict[str, Collection[str]] = {
-        "open": OPEN,
-        "applying": (State.APPROVED, State.APPLYING, State.RESTORING),
-        "decided": SETTLED,
-    }
-    return Q(state__in=sorted(states[tab])) if tab in states else Q()

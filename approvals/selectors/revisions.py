@@ -13,12 +13,12 @@ def once_in_force(*, deployment: BundleDeployment) -> QuerySet[Revision]:
     """What was once applied whole and not given up, by number."""
     states = (Revision.State.ACTIVE, Revision.State.REPLACED)
     found = Revision.objects.filter(deployment=deployment, state__in=states)
-    return found.select_related("deployment__cluster").order_by("number")
+    return found.select_related("deployment__cluster", "request").order_by("number")
 
 
 def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
-    """The revisions that can be gone back to: what was once in force and is not revoked."""
-    return once_in_force(deployment=deployment).filter(revoked_at=None)
+    """The revisions that can be gone back to: what was once in force, is not revoked and whose content is kept."""
+    return once_in_force(deployment=deployment).filter(revoked_at=None, request__cleared_at=None)
 
 
 def numbered(*, deployment: BundleDeployment, number: str) -> Revision | None:
@@ -30,8 +30,10 @@ def numbered(*, deployment: BundleDeployment, number: str) -> Revision | None:
 def why_not_restorable(*, deployment: BundleDeployment, number: str) -> str:
     """Why nobody can go back to that revision; "" where somebody can."""
     revision = numbered(deployment=deployment, number=number)
-    if revision:
+    if revision and revision.request.cleared_at is None:
         return revoked_words(revision)
+    if revision:
+        number = f"{number} (its content was removed on {revision.request.cleared_at:%Y-%m-%d})"
     there = ", ".join(str(each) for each in restorable(deployment=deployment).values_list("number", flat=True))
     return f"revision {number} cannot be rolled back to; available: {there or 'none'}"
 

@@ -1,8 +1,23 @@
-"""What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
+"""What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction.
+
+Modules that other rooms use:
+
+- `acknowledging`: what an approval must name, one by one, and what goes with each
+- `reviews`: deciding: the one way in for every channel
+- `revisions`: revoking a revision: nobody can roll back to it, and it is not restored automatically
+- `sessions`: sessions: whose a browser's cookie is now, and how they end
+- `waivers`: accepting findings in a review: by whom, which, and in what words
+"""
 
 from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster
+from approvals.services.command_line import (
+    CommandLineCode,
+    CommandLineIssuer,
+    command_line_issuers,
+    sign_in_command_line,
+)
 from approvals.services.deployments import (
     ask_again,
     change_deployment,
@@ -20,9 +35,9 @@ from approvals.services.issuers import (
     renew_grant,
     sign_in_with_issuer,
 )
-from approvals.services.policies import rights_of_policy, save_policy
+from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
 from approvals.services.proxied import caller_of_proxy, sign_in_by_proxy
-from approvals.services.reviews import review, withdraw
+from approvals.services.reviews import dismiss, review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (
     awaited_proxy,
@@ -33,48 +48,79 @@ from approvals.services.sessions import (
     sharing_identity,
     sign_out,
 )
-from approvals.services.signing_in import Browser, Proved, Rights, prove, rights_to_tell, sign_in, sign_in_with_password
-from approvals.services.tokens import create_api_token, prove_api_token, revoke_api_token
+from approvals.services.signing_in import (
+    Browser,
+    Proved,
+    Rights,
+    caller_by_admission,
+    known_as,
+    prove,
+    rights_to_tell,
+    sign_in,
+    sign_in_with_password,
+)
+from approvals.services.tokens import (
+    create_api_token,
+    end_api_token,
+    prove_api_token,
+    revoke_api_token,
+)
 from approvals.services.unseen import page_of, why_not_unseen
+from approvals.services.viewing import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.waivers import Waiver
 
 __all__ = [
     "DISCOVERY",
     "Acknowledgement",
     "Browser",
+    "CommandLineCode",
+    "CommandLineIssuer",
     "Proved",
     "Replacing",
     "Rights",
     "Rotation",
     "Waiver",
     "acknowledgements",
+    "acknowledging",
     "ask_again",
     "awaited_proxy",
+    "caller_by_admission",
     "caller_of",
     "caller_of_id_token",
     "caller_of_proxy",
     "change_deployment",
     "collisions",
+    "command_line_issuers",
     "create_api_token",
     "create_deployment",
     "delete_deployment",
+    "dismiss",
+    "end_api_token",
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
     "forget_ended",
     "forget_identity",
     "issue_link_code",
+    "known_as",
     "link_chat_account",
     "link_identity",
     "map_identity",
+    "mark_news_read",
+    "mark_viewed",
+    "may_change_policy",
+    "may_write_policies",
     "page_of",
     "pause_deployment",
     "prove",
     "prove_api_token",
     "register_cluster",
     "reinstate_revision",
+    "remove_view",
     "renew_grant",
     "review",
+    "reviews",
+    "revisions",
     "revoke_api_token",
     "revoke_revision",
     "rights_of_policy",
@@ -82,15 +128,19 @@ __all__ = [
     "rollback_deployment",
     "rotate_keys",
     "save_policy",
+    "save_view",
+    "sessions",
     "sharing_identity",
     "sign_in",
     "sign_in_by_proxy",
+    "sign_in_command_line",
     "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",
+    "waivers",
     "why_not_unseen",
     "withdraw",
 ]

@@ -1,4 +1,4 @@
-"""What an approval has to name, one by one, and what goes with each (security-rules.md S03, S15)."""
+"""What an approval must name, one by one, and what goes with each (security-rules.md S03, S15)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def acknowledgements(request: Request) -> list[Acknowledgement]:
 
 
 def collisions(report: Report | None) -> list[str]:
-    """Why nobody can approve the plan of a report as it is: objects in its way that are somebody else's, in words."""
+    """Why nobody can approve the plan of a report as it is: objects in its way that are someone else's, in words."""
     return [one["problem"] for one in report.body["plan"]["actions"] if is_foreign(one)] if report else []
 
 

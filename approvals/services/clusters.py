@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import access, audit
 from approvals.audit import Actor
-from approvals.errors import CouldNotAsk, InvalidInput
+from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing
 from approvals.ledger.locks import for_change
 from approvals.models import Cluster
 from provisioner.errors import BadSource, PratiqueError
@@ -58,7 +58,8 @@ def register_cluster(
     except BadSource as exc:
         raise InvalidInput(str(exc), field="kubeconfig") from exc
     known = Cluster.objects.filter(name=name).first()
-    if known and known.kubeconfig == kept:
+    before = _kubeconfig_of(known, replacing) if known else None
+    if known and before == kept:
         return known
     if known and replacing is None:
         raise _taken(name)
@@ -71,8 +72,19 @@ def register_cluster(
             f"namespace kube-system: {found}. Use a kubeconfig that can read it, or pass the uid that `kubectl "
             f"get namespace kube-system -o jsonpath={{.metadata.uid}}` prints there"
         )
-    before = known.uid or _told(_read(name, known.kubeconfig))
-    return _replace(known.pk, kept, Uids(_told(found), before, replacing.uid), by)
+    old = known.uid or _told(_read(name, before or ""))
+    return _replace(known.pk, kept, Uids(_told(found), old, replacing.uid), by)
+
+
+def _kubeconfig_of(known: Cluster, replacing: Replacing | None) -> str | None:
+    """None where its key is lost and it is to be replaced: the uid, not encrypted, says which cluster it is."""
+    try:
+        kubeconfig: str = known.kubeconfig
+    except KeyMissing:
+        if replacing is None or not known.uid:
+            raise
+        return None
+    return kubeconfig
 
 
 def _taken(name: str) -> InvalidInput:

@@ -22,7 +22,14 @@ from approvals.errors import (
     TooMany,
 )
 from approvals.ledger import authors, pivots, quotas
-from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, Writer
+from approvals.ledger.pivots import (
+    ASK_AGAIN,
+    PAUSE_REASON,
+    PAUSE_REASON_LENGTH,
+    ROLLBACK_TO,
+    SpecWriter,
+    why_unreadable,
+)
 from approvals.lifecycle import AT_WORK, OPEN
 from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import revisions
@@ -105,10 +112,10 @@ def pause_deployment(
 def ask_again(*, by: Caller, deployment: BundleDeployment, via: str) -> BundleDeployment:
     """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
 
-    For a request that failed, expired or was denied, and for a branch or tag that has moved. Raises Changed where a
-    request is still open.
+    For a request that failed, expired or was denied, for one whose stored bytes cannot be read, and for a branch or
+    tag that has moved. Raises Changed where another request is still open.
     """
-    if deployment.requests.filter(state__in=OPEN).exists():
+    if not all(why_unreadable(one) for one in deployment.requests.filter(state__in=OPEN)):
         raise Changed(f"{deployment.name} has an open request: decide or withdraw that request first")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     now = timezone.now().isoformat()
@@ -122,7 +129,8 @@ def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: i
     has marked it so, and Changed while a request is being applied.
     """
     why_not = revisions.why_not_restorable(deployment=deployment, number=str(revision))
-    if why_not and revisions.numbered(deployment=deployment, number=str(revision)):
+    there = revisions.numbered(deployment=deployment, number=str(revision))
+    if why_not and there and there.revoked_at and there.request.cleared_at is None:
         raise Revoked(why_not, revision=revision)
     if why_not:
         raise InvalidInput(why_not, field="revision")
@@ -149,7 +157,7 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
         return _delete(deployment, asker)
 
 
-def _delete(deployment: BundleDeployment, asker: Writer) -> BundleDeployment:
+def _delete(deployment: BundleDeployment, asker: SpecWriter) -> BundleDeployment:
     ref = _ref(deployment)
     cluster, uid, identity = deployment.cluster, deployment.uid, asker.identity
     before = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
@@ -163,9 +171,9 @@ def _delete(deployment: BundleDeployment, asker: Writer) -> BundleDeployment:
     return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
 
 
-def _writer(by: Caller, cluster: Cluster, via: str) -> Writer:
+def _writer(by: Caller, cluster: Cluster, via: str) -> SpecWriter:
     """As whom `by` writes there, by a proof that is young enough."""
-    return Writer.of_proof(access.proved_on(by, cluster), via, by.user)
+    return SpecWriter.of_proof(access.proved_on(by, cluster), via, by.user)
 
 
 def _generation(live: Live) -> int:

@@ -21,9 +21,9 @@ from approvals.ledger.locks import for_change
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from approvals.oidc import (
     ClaimsRefused,
-    Discovery,
     GrantRefused,
     Issuer,
+    IssuerDiscovery,
     Issuers,
     IssuerSilent,
     TokenRefused,
@@ -43,7 +43,7 @@ ASK_AGAIN = timedelta(seconds=30)
 MAX_SESSION = 255
 # Where a browser comes back to after it signed out at the issuer.
 SIGN_IN_PATH = "/sign-in"
-DISCOVERY = Discovery()
+DISCOVERY = IssuerDiscovery()
 
 logger = logging.getLogger(__name__)
 

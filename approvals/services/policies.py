@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -15,7 +15,7 @@ from approvals.audit import Actor
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
 from approvals.ledger.locks import for_change
 from approvals.lifecycle import State
-from approvals.models import Cluster, Policy, Request
+from approvals.models import BundleDeployment, Cluster, Policy, Request
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from provisioner.api_groups import OWN_GROUP
 from provisioner.expressions.evaluator import ask
@@ -114,6 +114,38 @@ def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
             )
 
 
+def may_change_policy(*, by: Caller, policy: Policy) -> bool:
+    """Whether Kubernetes would let them save this policy as it is; for its page, and asked afresh when it is saved.
+
+    Of a long list of names the first are asked about.
+    """
+    if policy.cluster is None:
+        return False
+    identity = access.find_identity(by, policy.cluster).identity
+    if identity is None or access.is_machine(identity):
+        return False
+    answers = access.ask_each(identity, policy.cluster, _questions(policy.names)[:MAX_ASKED])
+    return all(one.allowed for one in answers.values())
+
+
+def may_write_policies(*, by: Caller, clusters: Iterable[Cluster]) -> bool:
+    """Whether Kubernetes would let them save some policy: for every deployment of a cluster, or for one that is there.
+
+    Of many deployments the first are asked about.
+    """
+    for cluster in clusters:
+        identity = access.find_identity(by, cluster).identity
+        if identity is None or access.is_machine(identity):
+            continue
+        if any(one.allowed for one in access.ask_each(identity, cluster, _questions([])).values()):
+            return True
+        there = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True).order_by("name")
+        names = list(there.values_list("name", flat=True)[:MAX_ASKED])
+        if names and any(one.allowed for one in access.ask_each(identity, cluster, _questions(names)).values()):
+            return True
+    return False
+
+
 def _questions(names: Sequence[str]) -> list[AccessRequest]:
     """What approving all that is selected takes: each plain name listed, or with any pattern every name."""
     is_listed = names and not any(mark in name for name in names for mark in GLOB)
@@ -127,7 +159,7 @@ def _words_of(question: AccessRequest) -> str:
 
 
 def rights_of_policy(policy: Policy) -> PolicyRights:
-    """What Kubernetes says of a policy's own identity by now, and of who saved it last; for its page.
+    """What Kubernetes says of a policy's own identity now, and of who saved it last; for its page.
 
     Of a long list of names the first are asked about.
     """

@@ -24,20 +24,21 @@ from approvals.errors import (
     SelfApproval,
     Unacknowledged,
 )
-from approvals.gate import doors
-from approvals.gate.doors import Checked
+from approvals.gate import reviewer_checks
 from approvals.gate.remedies import MAKE_WAY
+from approvals.gate.reviewer_checks import Checked
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import has_asked
 from approvals.lifecycle import Event, State
-from approvals.models import Request, Review
+from approvals.models import REQUEST_CHANGES, Dismissal, Request, Review
 from approvals.services import unseen, waivers
 from approvals.services.acknowledging import acknowledgements, collisions, in_words
 from approvals.services.waivers import Waiver
 
-DECISIONS = ("Approve", "Deny")
+DECISIONS = ("Approve", REQUEST_CHANGES, "Deny")
 MAX_REASON = 4000
 MAX_NAMED = 10
+NO_REASON = "give a reason: say what has to change before this can be approved"
 # Of one reviewer on one round: nobody needs more, and each is kept for ever.
 MAX_REVIEWS = 20
 # What a review says, and what counting it goes by.
@@ -95,18 +96,82 @@ def review(
     MAX_REVIEWS times, Collides, Unacknowledged, UnknownFinding, NotWaivable, NotOpen, InvalidInput.
     """
     if decision not in DECISIONS:
-        raise InvalidInput(f"the decision is {decision!r}; expected Approve or Deny")
+        raise InvalidInput(f"the decision is {decision!r}; expected one of {', '.join(DECISIONS)}", field="decision")
+    if decision == REQUEST_CHANGES and not reason.strip():
+        raise InvalidInput(NO_REASON, field="reason")
     if len(reason) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed")
     waivers.check_words(waives, decision=decision, channel=channel)
     request = _find(request_id)
-    checked = doors.with_doubt(doors.check_reviewer(by, request), request)
+    checked = reviewer_checks.with_doubt(reviewer_checks.check_reviewer(by, request), request)
     if waives:
         _check_digest(request, subject_digest)
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
     said_at = said_at or timezone.now()
     given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at)
     return _record(by, request_id, given, checked)
+
+
+def dismiss(*, by: Caller, request_id: int, review_id: int, reason: str, channel: str) -> Dismissal:
+    """Let a request in review go on without the changes that a review asks for: the review stays on record.
+
+    It takes `override` on the BundleDeployment, now and whenever the request is judged. Nobody dismisses what stands in
+    the way of their own change (S05). Raises NotFound, NotOpen, InvalidInput, NotAllowed, CouldNotAsk, ProofTooOld,
+    SelfApproval, or AlreadyReviewed where there is nothing to dismiss.
+    """
+    if not reason.strip():
+        raise InvalidInput("give a reason for the dismissal: the reviewer and others will see it", field="reason")
+    if len(reason) > MAX_REASON:
+        raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed", field="reason")
+    request = _find(request_id)
+    if not Review.Channel(channel).shows_report:
+        raise NotAllowed("a review is dismissed in the browser or over REST, not in chat or by a machine")
+    checked = reviewer_checks.check_dismisser(by, request)
+    dismissal = Dismissal(
+        reason=reason.strip(),
+        channel=channel,
+        user=by.user,
+        username=checked.identity.username,
+        uid=checked.identity.uid,
+        issuer=checked.issuer,
+        subject=checked.subject,
+        override_reason=checked.words,
+    )
+    return _keep_dismissal(request_id, review_id, dismissal, checked)
+
+
+@transaction.atomic(durable=True)
+def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, checked: Checked) -> Dismissal:
+    request = locked(request_id)
+    if request.state != State.IN_REVIEW:
+        raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
+    if is_self_approval(request, checked.person) or (checked.may_write and _is_doubt_kept()):
+        raise SelfApproval("you requested this change, or may have, so someone else must dismiss the review")
+    review = Review.objects.judged(request).filter(pk=review_id, decision=REQUEST_CHANGES).first()
+    if review is None:
+        raise AlreadyReviewed("there is nothing to dismiss: its author reviewed again, or it requested no changes")
+    dismissal.review, dismissal.given_at = review, timezone.now()
+    dismissal.save()
+    audit.record(
+        verb="review.dismissed",
+        actor=Actor(dismissal.username, dismissal.channel),
+        request=request,
+        facts={
+            "review": review.pk,
+            "reviewer": review.username,
+            "decision": review.decision,
+            "reason": dismissal.reason,
+            "round": request.round,
+            "override": dismissal.override_reason,
+        },
+    )
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    wake.request(request.pk)
+    return dismissal
+
+
+def _is_doubt_kept() -> bool:
+    return bool(settings.PRATIQUE["DOUBT_WRITERS"]) and not settings.PRATIQUE["SELF_APPROVAL"]
 
 
 @transaction.atomic(durable=True)
@@ -156,7 +221,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     if given.decision == "Approve":
         unseen.check_seen(request, channel=given.channel)
         _check_approval(request, checked, given.acknowledges)
-    earlier = _earlier(by, request, checked)
+    earlier = _earlier(by, request, checked, given.decision)
     review = _new(by, request, given, checked, earlier)
     if earlier and _says_the_same(earlier, review):
         return earlier
@@ -181,14 +246,19 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     # Where the message is lost, the sweep looks at it at once.
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
     wake.request(request.pk)
+    if review.decision == REQUEST_CHANGES:
+        wake.notice(request.pk, "changes_requested")
     return review
 
 
-def _earlier(by: Caller, request: Request, checked: Checked) -> Review | None:
-    """The review of this round by the same reviewer that counts until now."""
+def _earlier(by: Caller, request: Request, checked: Checked, decision: str) -> Review | None:
+    """The review of this round by the same reviewer that counts until now.
+
+    A person is one vote, however many accounts and names here lead to them (S05, S12). A no is no vote that could be
+    given twice: it counts also where two people only look like one.
+    """
     given = request.reviews.filter(round=request.round)
-    for other in given.filter(user__isnull=False).exclude(user=by.user):
-        # A person is one vote, however many accounts and names here lead to them (S05, S12).
+    for other in given.filter(user__isnull=False).exclude(user=by.user) if decision == "Approve" else ():
         if checked.person.is_same(access.person_who_reviewed(other)):
             name = checked.identity.username
             called = "" if other.username == name else f" and as {other.username}"
@@ -234,7 +304,7 @@ def _check_may_replace(earlier: Review | None, later: Review) -> None:
         raise AlreadyReviewed(
             f"you made a later decision through {earlier.channel}: {earlier.decision}. That one counts"
         )
-    is_a_no = later.decision == "Deny" and earlier.decision != "Deny"
+    is_a_no = later.decision != "Approve" and earlier.decision not in ("Deny", later.decision)
     given = later.request.reviews.filter(round=later.round, voter=later.voter)
     if given.count() >= MAX_REVIEWS and not is_a_no:
         raise AlreadyReviewed(

@@ -9,7 +9,7 @@ from approvals import audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import Changed, InvalidInput
-from approvals.gate.doors import Decider, check_decider
+from approvals.gate.reviewer_checks import Decider, check_decider
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event

@@ -184,6 +184,29 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
     return found
 
 
+@transaction.atomic(durable=True)
+def caller_by_admission(*, proved: Proved) -> Caller:
+    """Who made an object in a cluster, as its admission has proved, so a person is one vote on all channels (S12).
+
+    That is the account which is already known on this very cluster by the name and uid, however it is entered; what it
+    may do here is what the object says. Its groups are those of now. Raises NotAllowed where it is switched off.
+    """
+    row = known_as(proved.cluster, proved.identity) or keep(proved)
+    if not row.user.is_active:
+        raise NotAllowed("this account is disabled")
+    if row.authenticator != MAPPED and proved.at > row.groups_seen_at:
+        row.groups, row.groups_seen_at = list(proved.identity.groups), proved.at
+        row.save(update_fields=["groups", "groups_seen_at"])
+    return access.of_admission(row, proved.identity, proved.at)
+
+
+def known_as(cluster: Cluster, identity: Identity) -> KubernetesIdentity | None:
+    """The one row of this name on the cluster, unless its uid is another one: a name is given to others later."""
+    named = KubernetesIdentity.objects.filter(cluster=cluster, username=identity.username)
+    rows = list(named.filter(uid__in=["", identity.uid]).select_related("user", "cluster")[:2])
+    return rows[0] if len(rows) == 1 else None
+
+
 def _take_over(proved: Proved) -> None:
     """What a proxy called the same person, from before it was said to have the issuer's people, is the issuer's now:
     whoever is told of no proxies, as a worker, knows them by the rows (S05)."""
@@ -261,7 +284,7 @@ def begin(
     if before is None:
         return row
     rows = Proof.objects.filter(sign_in=before.holder_id, sign_in__user=user).exclude(identity=but)
-    # What an issuer or a proxy said is carried over with what it is asked anew by, and ended by.
+    # What an issuer or a proxy said is carried over with what it is asked again by, and ended by.
     old = SignIn.objects.select_related("grant").filter(pk=before.holder_id or 0, user=user).first()
     if old:
         row.grant, row.proxy, row.proxy_subject = old.grant, old.proxy, old.proxy_subject

@@ -44,6 +44,28 @@ def create_api_token(
     return _create(by, name.strip()[:MAX_NAME], days, sorted(set(scopes)), [_proof(by, each) for each in clusters])
 
 
+def create_read_token(*, by: Caller, name: str, days: int) -> tuple[ApiToken, str]:
+    """A token for reading, of somebody whom an issuer has just named, on every cluster where they are somebody.
+
+    It stands on an ID token, so that nothing proves it anew, and it ends with what that has proved.
+    """
+    proofs = [proof for proof in by.proofs if proof.is_of_issuer]
+    if by.credential != Credential.ID_TOKEN or not proofs:
+        raise NotAllowed("only a sign-in at an issuer creates a token for the command line")
+    days = min(days, settings.PRATIQUE["TOKEN_DAYS"])
+    return _create(by, name.strip()[:MAX_NAME] or "command line", days, [Scope.READ.value], proofs, via="oidc")
+
+
+@transaction.atomic(durable=True)
+def end_api_token(*, by: Caller) -> None:
+    """End the very token that `by` came with, as whoever signs out with it."""
+    row = ApiToken.objects.filter(pk=by.holder_id or 0).first() if by.credential == Credential.API_TOKEN else None
+    if row is None:
+        raise NotFound("this call was not authenticated by an API token")
+    audit.record(verb="token.revoked", actor=Actor(by.name, "rest"), facts={"name": row.name})
+    row.delete()
+
+
 @transaction.atomic(durable=True)
 def revoke_api_token(*, by: Caller, token_id: int) -> None:
     _, mine = sharing_identity(by)
@@ -97,7 +119,9 @@ def _proof(by: Caller, cluster: Cluster) -> CallersProof:
 
 
 @transaction.atomic(durable=True)
-def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[CallersProof]) -> tuple[ApiToken, str]:
+def _create(
+    by: Caller, name: str, days: int, scopes: list[str], proofs: list[CallersProof], *, via: str = "browser"
+) -> tuple[ApiToken, str]:
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
     now = timezone.now()
     password_at = min((proof.proved_at for proof in proofs if proof.is_mapped), default=None)
@@ -122,7 +146,7 @@ def _create(by: Caller, name: str, days: int, scopes: list[str], proofs: list[Ca
                 api_token=token, identity_id=proof.identity_id, groups=groups, proved_at=proof.proved_at
             )
     facts = {"name": token.name, "scopes": scopes, "clusters": [proof.cluster for proof in proofs]}
-    audit.record(verb="token.created", actor=Actor(by.name, "browser"), facts=facts)
+    audit.record(verb="token.created", actor=Actor(by.name, via), facts=facts)
     return token, text
 
 

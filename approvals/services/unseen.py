@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 
 from approvals.errors import TooSerious
-from approvals.models import Request, Review
+from approvals.models import Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
+from approvals.selectors.certainty import depending
 from provisioner.values import Severity
 
 
@@ -36,9 +39,26 @@ def why_not_unseen(request: Request) -> str:
     new = {Severity(report.worst), *(Severity(one["severity"]) for one in private)}
     if Severity.UNKNOWN in new or report.findings.filter(severity=Severity.UNKNOWN).exists():
         return "part of it is unknown"
-    limit, worst = Severity(settings.PRATIQUE["UNSEEN_SEVERITY"]), min(new, key=lambda one: one.rank)
-    if worst.rank < limit.rank:
-        return f"its worst new finding is {worst}, and the limit here is {limit}"
+    return _over_limits(report, private, min(new, key=lambda one: one.rank))
+
+
+def _over_limits(report: Report, private: list[dict[str, Any]], worst: Severity) -> str:
+    """What is new and worse than its limit: that of what is proved, or that of what depends on stored objects.
+
+    `worst` is the worst of all that is new; where no finding is at hand that explains it, it counts as proved.
+    """
+    limit = Severity(settings.PRATIQUE["UNSEEN_SEVERITY"])
+    other = Severity(settings.PRATIQUE["UNSEEN_DEPENDING_SEVERITY"] or limit)
+    open_ones = depending(report)
+    found = [(one.fingerprint, Severity(one.severity)) for one in report.findings.filter(is_new=True)]
+    found += [(str(one.get("fingerprint")), Severity(one["severity"])) for one in private]
+    depends = [severity for name, severity in found if name in open_ones]
+    proved = [severity for name, severity in found if name not in open_ones]
+    proved += [] if worst in depends else [worst]
+    for severities, most, what in ((proved, limit, ""), (depends, other, " that depends on stored objects")):
+        here = min(severities, key=lambda one: one.rank, default=Severity.SAFE)
+        if here.rank < most.rank:
+            return f"its worst new finding{what} is {here}, and the limit here is {most}"
     return ""
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from approvals import access, policy
 from approvals.access import Caller
 from approvals.errors import InvalidInput, NotAllowed, NotWaivable, UnknownFinding
-from approvals.gate.doors import check_override
+from approvals.gate.reviewer_checks import check_override
 from approvals.models import Finding, Request, Review
 from provisioner.values import Identity, ObjectRef
 

@@ -2,4 +2,18 @@
 
 `advance` takes the step that the state of a request calls for, one file each: `prepare` (preparing, stale), `evaluate`
 (in review), `approved`, `applying`, `applied` (where what runs is not healthy in time), `restore` (restoring).
+
+Modules that other rooms use:
+
+- `advance`: one look at a request: do what its state calls for, until nothing more is due
+- `mirroring`: what the cluster shows of deployments and requests: finalizer, status, conditions and mirrored requests
+- `running`: what is done for a revision that runs: its health is read, and its drift found and corrected
+- `sources`: from a spec's words to the library's sources, with the operator's limits
 """
+
+__all__ = [
+    "advance",
+    "mirroring",
+    "running",
+    "sources",
+]

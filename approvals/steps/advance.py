@@ -16,14 +16,14 @@ from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.audit import MACHINE
-from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim
-from approvals.gate import Refusal
+from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
+from approvals.gate import Refusal, Waiting
 from approvals.ledger import claims, endings, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
 from approvals.steps import applying, approved, evaluate, prepare, restore
-from approvals.working import Pledge, Step, Work, do, has_begun, pledged, run_aside
+from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 
 logger = logging.getLogger(__name__)
@@ -60,13 +60,13 @@ _applying: set[int] = set()
 _room = Condition()
 
 
-WORDS: dict[str, Step] = {
-    State.PREPARING: Step("preparing its report", is_foreign=True),
-    State.STALE: Step("preparing its report again", is_foreign=True),
-    State.IN_REVIEW: Step("evaluating policies and counting reviews"),
-    State.APPROVED: Step("checking it again before applying", is_long=True),
-    State.APPLYING: Step("applying it", is_long=True),
-    State.RESTORING: Step("restoring the previous revision", is_long=True),
+WORDS: dict[str, WorkStep] = {
+    State.PREPARING: WorkStep("preparing its report", is_foreign=True),
+    State.STALE: WorkStep("preparing its report again", is_foreign=True),
+    State.IN_REVIEW: WorkStep("evaluating policies and counting reviews"),
+    State.APPROVED: WorkStep("checking it again before applying", is_long=True),
+    State.APPLYING: WorkStep("applying it", is_long=True),
+    State.RESTORING: WorkStep("restoring the previous revision", is_long=True),
 }
 
 
@@ -98,7 +98,7 @@ class Advance(Work):
         _take_step(self._request(), worker)
         return True
 
-    def step(self) -> Step:
+    def step(self) -> WorkStep:
         return WORDS[self.rows.values_list("state", flat=True).get()]
 
     def group(self) -> str:
@@ -206,7 +206,7 @@ def _leave_room(request_id: int) -> None:
 
 
 def _await_room(request_id: int) -> None:
-    """What it waited for is ready: it goes on before anything else begins, so it need not wait for long."""
+    """What it waited for is ready: it continues before anything else begins, so it need not wait for long."""
     with _room:
         _room.wait_for(partial(_has_room, request_id))
 
@@ -226,7 +226,8 @@ def _try_later(request: Request, error: TryLater) -> None:
     """Nothing is lost: the sweeper wakes the request again when its time has come."""
     row = locked(request.pk)
     claims.check_same_holder(row, request)
-    is_soon = row.state == State.APPROVED or isinstance(error, Full)
+    is_costly = isinstance(error, Waiting) and error.is_costly
+    is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
     longest = LONGEST_APPROVED_SECONDS if is_soon else waiting.LONGEST_SECONDS
     wait = waiting.postpone(row, error, timezone.now(), longest=longest)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})

@@ -19,8 +19,8 @@ OVERDUE = "ProgressDeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether what ran before is put back now, and what people are told of it."""
+class RestoreAnswer:
+    """Whether what ran before is restored now, and what people are told of it."""
 
     is_to_restore: bool
     words: str
@@ -42,21 +42,23 @@ def wants_restore(spec: Mapping[str, Any]) -> bool:
     return spec.get("onFailure") == RESTORE_PREVIOUS
 
 
-def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> Answer:
+def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> RestoreAnswer:
     """What to do about an overdue revision. PURE: rows come in, a value goes out."""
     request = revision.request
     if not wants_restore(request.spec):
-        return Answer(False, "nothing is restored automatically: spec.onFailure is Stop")
+        return RestoreAnswer(False, "nothing is restored automatically: spec.onFailure is Stop")
     if request.from_revision is None:
-        return Answer(False, "nothing is restored: there is no earlier revision")
+        return RestoreAnswer(False, "nothing is restored: there is no earlier revision")
     previous = f"revision {request.from_revision.number}"
     revoked = revisions.revoked_words(request.from_revision)
     if request.state == State.RESTORING:
-        return Answer(False, f"{previous} is being restored")
+        return RestoreAnswer(False, f"{previous} is being restored")
     if request.state == State.FAILED:
-        return Answer(False, f"{previous} was not restored: request {request.number} says why")
+        return RestoreAnswer(False, f"{previous} was not restored: request {request.number} says why")
     hindrance = revoked or _hindrance(revision, deployment, since)
-    return Answer(not hindrance, f"{previous} is not restored: {hindrance}" if hindrance else f"{previous} is restored")
+    return RestoreAnswer(
+        not hindrance, f"{previous} is not restored: {hindrance}" if hindrance else f"{previous} is restored"
+    )
 
 
 def act(revision: Revision, deployment: BundleDeployment, problem: str) -> str:

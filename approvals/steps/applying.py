@@ -6,6 +6,7 @@ A worker that takes it up begins at the first phase again: what is as the plan s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,29 +14,35 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import audit, gate
+from approvals import audit, gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
-from approvals.gate.planning import installer_of
+from approvals.gate.facts import NOT_READ, Fact, Unseen
+from approvals.gate.judge import FRESH
+from approvals.gate.planning import helm_release_of, installer_of, moments_of
 from approvals.ledger import claims, endings, optionals, pivots, strays
 from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
-from approvals.models import BundleDeployment, Report, Request, Revision
+from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applied import wants_restore
+from approvals.steps.records.hook_runs import DatabaseHookRuns
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes
 from approvals.steps.records.reviewed import load
 from provisioner import pipeline
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.apply.run import PhaseReached
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
 from provisioner.health_checks import health_checks
-from provisioner.sentences import some
-from provisioner.values import Action, ObjectRef
-from provisioner.values import Outcome as Done
+from provisioner.sentences import number, some
+from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.values import ObjectOutcome as Done
 
 MAX_NAMED = 3
+# Well within what the gate takes for fresh.
+LOOKED_THROUGH = FRESH / 3
 
 
 def run(request: Request, worker: str) -> None:
@@ -45,25 +52,30 @@ def run(request: Request, worker: str) -> None:
 
 
 def carry_out(request: Request, api: Api, approved: Approved, worker: str) -> None:
-    """Apply as the installer; what is done is noted while it goes on, and the claim renewed with it.
+    """Apply as the installer; what is done is noted while it continues, and the claim renewed with it.
 
     The deadline counts the time at work, whoever was: while somebody pauses it, or the cluster does not answer, it does
     not run.
     """
     plan = gate.without_lifted(approved.plan)
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
-    reviewed = reviewed_report(request)
+    check_held = partial(claims.check_held, request.pk, worker)
+    again = _Again(request, api, worker, reviewed_report(request))
     outcomes = pipeline.deploy(
         api.acting_as(installer_of(request.spec)).guarded(claims.sure_sending(worker)),
         approved.content,
         plan,
-        inventory=DatabaseInventory(request.deployment, revision, partial(claims.check_held, request.pk, worker)),
+        inventory=DatabaseInventory(request.deployment, revision, check_held),
         deadline_seconds=apply_seconds(request.spec) - request.worked_seconds,
-        before_phase=partial(_begin_phase, notes, revision, partial(_check_again, request, api, worker, reviewed)),
+        before_phase=partial(_begin_phase, notes, revision, again.before_phase),
+        at_phase=partial(_reach, request),
         before_wait=partial(_say_what_is_waited_for, notes, revision),
-        while_waiting=partial(notes.pulse, partial(_check_again, request, api, worker, reviewed)),
+        while_waiting=partial(notes.pulse, again.while_waiting),
         checks=health_checks(request.spec),
         owner=owner_of(revision),
+        moments=moments_of(request),
+        runs=DatabaseHookRuns(request, check_held),
+        helm_release=helm_release_of(request.spec),
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)
@@ -74,9 +86,16 @@ def apply_seconds(spec: Mapping[str, Any]) -> float:
     return float(spec.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
 
 
+def _reach(request: Request, phase: PhaseReached) -> None:
+    """In the row, so that it is known while the phase waits to begin and nobody works on it."""
+    words = f"{phase.number} of {phase.count}: {phase.name}"
+    Request.objects.filter(pk=request.pk).update(phase=words)
+
+
 def _begin_phase(notes: Notes, revision: Revision, check: Callable[[], None], _: str) -> None:
-    notes.go_on()
-    check()
+    with notes.off_the_clock():
+        notes.go_on()
+        check()
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
     applying.exclude(message="").update(message="")
 
@@ -89,11 +108,33 @@ def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[Obj
     applying.update(message=f"waiting until these are ready before the next phase: {named}")
 
 
-def _check_again(request: Request, api: Api, worker: str, reviewed: Report) -> None:
-    """Before each phase (S25): still ours to do, the same wish and account, not paused, approved as it would be now."""
-    if not claims.renew(request.pk, worker):
-        raise LostClaim
-    gate.require(request, reader.going_on(request, api, reviewed))
+@dataclass
+class _Again:
+    """The gate, asked again and again while it is applied (S25): still ours to do, the same wish and account, not
+    paused, approved as it would be now.
+    """
+
+    request: Request
+    api: Api
+    worker: str
+    reviewed: Report
+    _unseen: Fact[Unseen] = NOT_READ
+
+    def before_phase(self) -> None:
+        """Where something is deleted that holds objects of others, these are looked through first, without a slot."""
+        self._unseen = reader.unseen(self.request, self.api, self.reviewed, working.resting)
+        self._check()
+
+    def while_waiting(self) -> None:
+        """Nothing is deleted meanwhile, so nothing is looked through but now and then: the fact stays fresh."""
+        if abs(timezone.now() - self._unseen.at) > LOOKED_THROUGH:
+            self._unseen = reader.unseen(self.request, self.api, self.reviewed)
+        self._check()
+
+    def _check(self) -> None:
+        if not claims.renew(self.request.pk, self.worker):
+            raise LostClaim
+        gate.require(self.request, reader.going_on(self.request, self.api, self.reviewed, self._unseen))
 
 
 @transaction.atomic(durable=True)
@@ -110,7 +151,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     revision = row.revision
     is_removal = row.purpose == Request.Purpose.DELETE
     facts = {"revision": revision.number, "at": timezone.now().isoformat()}
-    move(row, Event.FINISH, actor=MACHINE, facts=facts, problem="", problem_code="")
+    move(row, Event.FINISH, actor=MACHINE, facts=facts, problem="", problem_code="", phase="")
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
     close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
     deployment.active_revision = None if is_removal else revision
@@ -123,12 +164,23 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
 
 @transaction.atomic(durable=True)
 def give_up(request: Request, error: PratiqueError) -> None:
-    """End an apply that cannot go on: what was written stays recorded, and what is wished for by now comes next."""
+    """End an apply that cannot go on: what was written stays recorded, and what is wished for now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
         remedy = endings.remedy_of(error, deployment.name)
-        _end_as_failed(row, deployment, str(error), {"code": error.code, "why": str(error)}, remedy)
+        is_put_back = _is_to_restore(row, deployment, error.code)
+        words = str(error) if is_put_back else f"{error}; {_what_stands(row, deployment)}"
+        _end_as_failed(row, deployment, words, {"code": error.code, "why": str(error)}, remedy)
+
+
+def _what_stands(row: Request, deployment: BundleDeployment) -> str:
+    """What an apply that ended midway leaves behind, in words."""
+    written = row.outcomes.filter(step=Outcome.Step.APPLY, state=OutcomeState.DONE).count()
+    at, running = f" at phase {row.phase}" if row.phase else "", deployment.active_revision
+    left = f"{number(written, 'object')} changed before that {'stays' if written == 1 else 'stay'} changed"
+    still = f"revision {running.number} still counts as the running one" if running else "no revision counts as running"
+    return f"applying stopped{at}: {left if written else 'nothing was changed'}, and {still}"
 
 
 def _end_as_failed(
@@ -136,7 +188,7 @@ def _end_as_failed(
 ) -> None:
     code, facts = facts["code"], {**facts, "remedy": remedy} if remedy else facts
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
-    fresh = {"attempts": 0, "worked_seconds": 0.0, "look_again_at": None} if event == Event.RESTORE else {}
+    fresh = {"attempts": 0, "worked_seconds": 0.0, "look_again_at": None, "phase": ""} if event == Event.RESTORE else {}
     move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, remedy=remedy, **fresh)
     close(row, Revision.State.FAILED, words)
     if event == Event.FAIL:
@@ -144,7 +196,7 @@ def _end_as_failed(
 
 
 def _is_to_restore(request: Request, deployment: BundleDeployment, code: str) -> bool:
-    """By spec.onFailure; not where something else is wished for by now, which is asked for instead."""
+    """By spec.onFailure; not where something else is wished for now, which is asked for instead."""
     wanted = wants_restore(request.spec) and request.purpose != Request.Purpose.DELETE
     return wanted and deployment.active_revision_id is not None and code != NoLongerWished.code
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from approvals import gate
+from approvals import gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.errors import LostClaim
@@ -22,8 +22,8 @@ from approvals.models import Request, Revision
 from approvals.steps import applying
 from approvals.steps.records.reviewed import approved_plan, load
 from approvals.steps.sources import read_for
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.plan.dry_run import differences, plan_digest
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.plan.comparing import differences, plan_digest
 from provisioner.values import PlannedAction
 
 
@@ -44,7 +44,7 @@ def _pass_gate(request: Request, api: Api) -> Approved | None:
     facts, approved = reader.approved(request, api, read_for(request), partial(load, request))
     try:
         gate.require(request, facts)
-        facts = reader.planned(facts, request, api, approved)
+        facts = reader.planned(facts, request, api, approved, working.resting)
         gate.require_again(facts)
     except gate.Stale as stale:
         plan = value_of(facts.plan)
@@ -95,5 +95,6 @@ def _start(request: Request, worker: str) -> Request:
         problem_code="",
         attempts=0,
         worked_seconds=0.0,
+        phase="",
         look_again_at=None,
     )

@@ -6,14 +6,15 @@ import random
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from approvals import access, audit, gate, wake
 from approvals.audit import MACHINE, Actor
-from approvals.gate import Answer, GateFacts, Next, Reason, reader
+from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
-from approvals.gate.people import count, is_grant, may_use_account
+from approvals.gate.people import change_requests, count, is_grant, may_use_account
 from approvals.ledger import claims, endings, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
@@ -32,7 +33,7 @@ def run(request: Request, worker: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
+def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
     row = locked(request.pk)
     claims.check_same_holder(row, request)
     if row.state != State.IN_REVIEW or row.round != request.round:
@@ -40,7 +41,8 @@ def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
     if _has_changed(row, request, facts):
         wake.request(row.pk)
         return
-    grants = value_of(facts.grants) or ()
+    # A policy gives no word past somebody who requests changes.
+    grants = () if change_requests(value_of(facts.reviews) or ()) else value_of(facts.grants) or ()
     for said in (one for one in grants if is_grant(one)):
         _approve_as(said, row)
     if answer.next == Next.REPORT_AGAIN:
@@ -54,16 +56,15 @@ def _settle(request: Request, facts: GateFacts, answer: Answer) -> None:
 
 
 def _has_changed(row: Request, read: Request, facts: GateFacts) -> bool:
-    """Whether somebody reviewed it, or turned out to have asked, since the facts were read."""
-    given = (
-        row.reviews.counted().filter(round=row.round, subject_digest=row.subject_digest).values_list("pk", flat=True)
-    )
-    known = {one.key for one in value_of(facts.reviews) or ()}
+    """Whether somebody reviewed it, dismissed a review, or turned out to have asked, since the facts were read."""
+    judged = Review.objects.judged(row).annotate(dismissal_key=Max("dismissals"))
+    given = judged.order_by().values_list("pk", "dismissal_key")
+    known = {(one.key, one.dismissal_key) for one in value_of(facts.reviews) or ()}
     asked = (read.subject_digest, read.requesters, read.is_requester_known)
     return set(given) != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked
 
 
-def _give_verdict(row: Request, facts: GateFacts, answer: Answer) -> None:
+def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     verdict = "Approved" if answer.may else "Denied"
     found, free = count(facts), value_of(facts.unreviewed) or Unreviewed(False)
     is_unreviewed = answer.may and free.is_enough and found.approvals < found.needed
@@ -121,7 +122,7 @@ def _approve_as(said: PolicyFacts, row: Request) -> None:
     )
 
 
-def _say(row: Request, answer: Answer) -> None:
+def _say(row: Request, answer: GateAnswer) -> None:
     """Why it is not decided, beyond that people have not yet; what was said of that before is taken back."""
     reason = answer.reason
     words, code, remedy = (reason.words, reason.code, reason.remedy) if reason.is_problem else ("", "", "")
@@ -130,7 +131,8 @@ def _say(row: Request, answer: Answer) -> None:
     changed = ["look_again_at", "awaits"]
     is_news = (row.problem, row.problem_code, row.remedy) != (words, code, remedy)
     if is_news and (words or row.problem_code not in _OTHERS):
+        row.problem_since = timezone.now() if words else None
         row.problem, row.problem_code, row.remedy, row.mirrored_at = words, code, remedy, None
-        changed += ["problem", "problem_code", "remedy", "mirrored_at"]
+        changed += ["problem", "problem_code", "problem_since", "remedy", "mirrored_at"]
         wake.deployment(row.deployment_id)
     row.save(update_fields=changed)

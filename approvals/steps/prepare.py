@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +17,7 @@ from approvals.audit import MACHINE
 from approvals.errors import MissingRight
 from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
-from approvals.gate.remedies import Kind, missing_right, reason
+from approvals.gate.remedies import RefusalKind, missing_right, reason
 from approvals.gate.rights import last_writer_of
 from approvals.gate.surroundings import unmet_words
 from approvals.ledger import claims, pivots
@@ -30,7 +30,7 @@ from approvals.models import Request
 from approvals.steps.records.way_back import way_back
 from approvals.steps.sources import egress, limits, read_for, sources_of
 from provisioner import pipeline, render
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import cel_checks
 from provisioner.errors import (
     BadHealthCheck,
@@ -40,7 +40,7 @@ from provisioner.errors import (
     SourceUnavailable,
 )
 from provisioner.review.base.record import to_record
-from provisioner.values import Content, GroupKind, JsonObject, ObjectRef, Report, Severity
+from provisioner.values import DELETING, Content, GroupKind, JsonObject, ObjectRef, Report, Severity, UnusedFiles
 
 DEFAULT_FORMAT = "plain"
 ACCOUNT = "system:serviceaccount:"
@@ -53,6 +53,7 @@ class Prepared:
     account_uid: str
     report: Report
     unmet: Reason | None = None
+    read_unattended: tuple[str, ...] = ()
 
 
 def run(request: Request, worker: str) -> None:
@@ -66,7 +67,7 @@ def run(request: Request, worker: str) -> None:
     account = value_of(facts.account)
     assert account is not None  # the answer was yes
     words = unmet_words(request, api)
-    unmet = reason(Kind.UNMET, words, facts.about) if words else None
+    unmet = reason(RefusalKind.UNMET, words, facts.about) if words else None
     content, row = _content_of(request, api)
     report = pipeline.look(
         api,
@@ -81,7 +82,7 @@ def run(request: Request, worker: str) -> None:
         way_back=way_back(request, content),
     )
     try:
-        _record(request, Prepared(content, row, account.uid, report, unmet))
+        _record(request, Prepared(content, row, account.uid, report, unmet, gate.reads_unattended(facts)))
     except DataError as exc:
         # The database's own words may quote what it was given, so that they are not passed on.
         raise InvalidManifest(UNKEEPABLE) from exc
@@ -112,20 +113,22 @@ UNKEEPABLE = (
 def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:
     """A request's content is rendered once; a later round is about the same bytes (promise 1)."""
     if request.content:
-        return store.get(request.content, pins=store.pins_of(request.pins)), request.content
+        return store.get(request.content, fetched_by=request), request.content
     if request.to_revision:
         row = request.to_revision.content
-        return store.get(row, pins=store.pins_of(request.to_revision.request.pins)), row
+        return store.get(row, fetched_by=request.to_revision.request), row
     format_name = str(request.spec.get("format") or DEFAULT_FORMAT)
     content = _nothing(request) if request.purpose == Request.Purpose.DELETE else _fetched(request, api, format_name)
     return content, store.put(content, format_name=format_name)
 
 
 def _nothing(request: Request) -> Content:
-    """What a deletion leaves: no object at all."""
+    """What a deletion leaves: no object at all. What runs may have hooks that run when it goes."""
     namespace, account = str(request.spec["installNamespace"]), str(request.spec["serviceAccountName"])
-    digest = render.content_digest((), install_namespace=namespace, service_account=account)
-    return Content((), namespace, account, (), digest)
+    running = planning.running_content(request) if planning.moments_of(request) else None
+    hooks = running.hooks_at(DELETING) if running else ()
+    digest = render.content_digest(hooks, install_namespace=namespace, service_account=account)
+    return Content((), namespace, account, (), digest, hooks=hooks)
 
 
 def _fetched(request: Request, api: Api, format_name: str) -> Content:
@@ -138,6 +141,7 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
             install_namespace=str(spec["installNamespace"]),
             service_account=str(spec["serviceAccountName"]),
             config=dict(spec.get("config") or {}),
+            target=_target(request, api) if render.is_told_of_target(format_name) else None,
         ),
         egress=egress(),
         credentials=None,
@@ -145,9 +149,17 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
         is_namespaced=served.get,
     )
     most = settings.PRATIQUE["MAX_OBJECTS"]
-    if len(content.manifests) > most:
-        raise BundleTooLarge(f"the bundle has {len(content.manifests)} objects; PRATIQUE_MAX_OBJECTS is {most}")
+    if len(content.everything) > most:
+        raise BundleTooLarge(f"the bundle has {len(content.everything)} objects; PRATIQUE_MAX_OBJECTS is {most}")
     return content
+
+
+def _target(request: Request, api: Api) -> render.Target:
+    """What a chart sees of the cluster, and that it runs already, be it as a release that is taken over: fixed with the
+    content (promise 1).
+    """
+    is_release = planning.helm_release_of(request.spec) is not None
+    return pipeline.target_of(api, is_upgrade=is_release or request.deployment.active_revision_id is not None)
 
 
 def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
@@ -186,7 +198,7 @@ def _record(request: Request, prepared: Prepared) -> None:
     is_again = row.state == State.STALE
     round_number = row.round + 1 if is_again else row.round
     report = prepared.report
-    _save_report(row, round_number, report)
+    worst = _save_report(row, round_number, report)
     subject = replace(
         reader.subject_of(row, content_digest=prepared.content.digest),
         round=round_number,
@@ -200,14 +212,19 @@ def _record(request: Request, prepared: Prepared) -> None:
         actor=MACHINE,
         facts={"contentDigest": prepared.content.digest, "planDigest": report.plan.digest, "subjectDigest": digest},
         round=round_number,
+        weight=pivots.weight_of(worst),
         content=prepared.row,
         pins=[
             {"kind": pin.kind, "reference": pin.reference, "digest": pin.digest, "destination": pin.destination}
             for pin in prepared.content.pins
         ],
+        unused_files=_unused_record(prepared.content.unused),
+        requirements=[asdict(one) for one in prepared.content.requirements],
+        chart_values=prepared.content.values,
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
         subject_digest=digest,
+        **({"read_unattended": list(prepared.read_unattended)} if prepared.read_unattended else {}),
         attempts=0,
         look_again_at=timezone.now(),
         problem=prepared.unmet.words if prepared.unmet else "",
@@ -217,13 +234,19 @@ def _record(request: Request, prepared: Prepared) -> None:
     wake.notice(row.pk, "needs_you")
 
 
-def _save_report(request: Request, round_number: int, report: Report) -> None:
+def _unused_record(unused: UnusedFiles) -> dict[str, Any]:
+    return {"count": unused.count, "readableCount": unused.readable_count, "paths": list(unused.paths)}
+
+
+def _save_report(request: Request, round_number: int, report: Report) -> Severity:
+    """Keep the report, and what lists find the request by; answers with the worst new finding's severity."""
     counted = Counter(finding.severity for finding in report.public)
     body: dict[str, Any] = to_record(report)
+    worst = min((it.severity for it in report.public if it.is_new), key=lambda it: it.rank, default=Severity.SAFE)
     row = ReportRow.objects.create(
         request=request,
         round=round_number,
-        worst=min((it.severity for it in report.public if it.is_new), key=lambda it: it.rank, default=Severity.SAFE),
+        worst=worst,
         headline=list(report.headline),
         severities={str(severity): counted[severity] for severity in Severity},
         actions={str(action): count for action, count in report.plan.counts().items()},
@@ -244,3 +267,5 @@ def _save_report(request: Request, round_number: int, report: Report) -> None:
         )
         for position, finding in enumerate(report.public)
     )
+    pivots.list_report(request, headline=report.headline, findings=report.public)
+    return worst

@@ -1,4 +1,4 @@
-"""RESTORING → FAILED: the content of the revision before is put back, where applying failed midway or came to nothing
+"""RESTORING → FAILED: the content of the revision before is restored, where applying failed midway or came to nothing
 that was healthy in time.
 
 What is written was approved: that content when it was applied, and putting it back with `spec.onFailure` of the request
@@ -9,7 +9,7 @@ data or other objects, or that was adopted (security-rules.md S16).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -31,15 +31,15 @@ from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes
 from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.health_checks import health_checks
-from provisioner.review.workloads.volumes import takes_claims_along
-from provisioner.values import Action, Content, GroupKind, ObjectIdentity, Plan, PlannedAction
-from provisioner.values import Outcome as Done
+from provisioner.retention import STATEFUL_SET, left_out, scaling_words, takes_claims_along
+from provisioner.values import Action, Content, GroupKind, HookMoment, ObjectIdentity, Plan, PlannedAction
+from provisioner.values import ObjectOutcome as Done
 
-# With these go objects or data that the revision to be put back never knew.
+# With these go objects or data that the revision to be restored never knew.
 KEPT = frozenset(
     {
         GroupKind("", "Namespace"),
@@ -49,12 +49,13 @@ KEPT = frozenset(
     }
 )
 
-STATEFUL_SET = GroupKind("apps", "StatefulSet")
+# They ran when that revision was applied.
+NO_HOOKS: frozenset[HookMoment] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The revision that is put back, with its content as it was stored, and the report of the one that failed."""
+class RestoreTarget:
+    """The revision that is restored, with its content as it was stored, and the report of the one that failed."""
 
     revision: Revision
     content: Content
@@ -73,7 +74,7 @@ def run(request: Request, worker: str) -> None:
 
 @transaction.atomic(durable=True)
 def give_up(request: Request, error: PratiqueError) -> None:
-    """It cannot be put back: both failures are kept, and what is wished for by now comes next."""
+    """It cannot be restored: both failures are kept, and what is wished for now comes next."""
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
         claims.check_same_holder(row, request)
@@ -101,14 +102,22 @@ def _takes_data_along(planned: PlannedAction) -> bool:
     return planned.ref.group_kind in KEPT
 
 
-def _target_of(request: Request) -> Target:
+def _scaled_down(planned: PlannedAction) -> str:
+    """That an update deletes claims, in words; "" where it does not."""
+    is_one = planned.ref.group_kind == STATEFUL_SET and planned.action is Action.UPDATE
+    if not is_one or planned.before is None or planned.after is None:
+        return ""
+    return scaling_words(planned.ref, left_out(planned.before, planned.after))
+
+
+def _target_of(request: Request) -> RestoreTarget:
     revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
     if revision is None:
         raise PreconditionFailed("there is no earlier revision")
-    return Target(revision, store.get(revision.content), gate.reviewed_report(request))
+    return RestoreTarget(revision, store.get(revision.content), gate.reviewed_report(request))
 
 
-def _plan(request: Request, target: Target, api: Api) -> Plan:
+def _plan(request: Request, target: RestoreTarget, api: Api) -> Plan:
     """What has to be done; raises PreconditionFailed where that is more than may be done without a review."""
     assert request.content is not None  # a database constraint: nothing is applied without a subject
     planned = pipeline.plan_again(
@@ -117,18 +126,25 @@ def _plan(request: Request, target: Target, api: Api) -> Plan:
         previous=store.get(request.content),
         inventory=owned(request.deployment),
         as_account=installer_of(target.revision.request.spec),
-        options=plan_options(target.revision.request),
+        options=replace(plan_options(target.revision.request), moments=NO_HOOKS),
     )
     adopted = {one.ref.identity for one in approved_plan(request).actions if one.action is Action.ADOPT}
     plan = without_what_is_kept(planned, adopted)
     for one in plan.actions:
-        if one.problem or one.action in (Action.REPLACE, Action.ADOPT):
-            needed = f"it would have to be {one.action}d, which needs a review: request a rollback instead"
-            raise PreconditionFailed(f"{one.ref}: {public_words(one) or needed}")
+        check_may_be_done(one)
     return plan
 
 
-def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) -> list[Done]:
+def check_may_be_done(planned: PlannedAction) -> None:
+    """Raise PreconditionFailed for what takes a review, or cannot be done at all."""
+    if planned.problem or planned.action in (Action.REPLACE, Action.ADOPT):
+        needed = f"it would have to be {planned.action}d, which needs a review: request a rollback instead"
+        raise PreconditionFailed(f"{planned.ref}: {public_words(planned) or needed}")
+    if lost := _scaled_down(planned):
+        raise PreconditionFailed(f"{lost}: that needs a review: request a rollback instead")
+
+
+def _apply(request: Request, target: RestoreTarget, plan: Plan, api: Api, worker: str) -> list[Done]:
     """What failed of it, if anything."""
     notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
@@ -144,16 +160,18 @@ def _apply(request: Request, target: Target, plan: Plan, api: Api, worker: str) 
         while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
         checks=health_checks(target.revision.request.spec),
         owner=owner_of(target.revision),
+        moments=NO_HOOKS,
     )
     return notes.keep(outcomes)
 
 
 def _begin_phase(notes: Notes, check: Callable[[], None], _: str) -> None:
-    notes.go_on()
-    check()
+    with notes.off_the_clock():
+        notes.go_on()
+        check()
 
 
-def _check(request: Request, target: Target, api: Api, worker: str) -> None:
+def _check(request: Request, target: RestoreTarget, api: Api, worker: str) -> None:
     """Before each phase (S25): still ours to do, that revision not revoked (S16), its account, not paused, and the
     approval and every guard stand. What waits for people to change that ends where they wish for something else.
     """
@@ -163,11 +181,11 @@ def _check(request: Request, target: Target, api: Api, worker: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _begin(request: Request, target: Target, worker: str) -> bool:
+def _begin(request: Request, target: RestoreTarget, worker: str) -> bool:
     """From the first write on it is the revision before that counts as running, as after an apply that failed midway.
 
     False where the newer one has become healthy before that: then it stays. Raises Busy while objects of the newer one
-    are being put back or created.
+    are being restored or created.
     """
     claims.hold_off_drift(request.deployment_id)
     deployment, row = both_locked(request)
@@ -188,7 +206,7 @@ def _begin(request: Request, target: Target, worker: str) -> bool:
 
 
 @transaction.atomic(durable=True)
-def _finish(request: Request, target: Target, failed: list[Done]) -> None:
+def _finish(request: Request, target: RestoreTarget, failed: list[Done]) -> None:
     deployment, row = both_locked(request)
     if row.state != State.RESTORING:
         return
@@ -203,7 +221,7 @@ def _finish(request: Request, target: Target, failed: list[Done]) -> None:
 
 
 def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any], remedy: str = "") -> None:
-    """`remedy` is of what kept it from being put back; what can be done about the first failure is told as well."""
+    """`remedy` is of what kept it from being restored; what can be done about the first failure is told as well."""
     # Of what failed first: the request's own words and code may be about something that was waited for since.
     problem, begun = f"{row.revision.message}; {words}", _begun(row)
     known = dict.fromkeys(one for one in (str(begun.get("remedy") or ""), remedy) if one)

@@ -21,13 +21,13 @@ from django.utils import timezone
 from approvals import wake
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
-from approvals.watch.awaited import Awaited
+from approvals.watch.expected_changes import ExpectedChanges
 from approvals.watch.lookout import LONGEST_WAIT_SECONDS, Lookout, Name, name_of, note_break
 from approvals.watch.optional import Appearances
-from approvals.watch.scopes import Row, Scope, managed, scopes_of, state_of
+from approvals.watch.scopes import Scope, ScopeRow, managed, scopes_of, state_of
 from provisioner.cluster.client.answers import WatchType
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.drift.detection import fingerprint
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Book:
     stirred: set[int] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def refresh(self, rows: Iterable[Row]) -> None:
+    def refresh(self, rows: Iterable[ScopeRow]) -> None:
         """Take over what the inventories hold; what is known of an object that stays is kept."""
         with self.lock:
             known = self.objects
@@ -120,7 +120,7 @@ class Informer(Lookout):
         self.is_refused = True
         self.stop.set()
 
-    def take_list(self, api: Api, resource: Resource) -> str:
+    def take_list(self, api: Api, resource: ServedResource) -> str:
         """Compare what is there with what was seen last; the resourceVersion to watch from, that of the first page."""
         self.lists += 1
         version = ""
@@ -132,7 +132,7 @@ class Informer(Lookout):
         self.tell([(name, GONE) for name in self.book.absent(there)])
         return version
 
-    def follow(self, api: Api, resource: Resource) -> None:
+    def follow(self, api: Api, resource: ServedResource) -> None:
         """Watch once, from `version` on; it moves on with every event that was told."""
         with closing(self.events(api, resource, self.version, namespace=self.scope.namespace)) as events:
             for event in events:
@@ -159,12 +159,12 @@ class Informers:
     running: dict[Scope, Informer] = field(default_factory=dict)
     _state: object = None
     _appearances: Appearances = field(init=False)
-    _awaited: Awaited = field(init=False)
+    _expected: ExpectedChanges = field(init=False)
     _refused: dict[Scope, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._appearances = Appearances(self.cluster)
-        self._awaited = Awaited(self.cluster)
+        self._expected = ExpectedChanges(self.cluster)
 
     def run(self, stop: threading.Event) -> None:
         """A thread's work, until `stop`."""
@@ -183,14 +183,14 @@ class Informers:
             stop.wait(wait)
         for informer in self.running.values():
             informer.end()
-        self._awaited.end()
+        self._expected.end()
         close_old_connections()
 
     def _look_at_all(self) -> None:
         self.look(time.monotonic())
         drifts.stir({one for informer in self.running.values() for one in informer.book.take_stirred()})
         self._appearances.look(time.monotonic())
-        self._awaited.look(time.monotonic())
+        self._expected.look(time.monotonic())
 
     def look(self, now: float) -> None:
         """Start what is missing, end what nobody needs, and tell the watches of what is new in the inventories."""
@@ -212,7 +212,7 @@ class Informers:
         mark_and_wake(managed(self.cluster).filter(fingerprint="", look_at__isnull=True).values_list(*_MARKED))
         self._state = state
 
-    def _start(self, scope: Scope, rows: list[Row]) -> None:
+    def _start(self, scope: Scope, rows: list[ScopeRow]) -> None:
         informer = Informer(scope, cluster=self.cluster)
         informer.book.refresh(rows)
         self.running[scope] = informer

@@ -19,8 +19,8 @@ from approvals.access.port import connect
 from approvals.models import Cluster
 from approvals.watch.hearing import hear
 from provisioner.cluster.client.answers import Watch, WatchEvent
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import Expired, Forbidden, PratiqueError
 from provisioner.values import JsonObject
 
@@ -98,7 +98,7 @@ class Lookout(ABC):
                 wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         self._let_go_of_database()
 
-    def events(self, api: Api, resource: Resource, version: str, *, namespace: str = "") -> Generator[WatchEvent]:
+    def events(self, api: Api, resource: ServedResource, version: str, *, namespace: str = "") -> Generator[WatchEvent]:
         """Those of one watch from `version` on. To be closed by who reads them (contextlib.closing)."""
         self._let_go_of_database()
         watch = api.watch(

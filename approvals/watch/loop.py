@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.db import DataError, OperationalError, close_old_connections
@@ -22,17 +23,21 @@ from approvals.access.port import connect
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import skipping
+from approvals.watch.authorship import Authorship
 from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
+from approvals.watch.kubectl_reviews import SeenReviews
+from approvals.watch.mirrors import SeenMirrors
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import Expired, PratiqueError, UnknownKind
 
 logger = logging.getLogger(__name__)
 
 VERSION, KIND = "v1alpha2", "BundleDeployment"
+WriterOf = Callable[[Mapping[str, Any]], pivots.SpecWriter | None]
 # A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
 WATCH_SECONDS = 240.0
 LONGEST_WAIT_SECONDS = 60.0
@@ -82,24 +87,30 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
     """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
     informers = threading.Thread(target=Informers(cluster).run, args=(stop,), daemon=True, name=f"{cluster.name} drift")
     informers.start()
+    beside = (SeenReviews(cluster=cluster), SeenMirrors(cluster=cluster))
+    for one in beside:
+        one.start()
     try:
         _watch(cluster, stop)
     finally:
         # However it ends: whoever starts it again starts its informers too.
         stop.set()
+        for one in beside:
+            one.end()
 
 
 def _watch(cluster: Cluster, stop: threading.Event) -> None:
     wait = 1.0
+    authorship = Authorship(cluster)
     while not stop.is_set():
         close_old_connections()
         try:
             cluster.refresh_from_db()  # it may have been given another kubeconfig, because of what was wrong
             api = connect(cluster)
-            resource, version = _begin(cluster, api)
+            resource, version = _begin(authorship, api)
             wait = 1.0
             while not stop.is_set():
-                version = follow(cluster, api, resource, version, stop)
+                version = follow(authorship, api, resource, version, stop)
         except Expired:
             stop.wait(EXPIRED_SECONDS)  # each time it lists everything again
         except OperationalError as exc:
@@ -115,12 +126,13 @@ def _watch(cluster: Cluster, stop: threading.Event) -> None:
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
 
 
-def _begin(cluster: Cluster, api: Api) -> tuple[Resource, str]:
+def _begin(authorship: Authorship, api: Api) -> tuple[ServedResource, str]:
     """See everything once; returns what to watch, and from which version on."""
+    cluster = authorship.cluster
     note_contact(cluster, api)
     skipping.skip_what_killed(cluster)
     resource = _resource(api)
-    version = take_list(cluster, api, resource)
+    version = take_list(cluster, api, resource, authorship)
     skipping.note_all_seen(cluster)
     return resource, version
 
@@ -137,11 +149,12 @@ def note_contact(cluster: Cluster, api: Api) -> None:
         raise PratiqueError(problem)
 
 
-def take_list(cluster: Cluster, api: Api, resource: Resource) -> str:
+def take_list(cluster: Cluster, api: Api, resource: ServedResource, authorship: Authorship | None = None) -> str:
     """See all that there is, forget what is gone; returns the resourceVersion to watch from."""
+    authorship = authorship or Authorship(cluster)
     snapshot = api.snapshot(resource)
     for obj in snapshot.objects:
-        _see(cluster, obj)
+        authorship.note(obj, is_kept=_see(cluster, obj, partial(authorship.writer_of, api, is_event=False)))
     there = {obj["metadata"]["uid"] for obj in snapshot.objects}
     known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
     for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
@@ -149,8 +162,9 @@ def take_list(cluster: Cluster, api: Api, resource: Resource) -> str:
     return snapshot.resource_version
 
 
-def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: threading.Event) -> str:
+def follow(authorship: Authorship, api: Api, resource: ServedResource, version: str, stop: threading.Event) -> str:
     """Watch once, from `version`; returns the last version seen."""
+    cluster = authorship.cluster
     with_watch = api.watch(resource, resource_version=version, timeout_seconds=WATCH_SECONDS)
     try:
         for event in with_watch:
@@ -162,30 +176,36 @@ def follow(cluster: Cluster, api: Api, resource: Resource, version: str, stop: t
             if event.type == WatchType.DELETED:
                 pivots.forget(cluster=cluster, uid=event.object["metadata"]["uid"])
             elif event.type in (WatchType.ADDED, WatchType.MODIFIED):
-                _see(cluster, event.object)
+                writer_of = partial(authorship.writer_of, api, is_event=True)
+                authorship.note(event.object, is_kept=_see(cluster, event.object, writer_of))
     finally:
         with_watch.close()
     Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now())
     return version
 
 
-def _see(cluster: Cluster, obj: Mapping[str, Any]) -> None:
-    """Copy one object. One that the database cannot keep, as for a NUL in a text, must not hide all the others."""
+def _see(cluster: Cluster, obj: Mapping[str, Any], writer_of: WriterOf | None = None) -> bool:
+    """Copy one object, and say whether it was kept.
+
+    One that the database cannot keep, as for a NUL in a text, must not hide all the others.
+    """
     name = obj["metadata"]["name"]
     if skipping.is_skipped(cluster, obj):
         _note_problem(cluster, f"BundleDeployment {name} is skipped: {skipping.WORDS}", "killed-the-watch")
-        return
+        return False
     try:
         with skipping.noted(cluster, obj):
             authors.await_one(cluster=cluster, name=name)
-            pivots.see(cluster=cluster, obj=obj, writer=None)
+            pivots.see(cluster=cluster, obj=obj, writer=writer_of(obj) if writer_of else None)
     except (DataError, UnicodeError) as exc:
         # The database's own words may quote what it was given.
         words = f"BundleDeployment {name} is skipped: the database cannot store it ({type(exc).__name__}, as for a NUL)"
         _note_problem(cluster, words, "not-storable")
+        return False
+    return True
 
 
-def _resource(api: Api) -> Resource:
+def _resource(api: Api) -> ServedResource:
     resource = api.resource_of(OWN_GROUP, VERSION, KIND)
     if resource is None:
         api.forget_discovery()

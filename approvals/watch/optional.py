@@ -13,7 +13,7 @@ from django.utils import timezone
 from approvals.access.port import connect
 from approvals.ledger import optionals
 from approvals.models import Cluster
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Appearances:
     _api: Api | None = None
 
     def look(self, now: float) -> None:
-        """Have those objects tried whose API is served by now; `now` is monotonic."""
+        """Have those objects tried whose API is served now; `now` is monotonic."""
         if self._looked_at is not None and now - self._looked_at < POLL_SECONDS:
             return
         self._looked_at = now

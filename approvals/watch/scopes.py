@@ -10,13 +10,13 @@ from typing import NamedTuple
 from django.db.models import Count, Max, QuerySet
 
 from approvals.models import BundleDeployment, Cluster, InventoryItem
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import UnknownKind
 from provisioner.values import Identity
 
 
-class Row(NamedTuple):
+class ScopeRow(NamedTuple):
     """What is kept of one managed object."""
 
     pk: int
@@ -38,7 +38,7 @@ class Scope:
     def seen_by(self, service: Api) -> Api:
         return service.acting_as(Identity.of_service_account(*self.installer)) if self.installer else service
 
-    def resource(self, api: Api) -> Resource:
+    def resource(self, api: Api) -> ServedResource:
         found = api.resource_of(self.group, "", self.kind)
         if found is None:
             raise UnknownKind(f"the cluster serves no {self.kind} of the group {self.group!r}", status=404)
@@ -59,19 +59,19 @@ def state_of(cluster: Cluster) -> object:
     return (counted["count"], counted["last"], tuple(running.order_by("pk").values_list("pk", "active_revision_id")))
 
 
-def scopes_of(cluster: Cluster, refused: Collection[Scope]) -> dict[Scope, list[Row]]:
+def scopes_of(cluster: Cluster, refused: Collection[Scope]) -> dict[Scope, list[ScopeRow]]:
     """Every watch that is needed, with what it is for. `refused` are those that the cluster does not allow.
 
     A refused installer's watch stays in the answer: who asks has to look at its objects in another way.
     """
     installers = dict(_installers(cluster))
-    found: dict[Scope, list[Row]] = defaultdict(list)
+    found: dict[Scope, list[ScopeRow]] = defaultdict(list)
     rows = managed(cluster).values_list("group", "kind", "deployment_id", "pk", "namespace", "name", "fingerprint")
     for group, kind, deployment, pk, namespace, name, fingerprint in rows.iterator(chunk_size=2000):
         scope = Scope(group, kind)
         if scope in refused:
             scope = Scope(group, kind, namespace, installers[deployment])
-        found[scope].append(Row(pk, deployment, namespace, name, fingerprint))
+        found[scope].append(ScopeRow(pk, deployment, namespace, name, fingerprint))
     return dict(found)
 
 

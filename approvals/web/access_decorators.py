@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from approvals import access
-from approvals.access import Caller
+from approvals.access import Caller, Permission
 from approvals.errors import InvalidInput, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.web import errors
@@ -127,6 +127,12 @@ def check_reader(http: HttpRequest, cluster: Cluster) -> None:
         raise Http404
     note_cluster(http, cluster)
     permission.check()
+
+
+def may_create(http: HttpRequest, clusters: Iterable[Cluster]) -> Permission | None:
+    """Whether Kubernetes lets the viewer create a deployment on one of these clusters; the first no where none does."""
+    answers = [access.may(person(http), cluster, "create", resource="bundledeployments") for cluster in clusters]
+    return next((one for one in answers if one.allowed), answers[0] if answers else None)
 
 
 def readable(http: HttpRequest) -> list[Cluster]:

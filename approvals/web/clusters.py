@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals import access
+from approvals import access, admission
 from approvals.access import Answers, Permission
 from approvals.health_endpoints import notes
 from approvals.models import Cluster
@@ -24,7 +24,7 @@ from approvals.web.rendering import page
 class ShownCluster:
     """`missing` says which rights the web process lacks there, "" for none, None where it has not asked yet.
 
-    `waiting` is how many open requests wait for a right of Pratique's own.
+    `waiting` is how many open requests wait for a right of Pratique's own, `proofs` what admission policies prove.
     """
 
     cluster: Cluster
@@ -34,6 +34,7 @@ class ShownCluster:
     answers: Answers
     missing: str | None
     waiting: int
+    proofs: list[admission.PolicyNotice]
 
 
 @require_safe
@@ -43,17 +44,21 @@ def index(http: HttpRequest) -> HttpResponse:
     caller = person(http)
     access.check_fresh(caller)
     answers = access.read_answers(caller)
-    waiting = lists.waiting_for_own_rights(clusters=[cluster for cluster, one in answers if one.allowed])
+    shown = [cluster for cluster, one in answers if one.allowed]
+    waiting, proofs = lists.waiting_for_own_rights(clusters=shown), admission.told_of(one.pk for one in shown)
     names = {proof.cluster_id: proof.identity.username for proof in caller.proofs}
     rows = [
-        _shown(cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0))
+        _shown(cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, []))
         for cluster, permission in answers
     ]
     return page(http, "clusters.html", {"rows": rows})
 
 
-def _shown(cluster: Cluster, permission: Permission, username: str, waiting: int) -> ShownCluster:
+def _shown(
+    cluster: Cluster, permission: Permission, username: str, waiting: int, proofs: list[admission.PolicyNotice]
+) -> ShownCluster:
     is_watched = cluster.watched_until is not None and cluster.watched_until >= timezone.now()
     told = notes.about("rights")
     missing = None if told is None else told.get(cluster.name, "")
-    return ShownCluster(cluster, permission, username, is_watched, access.answers_of(cluster.name), missing, waiting)
+    answers = access.answers_of(cluster.name)
+    return ShownCluster(cluster, permission, username, is_watched, answers, missing, waiting, proofs)

@@ -31,7 +31,7 @@ def refused(http: HttpRequest, refusal: Refused) -> HttpResponse:
         "back": "" if is_read(http) else page_above(http),
         "request_id": request_id(),
     }
-    return with_retry(page(http, "refused.html", facts, status=refusal.status), refusal)
+    return with_retry(page(http, "errors/refused.html", facts, status=refusal.status), refusal)
 
 
 def with_retry(answer: HttpResponse, refusal: Refused) -> HttpResponse:
@@ -42,16 +42,16 @@ def with_retry(answer: HttpResponse, refusal: Refused) -> HttpResponse:
 
 
 def forbidden(http: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return page(http, "403.html", {"request_id": request_id()}, status=403)
+    return page(http, "errors/403.html", {"request_id": request_id()}, status=403)
 
 
 def not_found(http: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return page(http, "404.html", {"request_id": request_id()}, status=404)
+    return page(http, "errors/404.html", {"request_id": request_id()}, status=404)
 
 
 def only_by_form(http: HttpRequest) -> HttpResponse:
     """For who follows or reloads the address of a form, such as after a refusal."""
-    answer = page(http, "405.html", {"back": page_above(http)}, status=405)
+    answer = page(http, "errors/405.html", {"back": page_above(http)}, status=405)
     answer["Allow"] = "POST"
     return answer
 
@@ -59,7 +59,7 @@ def only_by_form(http: HttpRequest) -> HttpResponse:
 def failed(http: HttpRequest, status: int, title: str, advice: str, *, is_unsure: bool) -> HttpResponse:
     """A page that asks nothing of the database or of the session: they may be what failed."""
     facts = {"title": title, "advice": advice, "is_unsure": is_unsure, "request_id": request_id()}
-    return HttpResponse(bare(http, "failed.html", facts), status=status)
+    return HttpResponse(bare(http, "errors/failed.html", facts), status=status)
 
 
 def request_id() -> str:

@@ -8,10 +8,10 @@ from typing import Any
 from django import forms
 
 from provisioner.errors import PratiqueError
-from provisioner.render import Limits, load_all, write
+from provisioner.render import YamlLimits, load_all, write
 
 # A spec in etcd is smaller than that, and a page is answered meanwhile.
-SPEC_LIMITS = Limits(max_nodes=20_000, max_characters=1_000_000)
+SPEC_LIMITS = YamlLimits(max_nodes=20_000, max_characters=1_000_000)
 
 
 def mono(**attrs: Any) -> dict[str, Any]:

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals import access
-from approvals.access import Caller
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
-from approvals.selectors import pages
-from approvals.services.reviews import is_self_approval
+from approvals.selectors import inbox as lists
+from approvals.selectors import keyset
+from approvals.selectors import news as selector
+from approvals.selectors.askers import Askers
+from approvals.selectors.inbox import ORDER_OF_TAB, ORDERS, InboxFilter
+from approvals.web import following
 from approvals.web.access_decorators import person, readable, signed_in
-from approvals.web.rendering import page
-from provisioner.api_groups import OWN_GROUP
-from provisioner.values import AccessRequest
+from approvals.web.following import Followed
+from approvals.web.paging import page_of
+from approvals.web.rendering import page, part_of
+from approvals.web.workspace import saved
+from approvals.web.workspace.may_decide import Everywhere, Mine, rows_of
+from approvals.web.workspace.news import askers_of
+from provisioner.render import format_names
+from provisioner.values import Severity
 
 ROWS = 50
+# Between two looks at a list that is open in a browser.
+SECONDS = 30
 # What a tab holds, and what an empty one says.
 TABS = {
     "needs-me": (
         "Requests in review that you are allowed to decide, did not request yourself and have not decided yet.",
         "No request needs your decision.",
+    ),
+    "mine": (
+        "Requests that you made, with what came of them. The newest is first.",
+        "You have not made a request yet.",
     ),
     "open": ("Requests that are not settled yet, whoever has to act next.", "No open requests."),
     "applying": (
@@ -35,94 +50,113 @@ TABS = {
     "decided": ("Requests that were approved, denied, withdrawn or replaced, or that expired.", "No decided requests."),
     "all": ("All requests on the clusters you can read.", "No requests."),
 }
-# What a request in this state waits for, in the words of its row.
-NEXT = {
-    State.PREPARING: "the report is being prepared",
-    State.STALE: "a new report is being prepared",
-    State.APPROVED: "waiting to be applied",
-    State.APPLYING: "being applied",
-    State.RESTORING: "the previous revision is being restored",
+
+# What a filter's name in the address is called in the selector.
+FILTERS = {
+    "search": "text",
+    **{name: name for name in ("cluster", "severity", "purpose", "format", "requester", "state", "rule")},
 }
-ALL = AccessRequest("approve", OWN_GROUP, "bundledeployments")
+SORTS = {"worst": "Worst first", "newest": "Newest first", "oldest": "Oldest first", "deployment": "By deployment"}
 
 
 @require_safe
 @signed_in
 def inbox(http: HttpRequest) -> HttpResponse:
-    """Tabs with counts, and the rows of one of them."""
+    """Tabs with counts, and one page of one of them."""
     clusters = readable(http)
-    rights = Everywhere(person(http))
-    waiting = pages.waiting(user=person(http).user, clusters=clusters)
-    mine = [request.pk for request in waiting if not rights.why_not(request)]
-    tab = http.GET.get("tab", "needs-me")
-    tab = tab if tab in pages.TABS else "needs-me"
-    search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
-    rows = pages.inbox(clusters=clusters, tab=tab, mine=mine, search=search, cluster=cluster)
-    counts = {**pages.tab_counts(clusters=clusters), "needs_me": len(mine)}
-    shown = Paginator(pages.with_decided(rows, user=person(http).user), ROWS).get_page(http.GET.get("page"))
+    wish, sort = _wish(http), _sort(http)
     facts = {
-        "tab": tab,
-        "tabs": [(name, name.replace("-", " "), counts[name.replace("-", "_")]) for name in pages.TABS],
-        "rows": shown,
-        "items": [_row(request, rights) for request in shown],
-        "about": TABS[tab][0],
-        "none": TABS[tab][1],
-        "search": search,
-        "cluster": cluster,
+        "tab": _tab(http),
+        "list": _list(http, clusters),
+        "wish": wish,
+        "sort": sort,
         "clusters": clusters,
-        "needed": settings.PRATIQUE["APPROVALS_NEEDED"],
+        "chips": saved.chips(http.GET),
+        "query": saved.clean(http.GET.urlencode()),
+        "views": selector.saved_views(user=person(http).user),
+        **_choices(),
     }
     return page(http, "inbox.html", facts)
 
 
-def _row(request: Any, rights: Everywhere) -> tuple[Request, str, str]:
-    """The request, why it is here, and why the viewer cannot decide on it ("" where they can)."""
-    why_not = _why_not(request, rights)
-    if request.state == State.IN_REVIEW:
-        return request, why_not or "you can decide", why_not
-    return request, NEXT.get(State(request.state), ""), why_not
+@require_safe
+@signed_in
+def again(http: HttpRequest) -> HttpResponse:
+    """The list alone, for a page that shows it already."""
+    return following.again(http, _list(http, readable(http)))
 
 
-def _why_not(request: Any, rights: Everywhere) -> str:
-    """Why the viewer cannot decide on a row of the list; "" where they can, or nobody is asked."""
-    if request.state != State.IN_REVIEW:
-        return ""
-    return "you already decided" if request.has_decided else rights.why_not(request)
+def _list(http: HttpRequest, clusters: Collection[Cluster]) -> Followed:
+    tab, wish, sort, caller = _tab(http), _wish(http), _sort(http), person(http)
+    rights = Everywhere(caller, clusters)
+    mine = Mine(rights, lists.waiting(user=caller.user, clusters=clusters, order=ORDERS[sort]))
+    askers = askers_of(caller)
+    rows = lists.requests(clusters=clusters, tab=tab, askers=askers)
+    rows = rows.filter(pk__in=mine.keys) if tab == "needs-me" else rows
+    window = page_of(http, wish.narrow(rows), ORDERS[sort], size=ROWS)
+    items = rows_of(window, rights, is_mine=tab == "needs-me")
+    facts = {
+        "tab": tab,
+        "tabs": _tabs(clusters, askers, mine.count(window if tab == "needs-me" and not wish.is_set else None, items)),
+        "window": window,
+        "items": items,
+        "not_asked": tab == "needs-me" and mine.unasked and (window.next or window.previous or not items),
+        "about": TABS[tab][0],
+        "none": TABS[tab][1],
+        "wish": wish,
+        "clusters": clusters,
+        "needed": settings.PRATIQUE["APPROVALS_NEEDED"],
+        "can_pick": any(one.can_decide for one in items),
+    }
+    return Followed(
+        name="list",
+        address=f"{reverse('inbox-list')}?{http.GET.urlencode()}",
+        seconds=_seconds(http),
+        body=part_of(http, "workspace/_list.html", facts),
+        beside=part_of(http, "workspace/_tabs.html", facts),
+        beside_id="tabs",
+    )
 
 
-class Everywhere:
-    """What one person may decide, on each cluster that is asked about."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self._rights: dict[Cluster, ClusterRights] = {}
-
-    def why_not(self, request: Request) -> str:
-        cluster = request.deployment.cluster
-        if cluster not in self._rights:
-            self._rights[cluster] = ClusterRights(self._caller, cluster)
-        return self._rights[cluster].why_not(request)
+def _seconds(http: HttpRequest) -> int:
+    """What comes, comes on the first page; what was decided long ago stays as it is."""
+    return 0 if {"cursor", "page"} & {*http.GET} else SECONDS
 
 
-class ClusterRights:
-    """What one person may decide on one cluster; asked once for all names, and by name only where that is a no."""
+def _tab(http: HttpRequest) -> str:
+    tab = http.GET.get("tab", "needs-me")
+    return tab if tab in lists.TABS else "needs-me"
 
-    def __init__(self, caller: Caller, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.identity = access.identity_of(caller, cluster)
-        self._person = access.person_of(caller, cluster)
-        self._has_all = self._may(ALL)
 
-    def why_not(self, request: Request) -> str:
-        """In a few words; "" where Kubernetes lets them decide, and they did not ask for it themselves."""
-        if self.identity is None:
-            return "you are not signed in on this cluster"
-        if access.is_machine(self.identity):
-            return "machine accounts cannot decide"
-        if is_self_approval(request, self._person):
-            return "you requested it"
-        may = self._has_all or self._may(access.approval_of(request.deployment))
-        return "" if may else "you are not allowed to approve it"
+def _wish(http: HttpRequest) -> InboxFilter:
+    return InboxFilter(**{name: http.GET.get(given, "").strip()[:100] for given, name in FILTERS.items()})
 
-    def _may(self, question: AccessRequest) -> bool:
-        return self.identity is not None and access.ask_for(self.identity, self.cluster, question, fresh=False).allowed
+
+def _sort(http: HttpRequest) -> str:
+    sort = http.GET.get("sort", "")
+    return sort if sort in ORDERS else ORDER_OF_TAB.get(_tab(http), lists.NEWEST)
+
+
+def _choices() -> dict[str, Any]:
+    """What the filters offer."""
+    return {
+        "severities": list(Severity),
+        "purposes": Request.Purpose.values,
+        "formats": _formats(),
+        "states": sorted(State),
+        "sorts": SORTS.items(),
+    }
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    return tuple(format_names())
+
+
+def _tabs(clusters: Collection[Cluster], askers: Askers, mine: str) -> list[tuple[str, str, str]]:
+    """Each tab with its words and how much it holds, "" where nobody has asked."""
+    counts = {
+        tab: f"{keyset.MOST_COUNTED:,}+" if count is None else str(count)
+        for tab, count in lists.tab_counts(clusters=clusters, askers=askers).items()
+    }
+    return [(name, name.replace("-", " "), {**counts, "needs-me": mine}[name]) for name in lists.TABS]

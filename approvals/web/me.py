@@ -189,7 +189,7 @@ def _whole(http: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse
         "idle_minutes": settings.PRATIQUE["SESSION_IDLE_MINUTES"],
         **more,
     }
-    return page(http, "me.html", facts, status=status)
+    return page(http, "signing_in/me.html", facts, status=status)
 
 
 def _is_mapped(caller: Caller) -> bool:

@@ -16,9 +16,11 @@ from approvals.errors import InvalidInput
 from approvals.models import Cluster, Policy
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
-from approvals.selectors import lists
+from approvals.selectors import keyset, lists
+from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
+from approvals.web.paging import page_of
 from approvals.web.rendering import note_cluster, page
 
 LATELY = 50
@@ -56,7 +58,9 @@ class PolicyForm(forms.Form):
 @require_safe
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
-    return page(http, "policies.html", {"rows": lists.policies(clusters=readable(http))})
+    clusters = readable(http)
+    may_write = services.may_write_policies(by=person(http), clusters=clusters)
+    return page(http, "policies/policies.html", {"rows": lists.policies(clusters=clusters), "may_write": may_write})
 
 
 @require_safe
@@ -64,9 +68,16 @@ def index(http: HttpRequest) -> HttpResponse:
 def show(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
-    lately = lists.evaluations(policy=policy, clusters=clusters, limit=LATELY)
-    rights = services.rights_of_policy(policy)
-    return page(http, "policy.html", {"policy": policy, "evaluations": lately, "rights": rights})
+    said = lists.evaluations(policy=policy, clusters=clusters)
+    window = page_of(http, said, ListOrder.of(said), size=LATELY)
+    facts = {
+        "policy": policy,
+        "window": window,
+        "evaluations": keyset.in_order(lists.with_their_requests(said), window.keys),
+        "rights": services.rights_of_policy(policy),
+        "may_change": services.may_change_policy(by=person(http), policy=policy),
+    }
+    return page(http, "policies/policy.html", facts)
 
 
 @require_http_methods(["GET", "POST"])
@@ -97,7 +108,7 @@ def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
             messages.success(http, f"{policy.name} was saved as version {policy.version}.")
             return redirect("policy", name=policy.name)
     facts = {"form": form, "policy": form.known, "fact_rows": sorted(FACTS.items())}
-    return page(http, "policy_form.html", facts, status=422 if form.is_bound else 200)
+    return page(http, "policies/policy_form.html", facts, status=422 if form.is_bound else 200)
 
 
 def _find(http: HttpRequest, clusters: Iterable[Cluster], name: str) -> Policy:

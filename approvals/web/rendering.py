@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.template.backends.django import DjangoTemplates
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.utils.functional import SimpleLazyObject
+from django.utils.safestring import SafeString
 
 from approvals.access import Acting, Caller, acting_of
 from approvals.models import Cluster
@@ -21,12 +23,25 @@ from provisioner.review.base.text import visible
 THEMES = ("light", "dark")
 THEME_COOKIE = "theme"
 READS = ("GET", "HEAD", "OPTIONS")
+TOLD_SECONDS = 60
+DENSITIES = ("comfortable", "compact")
+WIDTHS = ("full", "fixed")
+# Name of the URL, words, name of the icon, and the key after `g`.
 NAVIGATION = (
-    ("inbox", "Requests"),
-    ("deployments", "Deployments"),
-    ("clusters", "Clusters"),
-    ("policies", "Policies"),
-    ("audit", "Audit"),
+    ("inbox", "Requests", "inbox", "i"),
+    ("news", "Home", "home", "h"),
+    ("deployments", "Deployments", "cube", "b"),
+    ("clusters", "Clusters", "server-stack", "c"),
+    ("policies", "Policies", "shield-check", "p"),
+    ("audit", "Audit", "document-text", "a"),
+)
+# The main page above the pages whose URLs are named so.
+AREAS = (
+    ("request", "inbox"),
+    ("news", "news"),
+    ("inbox", "inbox"),
+    ("deployment", "deployments"),
+    ("polic", "policies"),
 )
 
 _configured: dict[str, Any] = settings.TEMPLATES[0]
@@ -35,7 +50,7 @@ _engine = DjangoTemplates(
         "NAME": "pages",
         "DIRS": _configured["DIRS"],
         "APP_DIRS": True,
-        "OPTIONS": {**_configured["OPTIONS"], "builtins": ["approvals.web.tags"]},
+        "OPTIONS": {**_configured["OPTIONS"], "builtins": ["approvals.web.tags", "approvals.web.icons"]},
     }
 )
 
@@ -47,20 +62,29 @@ def page(
 
     No cache keeps it: rights end, and so does what they let a person see.
     """
+    html = part_of(http, template, context)
+    answer = HttpResponse(_safe(html), status=status)
+    add_never_cache_headers(answer)
+    return answer
+
+
+def part_of(http: HttpRequest, template: str, context: Mapping[str, Any] | None = None) -> SafeString:
+    """The rendered template, to stand in what leaves through `page`."""
     facts = {
         "theme": _theme(http),
+        "density": _chosen(http, "density", DENSITIES),
+        "width": _chosen(http, "width", WIDTHS),
         "navigation": NAVIGATION,
         "here": _here(http),
+        "area": _area(_here(http)),
+        "told": SimpleLazyObject(partial(told_count, http)),
         "place": place_of(http),
         "silent": getattr(http, "silent_clusters", []),
         "stale_clusters": getattr(http, "stale_clusters", []),
         "acting": SimpleLazyObject(partial(_acting, http)),
         **(context or {}),
     }
-    html = _engine.get_template(template).render(facts, http)
-    answer = HttpResponse(_safe(html), status=status)
-    add_never_cache_headers(answer)
-    return answer
+    return SafeString(_engine.get_template(template).render(facts, http))
 
 
 def caller_of(http: HttpRequest) -> Caller | None:
@@ -87,6 +111,21 @@ def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:
 def note_cluster(http: HttpRequest, cluster: Cluster) -> None:
     """Have the page say as whom the viewer acts on this cluster, which all of it is about, and not on others."""
     http.cluster_of_page = cluster  # type: ignore[attr-defined] # likewise
+
+
+def note_told(http: HttpRequest, count: str) -> None:
+    """Keep how much is new to the viewer for the navigation of all pages; "" where that is nothing."""
+    cache.set(f"told-{http.user.pk}", count, TOLD_SECONDS)
+
+
+def is_counted(http: HttpRequest) -> bool:
+    return cache.get(f"told-{http.user.pk}") is not None
+
+
+def told_count(http: HttpRequest) -> str:
+    """As last counted by a page that counts; "" where none has lately."""
+    user = getattr(http, "user", None)
+    return cache.get(f"told-{user.pk}", "") if user is not None and user.is_authenticated else ""
 
 
 def is_read(http: HttpRequest) -> bool:
@@ -116,6 +155,16 @@ def _acting(http: HttpRequest) -> Acting | None:
 def _theme(http: HttpRequest) -> str:
     chosen = http.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else ""
+
+
+def _chosen(http: HttpRequest, name: str, offered: tuple[str, ...]) -> str:
+    chosen = http.COOKIES.get(name, "")
+    return chosen if chosen in offered else offered[0]
+
+
+def _area(here: str) -> str:
+    mains = {name for name, *_ in NAVIGATION}
+    return here if here in mains else next((area for start, area in AREAS if here.startswith(start)), "")
 
 
 def _here(http: HttpRequest) -> str:

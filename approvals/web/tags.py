@@ -5,27 +5,37 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
+from django.forms import BaseForm, BoundField
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals import audit
-from approvals.models import Review
+from approvals.models import AuditEntry, Review
 from approvals.selectors.pages import version_words
-from approvals.web.requests.shown import ShownFinding
-from approvals.web.requests.waivers import AcceptedFinding, ShownWaiver, Waivers
+from approvals.source_refs import body_of
+from approvals.web.requests.shown import RuleGroup, ShownFinding
+from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
+from approvals.web.workspace.sentences import sentence_of
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.text import with_names
+from provisioner.sentences import and_more
 from provisioner.values import SHAPES
 
 register = template.Library()
+register.filter(and_more)
 
-STATE_WORDS = {"in_review": "in review", "open": "differs", "corrected": "corrected"}
+STATE_WORDS = {
+    "in_review": "in review",
+    "RequestChanges": "Request changes",
+    "open": "differs",
+    "corrected": "corrected",
+}
 DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was recreated by someone else"}
 HEALTH_WORDS = {
     "": "not checked yet",
@@ -64,6 +74,9 @@ TONES = {
     "denied": "bad",
     "failed": "bad",
     "Failed": "bad",
+    "RequestChanges": "warn",
+    "changes requested": "warn",
+    "waiting": "warn",
     "Deny": "bad",
     "Denied": "bad",
     "error": "bad",
@@ -90,6 +103,17 @@ def severity(word: str) -> SafeString:
 
 
 @register.filter
+def shape(word: str) -> SafeString:
+    """`▲` of a severity, for where there is no room for the word, which screen readers and the pointer are told."""
+    return format_html(
+        '<span class="severity severity-{0}" title="{0}"><span aria-hidden="true">{1}</span>'
+        '<span class="sr">{0}</span></span>',
+        word if word in SHAPES else "unknown",
+        SHAPES.get(word, "?"),
+    )
+
+
+@register.filter
 def state(word: str) -> SafeString:
     """A state as a label."""
     return format_html(
@@ -108,6 +132,12 @@ def ago(at: datetime | None) -> SafeString:
     soon = "just now" if gap >= timedelta(0) else "within a minute"
     words = soon if abs(gap) < timedelta(minutes=1) else _span(gap)
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+@register.filter
+def moment(at: datetime) -> SafeString:
+    """The exact time in UTC, and how long ago that is."""
+    return format_html("{} UTC · {}", at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"), ago(at))
 
 
 @register.filter
@@ -218,6 +248,12 @@ def verdict(question: str) -> str:
 
 
 @register.filter
+def told(entry: AuditEntry) -> str:
+    """What the actor of an entry of the audit did, as it follows their name."""
+    return sentence_of(entry)
+
+
+@register.filter
 def verb(name: str) -> str:
     """`review given` of the audit's `review.given`."""
     return name.replace(".", " ").replace("_", " ")
@@ -233,7 +269,7 @@ def line_class(kind: str) -> str:
 def source_words(source: Mapping[str, Any]) -> str:
     """A source of a spec: its kind and where it comes from."""
     kind = source.get("kind", "")
-    body = source.get(kind) or {}
+    body = body_of(source)
     ref = body.get("ref")
     at = next((f"{name} {value}" for name, value in ref.items() if value), "") if isinstance(ref, Mapping) else ref
     parts = (kind, body.get("repository") or body.get("url") or body.get("name"), at, body.get("directory"))
@@ -276,6 +312,12 @@ def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
 
 
 @register.filter
+def waiver_of_rule(group: RuleGroup, waivers: Waivers | None) -> GroupWaiver | None:
+    """The field that accepts all findings of a rule together."""
+    return waivers.of_group(group.findings) if waivers and waivers.may else None
+
+
+@register.filter
 def waived_in(review: Review, waivers: Waivers | None) -> list[AcceptedFinding]:
     """The findings that a review accepts."""
     return waivers.given_in(review) if waivers else []
@@ -285,3 +327,16 @@ def waived_in(review: Review, waivers: Waivers | None) -> list[AcceptedFinding]:
 def digests(text: str) -> str:
     """Text whose digests are cut to the 12 digits that people compare."""
     return DIGEST.sub(r"\1…", text)
+
+
+@register.filter
+def wrong_fields(form: BaseForm) -> list[BoundField]:
+    """The fields on the screen that have an error, in the order of the form."""
+    return [field for field in form.visible_fields() if field.errors]
+
+
+@register.filter
+def input_of(field: BoundField) -> SafeString:
+    """The input. The first wrong one of its form takes the focus, so that nobody has to look for it."""
+    is_first = bool(field.errors) and wrong_fields(field.form)[0].name == field.name
+    return field.as_widget(attrs={"autofocus": True} if is_first else None)

@@ -3,9 +3,11 @@
 from django.urls import path
 
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
-from approvals.web.deployments import deployments
-from approvals.web.requests import findings, pictures, requests
+from approvals.web.deployments import deployments, offers
+from approvals.web.requests import activity, findings, pictures, requests
+from approvals.web.requests.changes import views as changes
 from approvals.web.signing_in import accounts, oidc
+from approvals.web.workspace import bulk, news, saved
 
 urlpatterns = [
     path("healthz", health_endpoints.healthz, name="healthz"),
@@ -18,19 +20,35 @@ urlpatterns = [
     path("oidc/<slug:name>/front-channel", oidc.front_channel, name="oidc-front-channel"),
     path("theme", accounts.choose_theme, name="theme"),
     path("", inbox.inbox, name="inbox"),
+    path("list", inbox.again, name="inbox-list"),
+    path("home", news.show, name="news"),
+    path("home/list", news.again, name="news-list"),
+    path("home/count", news.count, name="news-count"),
+    path("home/read", news.mark_read, name="news-read"),
+    path("decide", bulk.decide, name="inbox-decide"),
+    path("views", saved.save, name="inbox-view-save"),
+    path("views/<int:view_id>/remove", saved.remove, name="inbox-view-remove"),
     path("requests/<uuid:uid>", requests.show, name="request"),
     path("requests/<uuid:uid>/progress", requests.progress, name="request-progress"),
     path("requests/<uuid:uid>/review", requests.review, name="request-review"),
+    path("requests/<uuid:uid>/reviews/<int:review_id>/dismiss", requests.dismiss, name="request-review-dismiss"),
     path("requests/<uuid:uid>/withdraw", requests.withdraw, name="request-withdraw"),
     path("requests/<uuid:uid>/report.html", requests.report_file, name="request-report"),
-    path("requests/<uuid:uid>/objects", requests.objects, name="request-objects"),
-    path("requests/<uuid:uid>/objects/<int:position>", requests.show_object, name="request-object"),
+    path("requests/<uuid:uid>/changes", changes.index, name="request-changes"),
+    path("requests/<uuid:uid>/changes/<int:position>", changes.show, name="request-change"),
+    path("requests/<uuid:uid>/changes/<int:position>/lines", changes.lines, name="request-change-lines"),
+    path("requests/<uuid:uid>/changes/<int:position>/viewed", changes.viewed, name="request-change-viewed"),
+    path("requests/<uuid:uid>/objects", changes.moved, name="request-objects"),
+    path("requests/<uuid:uid>/objects/<int:position>", changes.moved, name="request-object"),
     path("requests/<uuid:uid>/findings", findings.index, name="request-findings"),
+    path("requests/<uuid:uid>/activity", activity.index, name="request-activity"),
     path("requests/<uuid:uid>/rights", pictures.rights, name="request-rights"),
     path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),
     path("deployments/new", deployments.new, name="deployment-new"),
+    path("deployments/offers", offers.show, name="deployment-offers"),
     path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),
+    path("deployments/<slug:cluster>/<str:name>/progress", deployments.live, name="deployment-progress"),
     path("deployments/<slug:cluster>/<str:name>/edit", deployments.edit, name="deployment-edit"),
     path("deployments/<slug:cluster>/<str:name>/pause", deployments.pause, name="deployment-pause"),
     path("deployments/<slug:cluster>/<str:name>/ask-again", deployments.ask_again, name="deployment-ask-again"),
@@ -44,6 +62,7 @@ urlpatterns = [
     path("policies/of/<slug:name>", policies.show, name="policy"),
     path("policies/of/<slug:name>/edit", policies.edit, name="policy-edit"),
     path("audit", audit.index, name="audit"),
+    path("audit/export", audit.export, name="audit-export"),
     path("me", me.show, name="me"),
     path("me/tokens", me.create_token, name="token-create"),
     path("me/tokens/<int:token_id>/revoke", me.revoke_token, name="token-revoke"),

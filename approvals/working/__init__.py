@@ -6,25 +6,33 @@ process of its own (apart.py, child.py), for which it needs a place (places.py).
 what has just begun goes first, and the largest is ended before all of them together use up the memory (shares.py
 judges, linux.py reads). What dies twice is given up in words (security-rules.md S26). What waits for minutes gives the
 worker's thread back meanwhile (aside.py).
+
+Modules that other rooms use:
+
+- `child`: a process of its own: one look at one row under a claim that its worker took
+- `linux`: what Linux says of processes and memory, and what it does for us
 """
 
 from approvals.working.apart import begin, has_begun
-from approvals.working.aside import Pledge, go_on, pledged, rest, run_aside
+from approvals.working.aside import Pledge, go_on, pledged, rest, resting, run_aside
 from approvals.working.claim_loop import do
 from approvals.working.heartbeat import Heartbeat
-from approvals.working.work import Recurring, Step, Work
+from approvals.working.work import Recurring, Work, WorkStep
 
 __all__ = [
     "Heartbeat",
     "Pledge",
     "Recurring",
-    "Step",
     "Work",
+    "WorkStep",
     "begin",
+    "child",
     "do",
     "go_on",
     "has_begun",
+    "linux",
     "pledged",
     "rest",
+    "resting",
     "run_aside",
 ]

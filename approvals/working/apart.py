@@ -30,7 +30,7 @@ from approvals.working.aside import Pledge
 from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, RESTS, STOOD_STILL, STOPPED
 from approvals.working.places import Places, Visitor
 from approvals.working.warden import WARDEN, Ward
-from approvals.working.work import Step, Work
+from approvals.working.work import Work, WorkStep
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def has_begun() -> bool:
     return _begun.is_set()
 
 
-def run_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> End | None:
+def run_apart(work: Work, worker: str, step: WorkStep, *, is_suspect: bool) -> End | None:
     """Have a process of its own look at the row once, under this claim; None where it has to wait: it is called.
 
     Raises CouldNotStart where no process came up.

@@ -30,7 +30,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pledge:
-    """What work has taken for as long as it works: `leave` when it rests, `come_back` when it goes on."""
+    """What work has taken for as long as it works: `leave` when it rests, `come_back` when it continues."""
 
     leave: Callable[[], None]
     come_back: Callable[[], None] = lambda: None
@@ -147,6 +147,27 @@ def go_on() -> None:
     turn.is_resting = False
     with _lock:
         _resting.discard(turn)
+
+
+@contextmanager
+def resting() -> Iterator[None]:
+    """While something is asked that may take a minute and says nothing meanwhile: the work rests as if it waited.
+
+    Returns when it has back what it left.
+    """
+    turn = _turn.get()
+    if turn is None:
+        yield
+        return
+    alarm = threading.Timer(turn.rest_after_seconds, contextvars.copy_context().run, (rest, turn.rest_after_seconds))
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield
+    finally:
+        alarm.cancel()
+        alarm.join()
+        go_on()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import logging
 from approvals.errors import CouldNotStart
 from approvals.ledger import claims
 from approvals.working.apart import End, has_begun, run_apart
-from approvals.working.work import Step, Work
+from approvals.working.work import Work, WorkStep
 from provisioner.errors import WorkerDied
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def _look_here(work: Work, worker: str) -> bool:
         return False
 
 
-def _look_apart(work: Work, worker: str, step: Step, *, is_suspect: bool) -> bool:
+def _look_apart(work: Work, worker: str, step: WorkStep, *, is_suspect: bool) -> bool:
     """In a process of its own; False where it has to wait for a place."""
     try:
         end = run_apart(work, worker, step, is_suspect=is_suspect)

@@ -86,7 +86,13 @@ class Warden:
     def look(self) -> None:
         families = self._share_processor()
         if families:
-            _share_memory(families)
+            _share_memory(families, self._ending())
+
+    def _ending(self) -> set[int]:
+        """Processes that were ended and may not be gone yet: what they still hold is about to be free."""
+        with self._lock:
+            ended = [one.pid for one in self._wards if one.was_too_large]
+        return {pid for one in ended for pid in linux.family(one)}
 
     def _share_processor(self) -> dict[Ward, list[int]]:
         """The processes of each ward."""
@@ -125,10 +131,10 @@ def _give_way(ward: Ward, pids: list[int], newer: int) -> None:
             ward.niceness[pid] = niceness
 
 
-def _share_memory(families: dict[Ward, list[int]]) -> None:
+def _share_memory(families: dict[Ward, list[int]], ending: set[int]) -> None:
     most, alone = most_mib(), settings.PRATIQUE["ALONE_MEMORY_MIB"]
     of_wards = {pid for pids in families.values() for pid in pids}
-    others = [pid for pid in linux.family(os.getpid()) if pid not in of_wards]
+    others = [pid for pid in linux.family(os.getpid()) if pid not in of_wards | ending]
     if not shares.is_near(sum(map(linux.resident_mib, [*others, *of_wards])), most):
         return
     weights = [shares.Weight(ward, sum(map(linux.own_mib, pids)), ward.is_suspect) for ward, pids in families.items()]

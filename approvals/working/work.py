@@ -26,7 +26,7 @@ REST_WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkStep:
     """What a look at a row does, in words, after "while"; `is_long` where it may wait for minutes.
 
     `is_foreign` where it is the first to read what strangers wrote: workers do that in a process of its own.
@@ -50,7 +50,7 @@ class Work(ABC):
         """Do what is due, in this process; True where more may be due."""
 
     @abstractmethod
-    def step(self) -> Step:
+    def step(self) -> WorkStep:
         """What a look at the row as it is now would do."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def pages() -> Mapping[str, Callable[[], str]]:
     """Each generated page, by its path from the root of the repository. Needs Django."""
-    from docs.generators import commands, crds, decisions, errors, pictures, rest, settings  # noqa: PLC0415 - once Django runs
+    from docs.generators import commands, conditions, crds, decisions, errors, pictures, rest, settings  # noqa: PLC0415 - once Django runs
     from provisioner.review.rules import index  # noqa: PLC0415 - with them
 
     return {
@@ -22,7 +22,9 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/decisions/README.md": decisions.page,
         "docs/reference/bundledeployment.md": crds.bundledeployment,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
+        "docs/reference/conditions.md": conditions.page,
         "docs/reference/errors.md": errors.page,
+        "docs/reference/kubectl-pratique.md": commands.kubectl_pratique,
         "docs/reference/pratique-manage.md": commands.pratique_manage,
         "docs/reference/pratique.md": commands.pratique,
         "docs/reference/rest.md": rest.page,

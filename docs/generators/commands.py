@@ -14,7 +14,10 @@ from django.core.management.base import BaseCommand, CommandParser
 from approvals.management import commands
 from docs.generators import markdown
 from provisioner import cli
+from provisioner.cli.plugin.commands import COMMANDS as PLUGIN_COMMANDS
+from provisioner.cli.plugin.commands import EPILOG
 
+PLUGIN_EXIT = ["```text", *EPILOG.rstrip().splitlines(), "```", ""]
 # What `make demo` calls itself, with arguments that nobody else has.
 INTERNAL = {"demo_seed"}
 # Commands of Django that operators need; the rest of them is not ours to explain.
@@ -40,6 +43,25 @@ def pratique() -> str:
     lines += _index((it.name, _sentence(it.help)) for it in cli.COMMANDS)
     for command in cli.COMMANDS:
         parser = argparse.ArgumentParser(prog=f"pratique {command.name}", add_help=False)
+        command.add(parser)
+        lines += [f"## {command.name}", "", _sentence(command.help), "", *_arguments(parser)]
+        if command.epilog:
+            lines += ["```text", *command.epilog.rstrip().splitlines(), "```", ""]
+    return markdown.page(lines)
+
+
+def kubectl_pratique() -> str:
+    lines = markdown.heading_of_page(
+        "kubectl pratique",
+        "the parsers of provisioner/cli/plugin",
+        "`kubectl pratique` is a plug-in of kubectl. It looks at requests and decides on them with your kubeconfig, "
+        "see "
+        "[working with kubectl](../operating/kubectl.md). Standard output holds what was asked for, standard error "
+        "questions and what went wrong.",
+    )
+    lines += [*PLUGIN_EXIT, *_index((it.name, _sentence(it.help)) for it in PLUGIN_COMMANDS)]
+    for command in PLUGIN_COMMANDS:
+        parser = argparse.ArgumentParser(prog=f"kubectl pratique {command.name}", add_help=False)
         command.add(parser)
         lines += [f"## {command.name}", "", _sentence(command.help), "", *_arguments(parser)]
         if command.epilog:

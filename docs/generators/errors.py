@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from approvals.errors import Refused
-from approvals.gate.remedies import Kind
+from approvals.gate.remedies import RefusalKind
 from docs.generators import markdown, rest
 from provisioner.errors import PratiqueError, TryLater
 
@@ -41,7 +41,10 @@ INTRODUCTION = (
         "depend on the code; the words beside it can change. The REST API sends errors as `application/problem+json` "
         "(RFC 9457), with the code in `code`."
     ),
-    "Only errors that are marked *yes* under *tried again* are tried again by Pratique itself.",
+    (
+        "*Status* is the HTTP status where the code answers a call. Only what is marked *yes* under *tried again* is "
+        "tried again by Pratique itself."
+    ),
 )
 
 
@@ -56,42 +59,35 @@ class CodesDiffer(Exception):
 
 
 def page() -> str:
-    refusals, problems = words()["refusals"], words()["problems"]
     lines = markdown.heading_of_page(
         "Errors",
         "approvals/errors.py, provisioner/errors.py, the gate and docs/generators/error_codes.yaml",
         *INTRODUCTION,
     )
-    lines += ["## When you call or click", ""]
+    lines += ["## Codes", ""]
     lines += markdown.table(
-        ("code", "status", "meaning", "what to do"),
-        ((f"`{code}`", _statuses(code), said.meaning, said.action) for code, said in sorted(refusals.items())),
-    )
-    lines += ["## When a request waits or ends", ""]
-    lines += ["The [gate](../gate.md) gives these reasons. *Then* says what follows:", ""]
-    lines += ["- *wait*: the request goes on by itself as soon as the reason is gone."]
-    lines += ["- *report again*: a new round is made, which reviewers look at."]
-    lines += ["- *deny*: the request is denied.", "- *end*: the request fails; ask for the change again.", ""]
-    lines += markdown.table(("code", "when", "then", "what to do"), _gate_rows())
-    lines += ["## When content, sources or the cluster are the cause", ""]
-    lines += markdown.table(
-        ("code", "meaning", "tried again", "what to do"),
+        ("code", "status", "meaning", "what to do", "tried again"),
         (
-            (f"`{code}`", said.meaning, "yes" if code in retried() else "no", said.action)
-            for code, said in sorted(problems.items())
+            (f"`{code}`", _statuses(code), said.meaning, said.action, "yes" if code in retried() else "")
+            for code, said in sorted(words().items())
         ),
     )
+    lines += ["## Why a request waits or ends", ""]
+    lines += ["The [gate](../gate.md) gives these reasons, each with a code. *Then* says what follows:", ""]
+    lines += ["- *wait*: the request continues automatically as soon as the reason is gone."]
+    lines += ["- *report again*: a new round is made, which reviewers look at."]
+    lines += ["- *deny*: the request is denied.", "- *end*: the request fails; ask for the change again.", ""]
+    lines += markdown.table(("when", "code", "then", "what to do"), _gate_rows())
     return markdown.page(lines)
 
 
 @cache
-def words() -> Mapping[str, Mapping[str, Meaning]]:
-    """{"refusals" or "problems": {code: meaning}}. Raises CodesDiffer."""
-    read: dict[str, dict[str, dict[str, str]]] = yaml.safe_load(WORDS.read_text("utf-8"))
-    for part, expected in (("refusals", codes_of_refusals()), ("problems", codes_of_problems())):
-        if differ := sorted(set(read[part]) ^ set(expected)):
-            raise CodesDiffer(f"{WORDS.name}, {part}: add what is new and remove what is gone: {', '.join(differ)}")
-    return {part: {code: Meaning(**it) for code, it in codes.items()} for part, codes in read.items()}
+def words() -> Mapping[str, Meaning]:
+    """What is said of each code. Raises CodesDiffer."""
+    read: dict[str, dict[str, str]] = yaml.safe_load(WORDS.read_text("utf-8"))
+    if differ := sorted(set(read) ^ (codes_of_refusals() | codes_of_problems())):
+        raise CodesDiffer(f"{WORDS.name}: add what is new and remove what is gone: {', '.join(differ)}")
+    return {code: Meaning(**it) for code, it in read.items()}
 
 
 def codes_of_refusals() -> set[str]:
@@ -104,7 +100,7 @@ def codes_of_problems() -> set[str]:
     """Of all classes of errors, and of all records of a problem, but for what only refuses a call."""
     refusals = {it.code for it in _subclasses(Refused)} | codes_of_refusals()
     of_errors = {it.code for it in _subclasses(PratiqueError)}
-    at_the_gate = {kind.value.code for kind in Kind}
+    at_the_gate = {kind.value.code for kind in RefusalKind}
     return of_errors | (codes_in_code() - refusals - at_the_gate) | RECORDED
 
 
@@ -138,10 +134,10 @@ def _statuses(code: str) -> str:
 
 
 def _gate_rows() -> Iterator[tuple[str, str, str, str]]:
-    for kind in Kind:
+    for kind in RefusalKind:
         row = kind.value
         remedy = row.remedy.format(name="NAME", cluster="CLUSTER", number="NUMBER")
-        yield f"`{row.code}`", row.when, row.next, remedy
+        yield row.when, f"`{row.code}`", row.next, remedy
 
 
 def _subclasses(base: Any) -> Iterator[Any]:

@@ -25,7 +25,8 @@ INTRODUCTION = (
     (
         "Send `Authorization: Bearer TOKEN`. You create tokens on your account page; see "
         "[signing in](../operating/signing-in.md). Lists come in pages of `count`, `next`, `previous` and "
-        "`results`. Each "
+        "`results`. Follow `next` until it is null: it holds a cursor, so that rows which are added meanwhile move no "
+        "page. `count` is null for more than 10,000 rows. Each "
         "answer to a GET carries an `ETag`: with `If-None-Match` you get 304 while nothing changed, and with "
         "`If-Match` a write "
         "is refused once something did."

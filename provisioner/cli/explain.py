@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 
-from provisioner.cli.review import OK, Command, Usage
+from provisioner.cli.review import OK, ReviewCommand
+from provisioner.cli.usage import Usage
 from provisioner.review.rules import rule_ids, rule_text
 from provisioner.review.rules.shown import as_text, to_record
 
@@ -43,6 +44,8 @@ def _meant(word: str) -> list[str]:
     return [by_name[exact]] if exact in by_name else [it for it in rule_ids() if it.startswith(f"{exact}-")]
 
 
-COMMANDS: tuple[Command, ...] = (
-    Command("explain", "what a rule means, why it matters, what to do, and where it is written", _add, _run, _EPILOG),
+COMMANDS: tuple[ReviewCommand, ...] = (
+    ReviewCommand(
+        "explain", "what a rule means, why it matters, what to do, and where it is written", _add, _run, _EPILOG
+    ),
 )

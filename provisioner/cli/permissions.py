@@ -14,15 +14,14 @@ from provisioner.cli.review import (
     FINDINGS,
     OK,
     UNKNOWN,
-    Command,
-    Usage,
+    ReviewCommand,
     add_bundle_options,
     cluster_of,
-    content_of,
+    contents_of,
     owned,
-    scopes_of,
 )
-from provisioner.rbac import Subject
+from provisioner.cli.usage import Usage
+from provisioner.rbac import RbacSubject
 from provisioner.review.output import permission_text
 from provisioner.review.preflight import text
 from provisioner.review.rights.permission_words import files_of
@@ -64,9 +63,7 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
 
 def _run_rbac(options: argparse.Namespace) -> int:
     cluster = cluster_of(options)
-    is_namespaced = scopes_of(cluster)
-    content = content_of(options.bundle, options, is_namespaced)
-    old = content_of(options.old, options, is_namespaced) if options.old else None
+    content, old = contents_of(options, cluster)
     found = pipeline.permissions(cluster, content, old)
     files = files_of(content)
     if options.output == "json":
@@ -92,7 +89,7 @@ def _add_preflight(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="yaml: the missing rules only"
     )
-    parser.set_defaults(account=Subject("ServiceAccount", ""))
+    parser.set_defaults(account=RbacSubject("ServiceAccount", ""))
 
 
 def _run_preflight(options: argparse.Namespace) -> int:
@@ -100,9 +97,7 @@ def _run_preflight(options: argparse.Namespace) -> int:
     options.install_namespace = options.install_namespace or account.namespace
     options.service_account = account.name
     cluster = cluster_of(options)
-    is_namespaced = scopes_of(cluster)
-    content = content_of(options.bundle, options, is_namespaced)
-    old = content_of(options.old, options, is_namespaced) if options.old else None
+    content, old = contents_of(options, cluster)
     inventory = owned(cluster, old) if cluster else {}
     found = pipeline.preflight(cluster, content, account=account, previous=old, inventory=inventory)
     if options.output == "json":
@@ -113,15 +108,15 @@ def _run_preflight(options: argparse.Namespace) -> int:
     return {Severity.SAFE: OK, Severity.UNKNOWN: UNKNOWN}.get(found.verdict, FINDINGS)
 
 
-def _account(words: str) -> Subject:
+def _account(words: str) -> RbacSubject:
     namespace, slash, name = words.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise Usage(f"--service-account {words}: expected NAMESPACE/NAME")
-    return Subject("ServiceAccount", name, namespace)
+    return RbacSubject("ServiceAccount", name, namespace)
 
 
-COMMANDS: tuple[Command, ...] = (
-    Command(
+COMMANDS: tuple[ReviewCommand, ...] = (
+    ReviewCommand(
         "rbac",
         "who could do what that they could not do before, whatever the roles are called",
         _add_rbac,
@@ -129,7 +124,7 @@ COMMANDS: tuple[Command, ...] = (
         _RBAC_EPILOG,
         unanswered.rbac,
     ),
-    Command(
+    ReviewCommand(
         "preflight",
         "whether a ServiceAccount may install a bundle, and the rules that it lacks",
         _add_preflight,

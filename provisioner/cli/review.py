@@ -12,16 +12,19 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli import unanswered
-from provisioner.cluster.client.api import Cluster
+from provisioner.cli.objects import stored_in
+from provisioner.cli.usage import Usage
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.errors import ClusterError
-from provisioner.render import BUILT_IN, IsNamespaced, format_names, load_all
+from provisioner.render import BUILT_IN, IsNamespaced, Target, format_names, is_told_of_target, load_all
+from provisioner.review.base.facts import Stored
 from provisioner.review.base.record import to_record
 from provisioner.review.base.text import visible
 from provisioner.review.crd_diff import (
@@ -29,20 +32,21 @@ from provisioner.review.crd_diff import (
     crdify_differences,
     crds_of,
     differences,
-    kinds_told,
-    objects_of,
     strangers,
 )
 from provisioner.review.crd_diff import to_record as crd_record
+from provisioner.review.crds.live_scene import CRD
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, crds_as_text
 from provisioner.review.rules.shown import as_text as explained
 from provisioner.review.rules.shown import rules_of
 from provisioner.review.rules.shown import to_record as explained_record
+from provisioner.review.workloads.container_changes import container_changes
+from provisioner.review.workloads.container_changes import to_record as containers_record
 from provisioner.schema import CrdifyConfig
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
-from provisioner.unpack import Limits
-from provisioner.values import Content, GroupKind, Identity, ObjectIdentity, Report, Severity
+from provisioner.unpack import UnpackLimits
+from provisioner.values import Content, GroupKind, Identity, JsonObject, ObjectIdentity, Report, Severity
 
 OK, FINDINGS, UNKNOWN = 0, 1, 2
 NEVER = "never"
@@ -55,12 +59,8 @@ _GIT = re.compile(r"git\+(?P<repository>https?://[^#@]+)@(?P<ref>[^@#]+)(?:#(?P<
 _VERSION = re.compile(r"v?\d+(\.\d+)*([.+-].*)?")
 
 
-class Usage(Exception):
-    """What was typed cannot be meant; the message says what was expected."""
-
-
 @dataclass(frozen=True, slots=True)
-class Command:
+class ReviewCommand:
     """One subcommand: `add` declares its arguments, `run` answers with the exit status.
 
     `unanswered` makes the JSON that it prints where it could not find out, of its options, the reason and its code.
@@ -74,7 +74,7 @@ class Command:
     unanswered: Callable[[argparse.Namespace, str, str], object] | None = None
 
 
-_REVIEW_EPILOG = """\
+BUNDLE_EPILOG = """\
 BUNDLE is one of
   a folder, or an archive file (.tar, .tar.gz, .tar.zst, .zip)
   an image: oci://HOST/REPOSITORY@sha256:..., or HOST/REPOSITORY:TAG
@@ -87,6 +87,17 @@ private registries
   where to take them from. Each entry of `auths` goes to the registry that it
   is written for. Programs that keep passwords (credsStore, credHelpers) are
   not run.
+"""
+_REVIEW_EPILOG = f"""\
+{BUNDLE_EPILOG}
+stored objects
+  Two schemas prove that values are refused or pruned, not that anybody has such
+  a value. A finding that depends on it says "breaks only if" (and in JSON
+  certainty: depends-on-objects). --kubeconfig reads the objects of the CRDs
+  that change from a cluster. Without one, --objects names a file or a folder
+  with all that is stored, as `kubectl get KIND -A -o yaml` prints it; an empty
+  list says that none is. A finding then names the objects, or is lowered. Of a
+  kind that is not in it nothing is settled.
 
 exit status
   0  nothing at or above --fail-on
@@ -97,12 +108,13 @@ exit status
 _CRD_EPILOG = """\
 stored objects
   --objects FILE holds all that is stored, as `kubectl get KIND -A -o yaml`
-  prints it: lists or single objects, of several kinds too. They settle what two
-  schemas leave open. A change that refuses or prunes one of them is breaking.
-  Where all of them pass, what is stored is safe, and the change is dangerous
-  still: those who write may be refused. It is the same where none is stored.
-  Of a kind that FILE does not hold nothing is settled, unless it holds an empty
-  list, of that kind or as kubectl prints it for none found.
+  prints it: lists or single objects, of several kinds too; of a folder every
+  .yaml, .yml and .json file is read. They settle what two schemas leave open. A
+  change that refuses or prunes one of them is breaking. Where all of them pass,
+  what is stored is safe, and the change is dangerous still: those who write may
+  be refused. It is the same where none is stored. Of a kind that is not in FILE
+  nothing is settled, unless it holds an empty list, of that kind or as kubectl
+  prints it for none found.
 
 exit status
   0  every CRD is safe
@@ -116,10 +128,23 @@ exit status
 
 
 def _add_review(parser: argparse.ArgumentParser) -> None:
+    add_review_bundles(parser)
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
+    parser.add_argument(
+        "--objects", metavar="FILE|DIR", type=Path, help="all objects stored of CRDs that change; see below"
+    )
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    add_review_options(parser)
+
+
+def add_review_bundles(parser: argparse.ArgumentParser) -> None:
+    """What is reviewed."""
     parser.add_argument("bundle", metavar="BUNDLE", help="what shall run")
     parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
-    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+
+
+def add_review_options(parser: argparse.ArgumentParser) -> None:
+    """How it is reviewed and told, whichever cluster is asked."""
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
     parser.add_argument(
         "--service-account", metavar="NAME", default="", help="plan as this account of the install namespace"
@@ -134,7 +159,12 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
     parser.add_argument("--all", action="store_true", help="text: what is safe or as before, and every place, too")
-    parser.add_argument("--diff", action="store_true", help="text: the lines that change, too")
+    parser.add_argument(
+        "--diff", action="store_true", help="text: the lines that change, too; values like credentials are hidden"
+    )
+    parser.add_argument(
+        "--show-credentials", action="store_true", help="with --diff: show them, but never values of Secrets"
+    )
     parser.add_argument("--explain", action="store_true", help="text: what each rule that was met means, too")
     parser.add_argument(
         "--fail-on",
@@ -148,8 +178,8 @@ def _add_review(parser: argparse.ArgumentParser) -> None:
 def add_bundle_options(parser: argparse.ArgumentParser) -> None:
     """The options by which `content_of` reads a bundle."""
     parser.add_argument("--format", default="plain", choices=format_names(), help="default: %(default)s")
-    parser.add_argument("--subfolders", action="store_true", help="plain: read manifests in subfolders, too")
-    parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON (Helm values)")
+    parser.add_argument("--recursive", action="store_true", help="plain: read manifests in subfolders, too")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON")
     login = parser.add_mutually_exclusive_group()
     login.add_argument(
         "--docker-config", metavar="FILE", type=Path, help="open registries with the auths of this config.json"
@@ -164,20 +194,49 @@ def add_bundle_options(parser: argparse.ArgumentParser) -> None:
 def _run_review(options: argparse.Namespace) -> int:
     if options.service_account and options.kubeconfig is None:
         raise Usage("--service-account needs a cluster to ask: name it with --kubeconfig")
+    stored = _stored(options)
     cluster = cluster_of(options)
-    is_namespaced = scopes_of(cluster)
-    content = content_of(options.bundle, options, is_namespaced)
-    old = content_of(options.old, options, is_namespaced) if options.old else None
-    allowed = tuple(options.allow_images)
-    if cluster is None:
-        found = pipeline.look_offline(content, old, allowed_images=allowed)
-    else:
-        ours, account = owned(cluster, old), _account(options)
-        found = pipeline.look(
-            cluster, content, previous=old, inventory=ours, as_account=account, allowed_images=allowed
-        )
-    _print_report(found, options)
+    if cluster is not None:
+        return review_against(cluster, options, colours=sys.stdout.isatty())
+    _check_words(options)
+    content, old = contents_of(options, cluster)
+    found = pipeline.look_offline(content, old, allowed_images=tuple(options.allow_images), stored=stored)
+    if stored is not None and old is not None:
+        changed = [one.body for one in old.manifests if one.ref.group_kind == CRD]
+        _say_strangers(changed, stored, options.objects)
+    _print_report(found, options, colours=sys.stdout.isatty())
     return exit_status(found, options.fail_on)
+
+
+def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colours: bool) -> int:
+    """Report what the bundle of `options` would do to this cluster, as who it is asked; returns the exit status."""
+    _check_words(options)
+    content, old = contents_of(options, cluster)
+    found = pipeline.look(
+        cluster,
+        content,
+        previous=old,
+        inventory=owned(cluster, old),
+        as_account=_account(options),
+        allowed_images=tuple(options.allow_images),
+    )
+    _print_report(found, options, colours=colours)
+    return exit_status(found, options.fail_on)
+
+
+def _check_words(options: argparse.Namespace) -> None:
+    if options.show_credentials and not options.diff:
+        raise Usage("--show-credentials goes with --diff")
+
+
+def _stored(options: argparse.Namespace) -> Stored | None:
+    if options.objects is None:
+        return None
+    if options.kubeconfig is not None:
+        raise Usage("--objects goes without --kubeconfig, which reads the objects from the cluster")
+    if not options.old:
+        raise Usage("--objects goes with --old: the objects are tried on CRDs that change")
+    return stored_in(options.objects)
 
 
 def exit_status(report: Report, fail_on: str) -> int:
@@ -192,11 +251,11 @@ def exit_status(report: Report, fail_on: str) -> int:
     return FINDINGS if failing else OK
 
 
-def cluster_of(options: argparse.Namespace) -> Cluster | None:
+def cluster_of(options: argparse.Namespace) -> ClusterClient | None:
     if options.kubeconfig is None:
         return None
     text = _text_of(options.kubeconfig)
-    return Cluster.connect(text, context=options.context, trusted=True)
+    return ClusterClient.connect(text, context=options.context, trusted=True)
 
 
 def _account(options: argparse.Namespace) -> Identity | None:
@@ -205,14 +264,23 @@ def _account(options: argparse.Namespace) -> Identity | None:
     return Identity.of_service_account(options.install_namespace, options.service_account)
 
 
-def scopes_of(cluster: Cluster | None) -> IsNamespaced:
+def scopes_of(cluster: ClusterClient | None) -> IsNamespaced:
     """Which kinds are namespaced: as the cluster says, without one as Kubernetes itself has them."""
     if cluster is None:
         return BUILT_IN.get
     return {GroupKind(one.group, one.kind): one.is_namespaced for one in cluster.resources()}.get
 
 
-def owned(cluster: Cluster, old: Content | None) -> dict[ObjectIdentity, str]:
+def contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
+    """What the BUNDLE argument and `--old` come to. A chart is told of the cluster, and of `--old` before it."""
+    is_namespaced = scopes_of(cluster)
+    target = pipeline.target_of(cluster, is_upgrade=False) if is_told_of_target(options.format) else None
+    old = content_of(options.old, options, is_namespaced, target) if options.old else None
+    target = replace(target, is_upgrade=old is not None) if target else None
+    return content_of(options.bundle, options, is_namespaced, target), old
+
+
+def owned(cluster: ClusterClient, old: Content | None) -> dict[ObjectIdentity, str]:
     """What is taken for ours: the live objects that the old bundle names. Without one, everything is somebody's."""
     found: dict[ObjectIdentity, str] = {}
     for manifest in old.manifests if old else ():
@@ -225,21 +293,23 @@ def owned(cluster: Cluster, old: Content | None) -> dict[ObjectIdentity, str]:
     return found
 
 
-def content_of(bundle: str, options: argparse.Namespace, is_namespaced: IsNamespaced) -> Content:
+def content_of(
+    bundle: str, options: argparse.Namespace, is_namespaced: IsNamespaced, target: Target | None = None
+) -> Content:
     """What a BUNDLE argument comes to, read by the options of `add_bundle_options` and those of the account."""
     prepared = pipeline.PrepareOptions(
         install_namespace=options.install_namespace,
         service_account=options.service_account or DEFAULT_ACCOUNT,
         format=options.format,
-        config=_config(options.config),
-        allow_subfolders=options.subfolders,
+        config=_config_of(options),
+        target=target,
     )
     return pipeline.prepare(
         [source_of(bundle)],
         options=prepared,
         egress=EVERYWHERE,
         credentials=_credentials(options),
-        limits=Limits(),
+        limits=UnpackLimits(),
         is_namespaced=is_namespaced,
     )
 
@@ -255,9 +325,15 @@ def _credentials(options: argparse.Namespace) -> Credentials | None:
 # Whoever runs the command line asks for what they type, from where they sit: no service is led astray by it.
 EVERYWHERE = EgressPolicy(
     allowed_networks=(ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")),
-    allow_http=True,
+    plain_http_hosts=("*",),
     allow_mutable=True,
 )
+
+
+def _config_of(options: argparse.Namespace) -> dict[str, object]:
+    if options.recursive and options.format != "plain":
+        raise Usage(f"--recursive is for the format plain, not for {options.format}")
+    return _config(options.config) | ({"recursive": True} if options.recursive else {})
 
 
 def _config(file: Path | None) -> dict[str, object]:
@@ -307,15 +383,26 @@ def _git_source(bundle: str) -> Source:
     return GitSource(repository, branch=ref.removeprefix("refs/heads/"), directory=directory)
 
 
-def _print_report(report: Report, options: argparse.Namespace) -> None:
+def _print_report(report: Report, options: argparse.Namespace, *, colours: bool) -> None:
     title = f"{options.old} → {options.bundle}" if options.old else options.bundle
     if options.output == "json":
-        record = {**to_record(report), "rules": explained_record(rules_of(report.findings))}
+        record = {
+            **to_record(report),
+            "containers": containers_record(container_changes(report.plan)),
+            "rules": explained_record(rules_of(report.findings)),
+        }
         text = json.dumps(record, indent=2, sort_keys=True) + "\n"
     elif options.output == "html":
         text = as_html(report, title=title)
     else:
-        text = as_text(report, title=title, colours=sys.stdout.isatty(), with_diff=options.diff, with_all=options.all)
+        text = as_text(
+            report,
+            title=title,
+            colours=colours,
+            with_diff=options.diff,
+            with_all=options.all,
+            with_credentials=options.show_credentials,
+        )
         text += f"\n{explained(rules_of(report.findings))}" if options.explain else ""
     sys.stdout.write(text)
 
@@ -327,7 +414,7 @@ def _add_crd_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", type=Path, help="a file with one or more CRDs: what runs now")
     parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--objects", metavar="FILE", type=Path, help="all objects stored of them; see below")
+    parser.add_argument("--objects", metavar="FILE|DIR", type=Path, help="all objects stored of them; see below")
     parser.add_argument(
         "--profile", choices=("pratique", "crdify"), default="pratique", help="whose rules; default: %(default)s"
     )
@@ -357,19 +444,22 @@ def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
         return crdify_differences(old, new, CrdifyConfig.of(given))
     if options.objects is None:
         return differences(old, new)
-    documents = _documents(options.objects)
-    objects = objects_of(documents)
-    for kind, count in strangers(old.values(), objects).items():
-        sys.stderr.write(f"pratique: {options.objects}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
-    return differences(old, new, objects, kinds_told(documents))
+    stored = stored_in(options.objects)
+    _say_strangers(old.values(), stored, options.objects)
+    return differences(old, new, stored.objects, stored.kinds)
+
+
+def _say_strangers(crds: Iterable[JsonObject], stored: Stored, place: Path) -> None:
+    for kind, count in strangers(crds, stored.objects).items():
+        sys.stderr.write(f"pratique: {place}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
 
 
 def _documents(file: Path) -> list[object]:
     return list(load_all(file.read_bytes(), name=str(file)))
 
 
-COMMANDS: tuple[Command, ...] = (
-    Command(
+COMMANDS: tuple[ReviewCommand, ...] = (
+    ReviewCommand(
         "review",
         "what a bundle would do: objects, permissions, CRDs, pods, webhooks, images",
         _add_review,
@@ -377,7 +467,7 @@ COMMANDS: tuple[Command, ...] = (
         _REVIEW_EPILOG,
         unanswered.review,
     ),
-    Command(
+    ReviewCommand(
         "crd-diff",
         "whether CRDs still accept what is stored and written: what their schemas accept is compared",
         _add_crd_diff,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from provisioner.review.base.facts import Rule
+from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.record import to_record
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.crd_diff import to_record as crd_record
@@ -21,9 +21,9 @@ from provisioner.review.rules.shown import to_record as explained_record
 from provisioner.schema.verdicts import NOTHING_KNOWN
 from provisioner.values import Plan, Report, Section, Severity
 
-_GAP = Rule("GAP", Section.CONTENT, Severity.UNKNOWN)
-_NOT_COMPARED = Rule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
-_NOT_READ = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+_GAP = ReviewRule("GAP", Section.CONTENT, Severity.UNKNOWN)
+_NOT_COMPARED = ReviewRule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
+_NOT_READ = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 
 
 def review(_: argparse.Namespace, words: str, code: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 - `evidence`: what reports need of live objects, read in bounds
 - `health`: whether objects are what their specs ask for
 - `inventory`: the record of what is ours
+- `kept_data`: whether claims and volumes that were to stay do
 - `latecomers`: what was created in a CRD or namespace since its report
 - `order`: which object comes first
 - `plan`: what an apply would do
@@ -23,6 +24,7 @@ __all__ = [
     "evidence",
     "health",
     "inventory",
+    "kept_data",
     "latecomers",
     "order",
     "plan",

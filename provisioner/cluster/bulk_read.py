@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.client.failures import is_of_webhook
 from provisioner.errors import ClusterError, Unreachable
 from provisioner.values import ObjectIdentity, ObjectRef
@@ -25,12 +25,12 @@ MAX_STRANGERS = 500
 Live = dict[ObjectIdentity, dict[str, Any] | None]
 
 
-def read_many(cluster: Cluster, refs: Iterable[ObjectRef]) -> Live:
+def read_many(cluster: ClusterClient, refs: Iterable[ObjectRef]) -> Live:
     """The live objects by identity, None for one that does not exist; see above for what is missing.
 
     Raises TryLater where the API server does not answer.
     """
-    groups: dict[tuple[Resource, str], list[ObjectRef]] = {}
+    groups: dict[tuple[ServedResource, str], list[ObjectRef]] = {}
     for ref in refs:
         try:
             resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
@@ -46,7 +46,7 @@ def read_many(cluster: Cluster, refs: Iterable[ObjectRef]) -> Live:
     return found
 
 
-def _listed(cluster: Cluster, resource: Resource, namespace: str, refs: list[ObjectRef]) -> Live:
+def _listed(cluster: ClusterClient, resource: ServedResource, namespace: str, refs: list[ObjectRef]) -> Live:
     """Nothing but what was asked for is kept, so that a long list costs time and no memory."""
     found: Live = {ref.identity: None for ref in refs}
     seen: Live = {}

@@ -101,7 +101,7 @@ def share_texts(copied: dict[str, Any], known: JsonObject, depth: int = 3) -> No
 def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """Both states for people's eyes: cleaned, and of a Secret's values only whether each changes.
 
-    Only for Secrets of our own: of somebody else's not even equality may be told (S09); use `hidden`.
+    Only for Secrets of our own: of someone else's not even equality may be told (S09); use `hidden`.
     """
     first, second = (cleaned(one) if one is not None else None for one in (before, after))
     if not _is_secret(before or after or {}):

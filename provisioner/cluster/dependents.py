@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.evidence import Query, samples
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
@@ -18,7 +18,7 @@ _ACCOUNT = GroupKind("", "ServiceAccount")
 _SERVED_ACCOUNT = "kubernetes.io/service-account.name"
 
 
-def dependents(readers: Sequence[Cluster], going: Iterable[tuple[ObjectRef, str]]) -> list[str]:
+def dependents(readers: Sequence[ClusterClient], going: Iterable[tuple[ObjectRef, str]]) -> list[str]:
     """In words, what goes along with `going`, objects and their uids, and is none of them; and what nobody could see.
 
     Each list is read, without values, as the first of `readers` who may. Raises Unreachable.

@@ -6,15 +6,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
 import orjson
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.failures import is_of_conversion
 from provisioner.cluster.client.openapi import schema_of_kind
-from provisioner.errors import ClusterError, UnknownKind, Unreachable
+from provisioner.errors import AnswerTooLarge, ClusterError, UnknownKind, Unreachable
 from provisioner.values import ObjectRef, created_at
 
 PARALLEL = 4
@@ -42,7 +44,8 @@ BOUNDS = Bounds()
 class Query:
     """One list to read; with `version` "" in the one that the server prefers, with `namespace` "" everywhere.
 
-    `is_counted`: what is beyond the bound of objects is looked through as well, to say when the last was created.
+    `is_counted`: what is beyond the bound of objects is looked through as well, to say when the last was created. Its
+    kind exists: where it is served in another version it is read in that, and where in none, nobody could count it.
     `after`: only what was created after this instant is kept.
     """
 
@@ -55,9 +58,17 @@ class Query:
     after: str = ""
 
 
+class Unread(StrEnum):
+    """Why there is nothing of a list, where that is no plain refusal."""
+
+    CONVERSION = "conversion"
+    TOO_LARGE = "too large"
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was read: the first `objects` of `total` (None: unknown). `problem` says why there is nothing.
+    """What was read: the first `objects` of `total` (None: unknown). `problem` says why there is nothing, `why` of
+    which sort that is, and `server_words` what the server said of it.
 
     `last` is when the last of all was created, "" of none; None where not all were looked through. `late` is how many
     were created after the query's `after`, kept or not.
@@ -69,16 +80,20 @@ class Sample:
     problem: str = ""
     last: str | None = ""
     late: int = 0
+    why: Unread | None = None
+    server_words: str = ""
 
 
-def samples(readers: Sequence[Cluster], queries: Iterable[Query], *, bounds: Bounds = BOUNDS) -> dict[Query, Sample]:
+def samples(
+    readers: Sequence[ClusterClient], queries: Iterable[Query], *, bounds: Bounds = BOUNDS
+) -> dict[Query, Sample]:
     """Each list as the first of `readers` who may read it; a kind that is not served is an empty list."""
     wished = list(dict.fromkeys(queries))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         return dict(zip(wished, pool.map(lambda one: _sample(readers, one, bounds), wished), strict=True))
 
 
-def existing(readers: Sequence[Cluster], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
+def existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
     """Whether objects exist, by their metadata alone; what nobody may ask has no entry."""
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
@@ -86,8 +101,19 @@ def existing(readers: Sequence[Cluster], refs: Iterable[ObjectRef]) -> dict[Obje
         return {ref: answer for ref, answer in zip(wished, found, strict=True) if answer is not None}
 
 
+def as_they_are(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
+    """Each object as the first of `readers` who may read it, None where there is none. Raises what nobody may."""
+    wished = list(dict.fromkeys(refs))
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        found = list(pool.map(lambda ref: _first(readers, lambda reader: reader.get(ref)), wished))
+    for one in found:
+        if isinstance(one, ClusterError):
+            raise one
+    return {ref: one for ref, one in zip(wished, found, strict=True) if not isinstance(one, ClusterError)}
+
+
 def published_schemas(
-    readers: Sequence[Cluster], kinds: Iterable[tuple[str, str, str]]
+    readers: Sequence[ClusterClient], kinds: Iterable[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], dict[str, Any]]:
     """The schemas of kinds, by (group, version, kind), as the server publishes them; those that it does not are left
     out."""
@@ -101,22 +127,39 @@ def published_schemas(
     return found
 
 
-def _document(group: str, version: str, reader: Cluster) -> dict[str, Any]:
+def _document(group: str, version: str, reader: ClusterClient) -> dict[str, Any]:
     return reader.openapi(group, version)
 
 
-def _sample(readers: Sequence[Cluster], query: Query, bounds: Bounds) -> Sample:
-    answer = _first(readers, lambda reader: _read(reader, query, bounds))
-    return Sample(total=None, problem=str(answer), last=None) if isinstance(answer, ClusterError) else answer
+def _sample(readers: Sequence[ClusterClient], query: Query, bounds: Bounds) -> Sample:
+    try:
+        answer = _first(readers, lambda reader: _read(reader, query, bounds))
+    except Unreachable as exc:
+        if not is_of_conversion(exc):
+            raise
+        # Whoever converts the kind may be gone for ever, and all else is there.
+        words = f"the conversion webhook of {query.kind} does not work"
+        return _unread(words, Unread.CONVERSION, exc.server_words)
+    if isinstance(answer, ClusterError):
+        why = Unread.TOO_LARGE if isinstance(answer, AnswerTooLarge) else None
+        return _unread(str(answer), why)
+    return answer
 
 
-def _read(reader: Cluster, query: Query, bounds: Bounds) -> Sample:
+def _unread(problem: str, why: Unread | None = None, server_words: str = "") -> Sample:
+    return Sample(total=None, problem=problem, last=None, why=why, server_words=server_words)
+
+
+def _read(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
     try:
         resource = reader.resource_of(query.group, query.version, query.kind)
+        if resource is None and query.is_counted and query.version:
+            resource = reader.resource_of(query.group, "", query.kind)
     except Unreachable as exc:  # the group's own server is down, which trying again may never mend
-        return Sample(total=None, problem=str(exc), last=None)
+        return _unread(str(exc))
     if resource is None:
-        return Sample()
+        unserved = f"the cluster serves no version of {query.kind}, and objects of it may be stored all the same"
+        return _unread(unserved) if query.is_counted else Sample()
     head = reader.excerpt(resource, namespace=query.namespace, at_most=1, metadata_only=True)
     if head.total is not None and head.total <= 1 and query.metadata_only:
         read = _Read.of(iter(head.objects), query, bounds)
@@ -165,14 +208,14 @@ class _Read:
         return True
 
 
-def _exists(readers: Sequence[Cluster], ref: ObjectRef) -> bool | None:
+def _exists(readers: Sequence[ClusterClient], ref: ObjectRef) -> bool | None:
     answer = _first(readers, lambda reader: reader.get(ref, metadata_only=True) is not None)
     if isinstance(answer, UnknownKind):
         return False
     return None if isinstance(answer, ClusterError) else answer
 
 
-def _first(readers: Sequence[Cluster], ask: Callable[[Cluster], _T]) -> _T | ClusterError:
+def _first(readers: Sequence[ClusterClient], ask: Callable[[ClusterClient], _T]) -> _T | ClusterError:
     """The first answer that is no refusal; else the first refusal."""
     refusal: ClusterError | None = None
     for reader in readers:

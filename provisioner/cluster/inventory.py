@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from provisioner.values import InventoryItem, ObjectIdentity, ObjectRef
+from provisioner.values import HookMoment, HookRun, InventoryItem, ObjectIdentity, ObjectRef
 
 
 class Inventory(Protocol):
@@ -79,6 +79,50 @@ class MemoryInventory:
 
     def let_go(self, ref: ObjectRef, nonce: str) -> None:
         """It stays in the record, without a uid: it ends with the process."""
+
+
+class HookRuns(Protocol):
+    """The record of the hooks that have run: the last run of each. Every call is durable when it returns."""
+
+    def items(self) -> dict[ObjectIdentity, HookRun]:
+        """The last run of each hook, by `ref.identity`."""
+
+    def begin(self, ref: ObjectRef, moment: HookMoment, nonce: str) -> None:
+        """Record that a run begins, whose object is about to be written with `nonce`."""
+
+    def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
+        """Record that the object of the run with this `nonce` exists."""
+
+    def succeed(self, ref: ObjectRef, nonce: str) -> None:
+        """Record that the run with this `nonce` has done what it is there for."""
+
+
+class MemoryHookRuns:
+    """A record that ends with the process."""
+
+    def __init__(self, runs: Iterable[HookRun] = ()):
+        self._runs = {run.ref.identity: run for run in runs}
+
+    def items(self) -> dict[ObjectIdentity, HookRun]:
+        return dict(self._runs)
+
+    def begin(self, ref: ObjectRef, moment: HookMoment, nonce: str) -> None:
+        self._runs[ref.identity] = HookRun(ref, moment, nonce)
+
+    def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
+        self._change(ref, nonce, uid=uid)
+
+    def succeed(self, ref: ObjectRef, nonce: str) -> None:
+        self._change(ref, nonce, has_succeeded=True)
+
+    def end_request(self) -> None:
+        """From now on its runs are those of an earlier request."""
+        self._runs = {identity: replace(run, is_current=False) for identity, run in self._runs.items()}
+
+    def _change(self, ref: ObjectRef, nonce: str, **changes: Any) -> None:
+        known = self._runs.get(ref.identity)
+        if known and known.nonce == nonce:
+            self._runs[ref.identity] = replace(known, **changes)
 
 
 def uids(items: Iterable[InventoryItem]) -> dict[ObjectIdentity, str]:

@@ -11,74 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of, stated
 from provisioner.errors import DependencyCycle
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
+from provisioner.phases import PHASE_OF, PHASES, phase_name, phase_of
+from provisioner.values import GroupKind, HookMoment, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
-PHASES = (
-    "namespaces",
-    "policies",
-    "identity",
-    "configuration",
-    "storage",
-    "crds",
-    "roles",
-    "bindings",
-    "infrastructure",
-    "deploy",
-    "scaling",
-    "publish",
-    "admission",
-)
 # Custom resources go before the workloads that clean up after them.
 CUSTOM = "custom"
 
 _SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 WEBHOOKS = frozenset({GroupKind(ADMISSION_GROUP, f"{kind}WebhookConfiguration") for kind in ("Validating", "Mutating")})
-_PHASE_OF = {
-    GroupKind("", "Namespace"): "namespaces",
-    GroupKind("networking.k8s.io", "NetworkPolicy"): "policies",
-    GroupKind("policy", "PodDisruptionBudget"): "policies",
-    GroupKind("scheduling.k8s.io", "PriorityClass"): "policies",
-    GroupKind("node.k8s.io", "RuntimeClass"): "policies",
-    GroupKind("", "ResourceQuota"): "policies",
-    GroupKind("", "LimitRange"): "policies",
-    GroupKind("", "ServiceAccount"): "identity",
-    GroupKind("", "Secret"): "configuration",
-    GroupKind("", "ConfigMap"): "configuration",
-    GroupKind("", "PersistentVolume"): "storage",
-    GroupKind("", "PersistentVolumeClaim"): "storage",
-    GroupKind("storage.k8s.io", "StorageClass"): "storage",
-    GroupKind("storage.k8s.io", "CSIDriver"): "storage",
-    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "crds",
-    GroupKind(RBAC_GROUP, "ClusterRole"): "roles",
-    GroupKind(RBAC_GROUP, "Role"): "roles",
-    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): "bindings",
-    GroupKind(RBAC_GROUP, "RoleBinding"): "bindings",
-    GroupKind("", "Service"): "infrastructure",
-    GroupKind("cert-manager.io", "Issuer"): "infrastructure",
-    GroupKind("cert-manager.io", "ClusterIssuer"): "infrastructure",
-    GroupKind("cert-manager.io", "Certificate"): "infrastructure",
-    GroupKind("autoscaling", "HorizontalPodAutoscaler"): "scaling",
-    GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): "scaling",
-    GroupKind("monitoring.coreos.com", "PrometheusRule"): "publish",
-    GroupKind("monitoring.coreos.com", "ServiceMonitor"): "publish",
-    GroupKind("monitoring.coreos.com", "PodMonitor"): "publish",
-    GroupKind("networking.k8s.io", "Ingress"): "publish",
-    GroupKind("networking.k8s.io", "IngressClass"): "publish",
-    GroupKind("route.openshift.io", "Route"): "publish",
-    GroupKind("apiregistration.k8s.io", "APIService"): "publish",
-    GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration"): "admission",
-    GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration"): "admission",
-    GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicy"): "admission",
-    GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding"): "admission",
-    GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicy"): "admission",
-    GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicyBinding"): "admission",
-}
 _LEAVING = tuple(name for phase in reversed(PHASES) for name in ((CUSTOM, phase) if phase == "deploy" else (phase,)))
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "extensions"}) | (
-    {key.group for key in _PHASE_OF if key.group.endswith(".k8s.io")} - {"autoscaling.k8s.io"}
+    {key.group for key in PHASE_OF if key.group.endswith(".k8s.io")} - {"autoscaling.k8s.io"}
 )
 _PODS = frozenset({GroupKind("", "Pod"), GroupKind("", "ReplicationController")})
 _DIGITS = re.compile(r"([0-9]+)")
@@ -90,7 +36,7 @@ _Turn = tuple[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ApplyStep:
     """What may be written at once. `needs` is what has to work before, beside that everything before is written."""
 
     manifests: tuple[Manifest, ...]
@@ -100,7 +46,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Phase:
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ApplyStep, ...]
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -114,30 +60,20 @@ class DeletionPhase:
     refs: tuple[ObjectRef, ...]
 
 
-def phase_of(ref: ObjectRef) -> str:
-    """The phase of a kind; what is not known (workloads, custom resources) belongs to `deploy`."""
-    return _phase_name(ref.group, ref.kind)
-
-
-def _phase_name(group: str, kind: str) -> str:
-    if group == "console.openshift.io":
-        return "publish"
-    return _PHASE_OF.get(GroupKind(group, kind), "deploy")
-
-
 @lru_cache(maxsize=1024)
 def _phase_number(group: str, kind: str) -> int:
-    return PHASES.index(_phase_name(group, kind))
+    return PHASES.index(phase_name(group, kind))
 
 
 def phases(manifests: Iterable[Manifest]) -> list[Phase]:
-    """The phases that have something in them, in order, and in each the steps that follow one upon the other.
+    """The phases that have something in them, in order, and in each the steps that follow one upon the other. Without
+    hooks, which stand before and after all phases (`hooks_at`).
 
     A step is over when the next begins. What an object needs (graph.py) is in a step before its own, if need be by
     moving the object into a later phase; within that, numbers in front of file names order (01_a, 02-b).
     Raises DependencyCycle and InvalidManifest where no order can be found.
     """
-    bundle = list(manifests)
+    bundle = [one for one in manifests if one.hook is None]
     needs = needs_of(bundle)
     places = in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
     found: dict[int, dict[_Turn, list[Manifest]]] = {}
@@ -150,11 +86,21 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     ]
 
 
-def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Step:
+def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
+    """The hooks that run at a moment, in the order in which they do: one after the other, as Helm has it."""
+    running = [one for one in manifests if one.hook and moment in one.hook.moments]
+    return sorted(running, key=lambda one: (_weight(one), one.ref.name, _phase_number(*one.ref.identity[:2]), one.ref))
+
+
+def _weight(manifest: Manifest) -> int:
+    return manifest.hook.weight if manifest.hook else 0
+
+
+def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> ApplyStep:
     ready = {need.identity for one in manifests for need in needs[one.ref.identity] if need.is_ready}
     # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
     ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), *_place(one)))
-    return Step(tuple(ordered), frozenset(ready))
+    return ApplyStep(tuple(ordered), frozenset(ready))
 
 
 def deletion_phases(

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from provisioner.values import GroupKind, JsonObject, ObjectRef
+from provisioner.api_groups import OWN_GROUP
+from provisioner.values import GroupKind, HookRun, JsonObject, ObjectRef
 
-NONCE = "core.rukpak.io/nonce"
-OWNER = "core.rukpak.io/owner"
+NONCE = f"{OWN_GROUP}/nonce"
+OWNER = f"{OWN_GROUP}/owner"
 # Labels, as RukPak wrote them.
-OWNER_KIND, OWNER_NAME = "core.rukpak.io/owner-kind", "core.rukpak.io/owner-name"
+OWNER_KIND, OWNER_NAME = f"{OWN_GROUP}/owner-kind", f"{OWN_GROUP}/owner-name"
 _NAMES = {"annotations": frozenset({NONCE, OWNER}), "labels": frozenset({OWNER_KIND, OWNER_NAME})}
 _KIND = "BundleDeployment"
 # Kubernetes, pkg/apis/batch/v1/defaults.go and pkg/apis/core/v1/defaults.go.
@@ -30,11 +31,11 @@ _OWNER = re.compile(rf"{_KIND} (?P<name>\S+), revision (?P<revision>[0-9]{{1,9}}
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class RevisionOwner:
     """The BundleDeployment and the number of its revision that an object is written for.
 
     `newest` is the highest number that its revisions had when the writing began, higher than `revision` where an older
-    one is put back; 0 stands for `revision` itself.
+    one is restored; 0 stands for `revision` itself.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Tracking:
         return bool(self.annotations or self.labels)
 
     @classmethod
-    def of(cls, nonce: str, owner: Owner | None = None) -> Tracking:
+    def of(cls, nonce: str, owner: RevisionOwner | None = None) -> Tracking:
         """What a write bears; `nonce` may be ""."""
         annotations = {NONCE: nonce} if nonce else {}
         if owner is None:
@@ -99,7 +100,7 @@ class Tracking:
 
 NO_TRACKING = Tracking()
 # What asks for the most room: annotations are limited in size.
-LARGEST_TRACKING = Tracking({NONCE: "0" * 32, OWNER: str(Owner("n" * 253, 999_999))})
+LARGEST_TRACKING = Tracking({NONCE: "0" * 32, OWNER: str(RevisionOwner("n" * 253, 999_999))})
 
 
 def without_tracking(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -132,8 +133,14 @@ def nonce_of(obj: JsonObject) -> str:
     return Tracking.on(obj).annotations.get(NONCE, "")
 
 
+def is_left_by(run: HookRun, obj: JsonObject) -> bool:
+    """Whether this run of a hook made the object: by its uid, or by the nonce of a write that nobody heard of."""
+    uid = str((obj.get("metadata") or {}).get("uid") or "")
+    return uid == run.uid if run.uid else nonce_of(obj) == run.nonce
+
+
 def made_for(obj: JsonObject) -> str:
-    """Whom an object says that it was written for, an Owner's words; hints for people, never proof (S20)."""
+    """Whom an object says that it was written for, an RevisionOwner's words; hints for people, never proof (S20)."""
     return Tracking.on(obj).annotations.get(OWNER, "")
 
 

@@ -6,15 +6,16 @@ Beside what it exports itself, others may use:
 - `quantities`: quantities of Kubernetes as numbers
 """
 
-from provisioner.expressions.problems import problem_words
-from provisioner.expressions.questions import Answer, Language, Library, Outcome, Question
+from provisioner.expressions.problems import compiler_words, problem_words
+from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language, Library
 
 __all__ = [
-    "Answer",
+    "ExpressionAnswer",
+    "ExpressionOutcome",
+    "ExpressionQuestion",
     "Language",
     "Library",
-    "Outcome",
-    "Question",
+    "compiler_words",
     "evaluator",
     "problem_words",
     "quantities",

@@ -38,7 +38,7 @@ from provisioner.expressions.limits import (
 )
 from provisioner.expressions.messages import NO_DATA, Message
 from provisioner.expressions.problems import is_over_budget
-from provisioner.expressions.questions import Answer, Language, Outcome, Question
+from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language
 
 TOO_DEEP = NO_DATA - 1
 TOO_LONG = f"the values that it reads have more than {MAX_QUESTION_BYTES} bytes"
@@ -54,14 +54,16 @@ def ask(
     *,
     seconds: float = BATCH_SECONDS,
     wants_program: bool = False,
-) -> list[Answer]:
+) -> list[ExpressionAnswer]:
     """`ask_all` for texts of one language about the same data."""
-    return ask_all([Question(language, text, data) for text in texts], seconds=seconds, wants_program=wants_program)
+    return ask_all(
+        [ExpressionQuestion(language, text, data) for text in texts], seconds=seconds, wants_program=wants_program
+    )
 
 
 def ask_all(
-    questions: Sequence[Question], *, seconds: float = BATCH_SECONDS, wants_program: bool = False
-) -> list[Answer]:
+    questions: Sequence[ExpressionQuestion], *, seconds: float = BATCH_SECONDS, wants_program: bool = False
+) -> list[ExpressionAnswer]:
     """The answer to each question, in their order, with as few messages as their size allows.
 
     Never raises for what an expression does: what passes a limit is ENDED, and says which; the others are answered. A
@@ -117,7 +119,9 @@ _Key = tuple[int, str, int]  # a question of a batch: place of its language, tex
 class _Batch:
     """Questions that are asked together, each distinct one once."""
 
-    def __init__(self, questions: Sequence[Question], wants_program: bool, seconds: float, allowance: _Allowance):
+    def __init__(
+        self, questions: Sequence[ExpressionQuestion], wants_program: bool, seconds: float, allowance: _Allowance
+    ):
         self._allowance = allowance
         self._wants_program = wants_program
         self._seconds = seconds
@@ -126,10 +130,10 @@ class _Batch:
         self._data: dict[bytes, int] = {}
         self._keys = self._keys_of(questions)
         self._language_at, self._data_at = list(self._languages), list(self._data)
-        self._found: dict[_Key, Answer] = {}
+        self._found: dict[_Key, ExpressionAnswer] = {}
         self._lost: Counter[int] = Counter()  # children, by the data that their questions were about
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[ExpressionAnswer]:
         waiting = deque(sorted(dict.fromkeys(self._keys), key=itemgetter(2)))
         while waiting:
             asked = self._portion(waiting)
@@ -138,7 +142,7 @@ class _Batch:
                 waiting.extendleft(reversed(asked[count:]))
         return [self._found[key] for key in self._keys]
 
-    def _keys_of(self, questions: Sequence[Question]) -> list[_Key]:
+    def _keys_of(self, questions: Sequence[ExpressionQuestion]) -> list[_Key]:
         languages: dict[int, int] = {}  # by id, which is quicker than by what is in them
         data: dict[int, int] = {}
         keys: list[_Key] = []
@@ -176,7 +180,7 @@ class _Batch:
             asked.append(waiting.popleft())
         return asked
 
-    def _why_not(self, key: _Key) -> Answer | None:
+    def _why_not(self, key: _Key) -> ExpressionAnswer | None:
         """The answer to a question that is not asked, None for one that is."""
         _, text, about = key
         if about == TOO_DEEP:
@@ -236,11 +240,11 @@ class _Batch:
             self._found[asked[count - 1]] = self._lost_answer(exc)
         self._allowance.charge(time.monotonic() - began if taken is None else taken, answers=count)
         last = asked[count - 1]
-        if child.is_leaving and self._found[last].outcome is Outcome.ENDED and not self._why_stopped():
+        if child.is_leaving and self._found[last].outcome is ExpressionOutcome.ENDED and not self._why_stopped():
             self._remember(last)
         return count
 
-    def _lost_answer(self, lost: Lost) -> Answer:
+    def _lost_answer(self, lost: Lost) -> ExpressionAnswer:
         """Where the time for all is over, it is no fault of this one."""
         stopped = self._why_stopped()
         return _ended(stopped) if stopped else _ended(str(lost), exceeds=lost.exceeds)
@@ -270,7 +274,7 @@ class _Pool:
         self._idle: list[Child] = []
         self._busy: set[Child] = set()
         self._starting = 0
-        self._ended: OrderedDict[bytes, tuple[float, str, Answer]] = OrderedDict()
+        self._ended: OrderedDict[bytes, tuple[float, str, ExpressionAnswer]] = OrderedDict()
         self._ended_texts: Counter[str] = Counter()
 
     def take(self, deadline: float) -> Child:
@@ -313,13 +317,13 @@ class _Pool:
         """Whether this text ended its child on any data, which is rare."""
         return text in self._ended_texts
 
-    def how_ended(self, identity: bytes) -> Answer | None:
+    def how_ended(self, identity: bytes) -> ExpressionAnswer | None:
         """The answer to this question where it ended its child a moment ago."""
         with self._condition:
             known = self._ended.get(identity)
             return known[2] if known and time.monotonic() < known[0] else None
 
-    def remember(self, identity: bytes, text: str, answer: Answer) -> None:
+    def remember(self, identity: bytes, text: str, answer: ExpressionAnswer) -> None:
         with self._condition:
             self._forget(identity)
             self._ended[identity] = (time.monotonic() + REMEMBERED_SECONDS, text, answer)
@@ -352,28 +356,29 @@ class _Pool:
             return sorted(child.pid for child in (*self._idle, *self._busy))
 
 
-def _ended(words: str, *, exceeds: bool = False) -> Answer:
-    return Answer(Outcome.ENDED, words=words, exceeds=exceeds)
+def _ended(words: str, *, exceeds: bool = False) -> ExpressionAnswer:
+    return ExpressionAnswer(ExpressionOutcome.ENDED, words=words, exceeds=exceeds)
 
 
-def _read(body: bytes) -> tuple[Answer, tuple[bool, float] | None]:
+def _read(body: bytes) -> tuple[ExpressionAnswer, tuple[bool, float] | None]:
     """An answer; with the last one of a message, whether the child leaves, and the seconds that it took."""
     if len(body) <= SHORT_BYTES:
         return _read_short(body)
     return _decoded(body)
 
 
-def _decoded(body: bytes) -> tuple[Answer, tuple[bool, float] | None]:
+def _decoded(body: bytes) -> tuple[ExpressionAnswer, tuple[bool, float] | None]:
     try:
         outcome, value, kind, words, program, *end = json.loads(body)
-        found = Answer(
-            Outcome(outcome),
+        found = ExpressionAnswer(
+            ExpressionOutcome(outcome),
             value if isinstance(value, bool | str) else None,
             str(kind),
             str(words),
             b64decode(program),
             # A child that can still say that a limit ended it met its own limit of memory or depth.
-            exceeds=outcome == Outcome.ENDED or (outcome == Outcome.FAILED and is_over_budget(str(words))),
+            exceeds=outcome == ExpressionOutcome.ENDED
+            or (outcome == ExpressionOutcome.FAILED and is_over_budget(str(words))),
         )
         if not end:
             return found, None

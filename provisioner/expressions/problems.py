@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import re
 
-from provisioner.expressions.questions import Answer, Outcome
+from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome
 
 MAX_WORDS = 300
 _CODES = re.compile(r"^([A-Z_]+: )+|( \[[A-Z_]+\])$|ERROR: <input>:")
+_FIRST_ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*?)(?: \[[A-Z_]+\])?(?:\n|\Z)")
+_NO_OVERLOAD = re.compile(r"found no matching overload for '(.*)' applied to '.*?\((.*)\)'")
+_OPERATOR = re.compile(r"_(?!\w)|(?<!\w)_")
+# What the compiler says, and the same in plain words; it quotes the expression alone.
+_OBJECTIONS = (
+    (re.compile(r"undeclared reference to '(.*?)' \(in container.*"), "`{0}` is not known"),
+    (re.compile(r"Syntax error: token recognition error at: '= ?'?"), "`=` is no operator; to compare, write `==`"),
+    (re.compile(r"Syntax error: token recognition error at: '(.*)'"), "`{0}` cannot be read"),
+    (re.compile(r"Syntax error: (?:mismatched|extraneous) input '<EOF>'.*"), "the expression ends too early"),
+    (re.compile(r"Syntax error: (?:mismatched|extraneous) input '(.*?)' expecting.*"), "`{0}` was not expected there"),
+    (re.compile(r"Syntax error: no viable alternative at input '(.*?)'.*"), "`{0}` was not expected there"),
+    (
+        re.compile(r"expression of type '(.*?)' cannot be the operand of a select.*"),
+        "a value of type {0} has no fields",
+    ),
+    (re.compile(r"has\(\) argument must be a field selection"), "`has()` takes a field, as in `has(a.b)`"),
+)
 _OVER_BUDGET = re.compile(r"(INTERNAL: )*Iteration budget exceeded")
 _NO_KEY = re.compile(r'(?:Key not found in map : "?|no such key: )(.*?)"?$')
 # How CEL's own words begin or what is in them, and what they mean. The words themselves quote keys and values.
@@ -29,20 +46,35 @@ _MEANINGS = (
 )
 
 
-def problem_words(text: str, found: Answer) -> str:
+def problem_words(text: str, found: ExpressionAnswer) -> str:
     """Why `text` has no value, in at most MAX_WORDS characters; "" where it has one.
 
     The compiler's words quote the expression and are passed on. Those of an evaluation may quote what it read, so that
     only their meaning is; a key is named where the expression itself names it.
     """
     match found.outcome:
-        case Outcome.NOT_COMPILED:
-            return _CODES.sub("", found.words.split("\n", maxsplit=1)[0]).strip()[:MAX_WORDS]
-        case Outcome.ENDED:
+        case ExpressionOutcome.NOT_COMPILED:
+            return compiler_words(found.words)
+        case ExpressionOutcome.ENDED:
             return found.words[:MAX_WORDS]
-        case Outcome.FAILED:
+        case ExpressionOutcome.FAILED:
             return _meaning(text, _CODES.sub("", found.words).strip())
     return ""
+
+
+def compiler_words(words: str) -> str:
+    """What the compiler objects to first, and where, in at most MAX_WORDS characters of plain words."""
+    found = _FIRST_ERROR.search(words)
+    if found is None:
+        return _CODES.sub("", words.split("\n", maxsplit=1)[0]).strip()[:MAX_WORDS]
+    line, column, said = found.groups()
+    has_lines = line != "1" or "ERROR: <input>:2:" in words
+    meant = next((form.format(*it.groups()) for sign, form in _OBJECTIONS if (it := sign.match(said))), said)
+    call = _NO_OVERLOAD.match(said)
+    if call:
+        types = " and ".join(part.strip() for part in call[2].split(",") if part.strip())
+        meant = f"`{_OPERATOR.sub('', call[1]) or call[1]}` does not take {types or 'nothing'}"
+    return f"{f'line {line}, ' if has_lines else ''}column {column}: {meant}"[:MAX_WORDS]
 
 
 def is_over_budget(words: str) -> bool:

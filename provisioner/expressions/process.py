@@ -19,7 +19,7 @@ from typing import Any
 from provisioner.expressions import runtime
 from provisioner.expressions.limits import CPU_SECONDS, MAX_KEPT_BYTES, MAX_WORDS, MEMORY_BYTES, WALL_SECONDS
 from provisioner.expressions.messages import HEAD, NO_DATA, Message
-from provisioner.expressions.questions import Answer, Language, Outcome
+from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, Language
 
 PLATFORM = sys.platform
 STATM = "/proc/self/statm"
@@ -47,7 +47,7 @@ def _answered(message: Message) -> bool:
         if data != about:
             about, values = data, None  # the former must be free before the next are read
         found, values = _evaluated(message, (message.languages[language], text, data), values)
-        is_last, is_leaving = place == len(message.questions), found.outcome is Outcome.ENDED
+        is_last, is_leaving = place == len(message.questions), found.outcome is ExpressionOutcome.ENDED
         if is_last or time.perf_counter() - looked > LOOK_SECONDS:
             if _has_grown():
                 values = None  # what CEL made of them, and all that expressions made since, is kept with them
@@ -56,7 +56,7 @@ def _answered(message: Message) -> bool:
         if is_last or is_leaving:
             _write(_framed([*_listed(found), is_leaving, time.process_time() - began]))
         else:
-            _write(_packed(found) if found.outcome is Outcome.VALUE else _framed(_listed(found)))
+            _write(_packed(found) if found.outcome is ExpressionOutcome.VALUE else _framed(_listed(found)))
         if is_leaving:
             return True
     return False
@@ -64,7 +64,7 @@ def _answered(message: Message) -> bool:
 
 def _evaluated(
     message: Message, question: tuple[Language, str, int], values: runtime.Values | None
-) -> tuple[Answer, runtime.Values | None]:
+) -> tuple[ExpressionAnswer, runtime.Values | None]:
     """The answer, and the values that it was evaluated on: `values`, or those that had to be read first."""
     language, text, about = question
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
@@ -74,7 +74,7 @@ def _evaluated(
             values = runtime.Values(pickle.loads(message.data[about]))  # noqa: S301 -- the parent wrote it
         return runtime.answer(language, text, values, wants_program=message.wants_program), values
     except (MemoryError, RecursionError):
-        return Answer(Outcome.ENDED, words=TOO_LARGE), None
+        return ExpressionAnswer(ExpressionOutcome.ENDED, words=TOO_LARGE), None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -95,12 +95,12 @@ def _bounded() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _listed(found: Answer) -> list[Any]:
+def _listed(found: ExpressionAnswer) -> list[Any]:
     return [found.outcome, found.value, found.type, found.words[:MAX_WORDS], b64encode(found.program).decode()]
 
 
 @lru_cache(maxsize=64)
-def _packed(found: Answer) -> bytes:
+def _packed(found: ExpressionAnswer) -> bytes:
     """Most answers are one of two."""
     return _framed(_listed(found))
 

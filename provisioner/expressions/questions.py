@@ -34,7 +34,7 @@ class Language:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ExpressionQuestion:
     """One expression: to be compiled and, with `data`, evaluated on these variables.
 
     Values of `data` are plain ones: None, bool, int, float, str, bytes, datetime, timedelta, and lists and dicts of
@@ -46,7 +46,7 @@ class Question:
     data: Mapping[str, Any] | None = None
 
 
-class Outcome(StrEnum):
+class ExpressionOutcome(StrEnum):
     COMPILED = "compiled"  # it was only to be compiled
     VALUE = "value"
     NOT_COMPILED = "not-compiled"
@@ -55,7 +55,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExpressionAnswer:
     """What became of one expression.
 
     `value` is what it came to where that is a bool or a short string, else None; `type` is its CEL type in lower case:
@@ -66,7 +66,7 @@ class Answer:
     be a value.
     """
 
-    outcome: Outcome
+    outcome: ExpressionOutcome
     value: bool | str | None = None
     type: str = ""
     words: str = ""
@@ -75,8 +75,8 @@ class Answer:
 
     @property
     def is_true(self) -> bool:
-        return self.outcome is Outcome.VALUE and self.value is True
+        return self.outcome is ExpressionOutcome.VALUE and self.value is True
 
     @property
     def is_bool(self) -> bool:
-        return self.outcome is Outcome.VALUE and isinstance(self.value, bool)
+        return self.outcome is ExpressionOutcome.VALUE and isinstance(self.value, bool)

@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struc
 
 from provisioner.expressions.functions import declarations
 from provisioner.expressions.limits import MAX_TEXT
-from provisioner.expressions.questions import Answer, Language, Library, Outcome
+from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, Language, Library
 
 SIMPLE_TYPES = {
     "string": cel.Type.STRING,
@@ -32,7 +32,7 @@ NUMBERS = (cel.Type.INT, cel.Type.UINT, cel.Type.DOUBLE)
 OTHERS_ORDERED = (cel.Type.BOOL, cel.Type.STRING, cel.Type.BYTES, cel.Type.TIMESTAMP, cel.Type.DURATION)
 WITHOUT_ORDERS = json.dumps({"stdlib": {"exclude_functions": [{"name": name} for name in ORDERS]}})
 _IMPORTED = (duration_pb2, struct_pb2, timestamp_pb2)
-TRUE, FALSE = (Answer(Outcome.VALUE, value, "bool") for value in (True, False))
+TRUE, FALSE = (ExpressionAnswer(ExpressionOutcome.VALUE, value, "bool") for value in (True, False))
 _RAISED = (RuntimeError, ValueError, TypeError, OverflowError)  # TypeError: a text that is no Unicode
 
 
@@ -49,32 +49,34 @@ class Values:
         return self._known[language]
 
 
-def answer(language: Language, text: str, values: Values | None, *, wants_program: bool) -> Answer:
+def answer(language: Language, text: str, values: Values | None, *, wants_program: bool) -> ExpressionAnswer:
     """Compile `text` and evaluate it on `values`, if there are any. Raises MemoryError and RecursionError."""
     try:
         expression = _compiled(language, text)
     except _RAISED as exc:
-        return Answer(Outcome.NOT_COMPILED, words=str(exc))
+        return ExpressionAnswer(ExpressionOutcome.NOT_COMPILED, words=str(exc))
     if values is None:
         program = expression.serialize() if wants_program else b""
-        return Answer(Outcome.COMPILED, type=expression.return_type().name().lower(), program=program)
+        return ExpressionAnswer(
+            ExpressionOutcome.COMPILED, type=expression.return_type().name().lower(), program=program
+        )
     try:
         return _shown(expression.eval(values.of(language)))
     except _RAISED as exc:
-        return Answer(Outcome.FAILED, words=str(exc))
+        return ExpressionAnswer(ExpressionOutcome.FAILED, words=str(exc))
 
 
-def _shown(found: Any) -> Answer:
+def _shown(found: Any) -> ExpressionAnswer:
     kind = found.type()
     if kind == cel.Type.BOOL:
         return TRUE if found.value() else FALSE
     if kind == cel.Type.ERROR:
-        return Answer(Outcome.FAILED, words=str(found.value()))
+        return ExpressionAnswer(ExpressionOutcome.FAILED, words=str(found.value()))
     name = kind.name().lower()
     if name != "string":
-        return Answer(Outcome.VALUE, type=name)
+        return ExpressionAnswer(ExpressionOutcome.VALUE, type=name)
     value = found.value()
-    return Answer(Outcome.VALUE, value if len(value) <= MAX_TEXT else None, name)
+    return ExpressionAnswer(ExpressionOutcome.VALUE, value if len(value) <= MAX_TEXT else None, name)
 
 
 @lru_cache(maxsize=512)

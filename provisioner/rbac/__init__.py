@@ -7,7 +7,7 @@ from provisioner.rbac.effective import (
     EffectiveRules,
     Grant,
     RbacObjects,
-    Subject,
+    RbacSubject,
     allows_in,
     binding_subjects,
     collects,
@@ -20,11 +20,11 @@ from provisioner.rbac.effective import (
 )
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
 from provisioner.rbac.guarded import CONTROL_PLANE, OTHER_DEPLOYERS, OWN_RESOURCES, Means
-from provisioner.rbac.held import Held, bits_of, remainder, size
+from provisioner.rbac.held import HeldRules, bits_of, remainder, size
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
-from provisioner.rbac.power import Ours, Power, is_strong_name, powers, powers_of
+from provisioner.rbac.power import BypassPower, Ours, is_strong_name, powers, powers_of
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
-from provisioner.rbac.risks import Risk, risks
+from provisioner.rbac.risks import Risk, names_of_risk, risks
 from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
 from provisioner.values import AccessRequest
 
@@ -39,21 +39,21 @@ __all__ = [
     "OWN_RESOURCES",
     "PARTS_OF_THE_CLUSTER",
     "AccessRequest",
+    "BypassPower",
     "Comparisons",
     "Coverage",
     "EffectiveRules",
     "EscalationCheck",
     "Grant",
-    "Held",
+    "HeldRules",
     "Means",
     "Ours",
     "PermissionDiff",
     "PolicyRule",
-    "Power",
     "RbacObjects",
+    "RbacSubject",
     "Risk",
     "ScopedRule",
-    "Subject",
     "allows",
     "allows_in",
     "binding_subjects",
@@ -72,6 +72,7 @@ __all__ = [
     "may_write_binding",
     "may_write_role",
     "minimal",
+    "names_of_risk",
     "plural_of",
     "powers",
     "powers_of",

@@ -20,19 +20,12 @@ NO_SUCH_ROLE = "which does not exist"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RbacSubject:
     """Who a binding names. `namespace` is set for ServiceAccounts only, and already defaulted."""
 
     kind: str
     name: str
     namespace: str = ""
-
-    def matches(self, identity: Identity) -> bool:
-        if self.kind == "Group":
-            return self.name in identity.groups
-        if self.kind == "ServiceAccount":
-            return bool(self.namespace) and identity.username == f"system:serviceaccount:{self.namespace}:{self.name}"
-        return self.kind == "User" and self.name == identity.username
 
     @property
     def identity(self) -> Identity:
@@ -58,7 +51,7 @@ class Grant:
 
     rule: PolicyRule
     scope: str
-    subject: Subject
+    subject: RbacSubject
     binding: ObjectRef
     role: ObjectRef
     origin: ObjectRef
@@ -103,7 +96,9 @@ class RbacObjects:
 
     roles: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
     bindings: dict[tuple[str, str, str], JsonObject] = field(default_factory=dict)
-    _named: dict[tuple[str, str, str], tuple[JsonObject, tuple[Subject, ...]]] = field(
+    # For many identities: a cluster has thousands of bindings, and few name any one of them.
+    _naming: _NamedBy | None = field(default=None, repr=False, compare=False)
+    _rules: dict[tuple[str, str], tuple[list[_RoleRule], list[str]]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -129,17 +124,31 @@ class RbacObjects:
                 found.roles[(CLUSTER if ref.kind == "ClusterRole" else ref.namespace, ref.name)] = obj
         return found
 
-    def bindings_of(self, identity: Identity) -> list[tuple[JsonObject, Subject]]:
+    def add(self, others: RbacObjects) -> None:
+        """Have `others` as well; they count where something of the same name is there."""
+        self.roles.update(others.roles)
+        self.bindings.update(others.bindings)
+        self._naming, self._rules = None, {}
+
+    def bindings_of(self, identity: Identity) -> list[tuple[JsonObject, RbacSubject]]:
         """The bindings that name `identity`, sorted, each with the first subject by which it does."""
-        found = []
-        for key, binding in self.bindings.items():
-            known = self._named.get(key)
-            if known is None or known[0] is not binding:  # subjects are read once, for many identities
-                known = self._named[key] = (binding, tuple(binding_subjects(binding)))
-            matched = next((named for named in known[1] if named.matches(identity)), None)
-            if matched is not None:
-                found.append((key, binding, matched))
-        return [(binding, matched) for _, binding, matched in sorted(found, key=lambda it: it[0])]
+        if self._naming is None:
+            self._naming = _named_by(self.bindings)
+        first: dict[tuple[str, str, str], tuple[int, RbacSubject]] = {}
+        for name in _names_of(identity):
+            for key, position, subject in self._naming.get(name, ()):
+                if key not in first or position < first[key][0]:
+                    first[key] = (position, subject)
+        return [(self.bindings[key], first[key][1]) for key in sorted(first)]
+
+    def rules_of(self, role: JsonObject) -> tuple[list[_RoleRule], list[str]]:
+        """The rules of one of `roles`, aggregated or not, and what could not be read."""
+        ref = ObjectRef.of(role)
+        key = (CLUSTER if ref.kind == "ClusterRole" else ref.namespace, ref.name)
+        if key not in self._rules:
+            problems: list[str] = []
+            self._rules[key] = (_rules_of(self, role, problems), problems)
+        return self._rules[key]
 
     def role_of(self, binding: JsonObject) -> JsonObject | None:
         """The role that `binding` names, or None where there is none."""
@@ -149,6 +158,30 @@ class RbacObjects:
             return self.roles.get((CLUSTER, name))
         namespace = ObjectRef.of(binding).namespace
         return self.roles.get((namespace, name)) if wanted.get("kind") == "Role" and namespace else None
+
+
+# Of a kind of subject and its name, a ServiceAccount's as users have it: the bindings that name it, and at which place.
+_Name = tuple[str, str]
+_NamedBy = dict[_Name, list[tuple[tuple[str, str, str], int, RbacSubject]]]
+
+
+def _named_by(bindings: Mapping[tuple[str, str, str], JsonObject]) -> _NamedBy:
+    found: _NamedBy = {}
+    for key, binding in bindings.items():
+        for position, subject in enumerate(binding_subjects(binding)):
+            name = subject.name
+            if subject.kind == "ServiceAccount":
+                if not subject.namespace:
+                    continue
+                name = f"system:serviceaccount:{subject.namespace}:{subject.name}"
+            found.setdefault((subject.kind, name), []).append((key, position, subject))
+    return found
+
+
+def _names_of(identity: Identity) -> list[_Name]:
+    """What a binding calls this identity."""
+    groups = [("Group", name) for name in identity.groups]
+    return list(dict.fromkeys([("User", identity.username), ("ServiceAccount", identity.username), *groups]))
 
 
 def effective_rules(subject: Identity, objects: Iterable[JsonObject] | RbacObjects) -> EffectiveRules:
@@ -165,21 +198,21 @@ def effective_rules(subject: Identity, objects: Iterable[JsonObject] | RbacObjec
     return EffectiveRules(subject, tuple(grants), tuple(problems))
 
 
-def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[Subject]:
+def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[RbacSubject]:
     """Everybody whom a binding among `objects` names, sorted."""
     known = RbacObjects.of(objects)
     found = {named for binding in known.bindings.values() for named in binding_subjects(binding)}
     return sorted(found, key=lambda it: (it.kind, it.namespace, it.name))
 
 
-def binding_subjects(binding: JsonObject) -> list[Subject]:
+def binding_subjects(binding: JsonObject) -> list[RbacSubject]:
     """The subjects of a binding; a ServiceAccount without a namespace is one of the RoleBinding's namespace."""
     is_cluster_wide = object_in(binding, "the binding").get("kind") == "ClusterRoleBinding"
     own = CLUSTER if is_cluster_wide else ObjectRef.of(binding).namespace
     listed = binding.get("subjects")
     named = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list | tuple) else []
     return [
-        Subject(
+        RbacSubject(
             kind=str(entry.get("kind", "")),
             name=str(entry.get("name", "")),
             namespace=str(entry.get("namespace") or own) if entry.get("kind") == "ServiceAccount" else "",
@@ -236,7 +269,7 @@ def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant
     return effective.grants_in(CLUSTER if request.path else request.namespace)
 
 
-def _granted_by(known: RbacObjects, binding: JsonObject, matched: Subject, problems: list[str]) -> list[Grant]:
+def _granted_by(known: RbacObjects, binding: JsonObject, matched: RbacSubject, problems: list[str]) -> list[Grant]:
     ref = ObjectRef.of(binding)
     role = known.role_of(binding)
     if role is None:
@@ -244,10 +277,10 @@ def _granted_by(known: RbacObjects, binding: JsonObject, matched: Subject, probl
         problems.append(f"{ref} names {wanted.get('kind', 'no kind')} {wanted.get('name', '')}, {NO_SUCH_ROLE}")
         return []
     scope = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
-    return [
-        Grant(entry.rule, scope, matched, ref, ObjectRef.of(role), entry.origin, entry.index)
-        for entry in _rules_of(known, role, problems)
-    ]
+    rules, unreadable = known.rules_of(role)
+    problems += unreadable
+    named = ObjectRef.of(role)
+    return [Grant(entry.rule, scope, matched, ref, named, entry.origin, entry.index) for entry in rules]
 
 
 def _rules_of(known: RbacObjects, role: JsonObject, problems: list[str]) -> list[_RoleRule]:

@@ -62,7 +62,7 @@ class Reach(StrEnum):
     ANYWHERE = "anywhere"
 
 
-class Named(StrEnum):
+class NameLimit(StrEnum):
     """Which names count where a rule is limited to names."""
 
     ALL = "all"
@@ -84,7 +84,7 @@ class Guarded:
     groups: tuple[str, ...]
     resources: tuple[str, ...]
     reach: Reach = Reach.CLUSTER
-    named: Named = Named.ALL
+    named: NameLimit = NameLimit.ALL
 
 
 _WORKLOADS = ("deployments", "daemonsets", "statefulsets", "replicasets")
@@ -156,7 +156,7 @@ GUARDED: tuple[Guarded, ...] = (
         ("approve", "sign"),
         (CERTIFICATES,),
         ("signers",),
-        named=Named.SIGNER,
+        named=NameLimit.SIGNER,
     ),
     # The controller manager approves these by itself, where the one who asks holds this right.
     Guarded(
@@ -201,9 +201,9 @@ GUARDED: tuple[Guarded, ...] = (
         ANY_WRITE,
         (RBAC,),
         ("clusterroles", "clusterrolebindings"),
-        named=Named.OWN,
+        named=NameLimit.OWN,
     ),
-    Guarded(Means.CHANGE_RIGHTS, _RIGHTS, ANY_WRITE, (RBAC,), ("roles", "rolebindings"), Reach.OWN, Named.OWN),
+    Guarded(Means.CHANGE_RIGHTS, _RIGHTS, ANY_WRITE, (RBAC,), ("roles", "rolebindings"), Reach.OWN, NameLimit.OWN),
     Guarded(
         Means.CHANGE_RIGHTS,
         "give rights that it does not hold (bind)",
@@ -211,7 +211,7 @@ GUARDED: tuple[Guarded, ...] = (
         (RBAC,),
         ROLES,
         Reach.HOMES,
-        Named.ROLE,
+        NameLimit.ROLE,
     ),
     Guarded(
         Means.CHANGE_RIGHTS,
@@ -241,7 +241,7 @@ GUARDED: tuple[Guarded, ...] = (
         ANY_WRITE,
         ("apiextensions.k8s.io",),
         ("customresourcedefinitions", "customresourcedefinitions/status"),
-        named=Named.API,
+        named=NameLimit.API,
     ),
     Guarded(
         Means.FORGE,
@@ -249,7 +249,7 @@ GUARDED: tuple[Guarded, ...] = (
         ANY_WRITE,
         ("apiregistration.k8s.io",),
         ("apiservices", "apiservices/status"),
-        named=Named.API,
+        named=NameLimit.API,
     ),
     Guarded(
         Means.FORGE,
@@ -258,7 +258,7 @@ GUARDED: tuple[Guarded, ...] = (
         (CORE,),
         ("namespaces", "namespaces/finalize"),
         Reach.OWN,
-        Named.NAMESPACE,
+        NameLimit.NAMESPACE,
     ),
     Guarded(Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("secrets", "services", "services/status"), Reach.OWN),
     Guarded(

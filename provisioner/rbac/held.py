@@ -19,7 +19,7 @@ _AXES = ("verbs", "api_groups", "resources", "resource_names", "non_resource_url
 _Mask = Callable[[str], int]
 
 
-class Held:
+class HeldRules:
     """Rules, found by what stands in them. A set of rules is a number: bit n is the rule at place n.
 
     One rule covers an atom where each of its lists does. So whether one rule covers all atoms of another, or any of
@@ -105,7 +105,7 @@ class Held:
         return reduce(or_, begun, exact)
 
 
-def remainder(held: Held, servant: Iterable[PolicyRule], *, is_cut: bool) -> list[PolicyRule]:
+def remainder(held: HeldRules, servant: Iterable[PolicyRule], *, is_cut: bool) -> list[PolicyRule]:
     """The parts of `servant` that `held` does not cover.
 
     Without `is_cut` a part that is covered but for a few atoms stays whole. With it only these are left; raises
@@ -145,11 +145,11 @@ def bits_of(places: int) -> Iterator[int]:
         places ^= lowest
 
 
-def _pieces(held: Held, part: PolicyRule, looks: list[int]) -> list[PolicyRule]:
+def _pieces(held: HeldRules, part: PolicyRule, looks: list[int]) -> list[PolicyRule]:
     """`part` without what any rule of `held` covers: each rule cuts every piece once along each list."""
     pieces = [part]
     for place in bits_of(held.sharing(part)):
-        one = Held([held.rules[place]])
+        one = HeldRules([held.rules[place]])
         looks[0] += sum(len(getattr(piece, axis)) for piece in pieces for axis in _AXES)
         if looks[0] > MAX_LOOKS:
             raise TooManyRights(
@@ -161,7 +161,7 @@ def _pieces(held: Held, part: PolicyRule, looks: list[int]) -> list[PolicyRule]:
     return pieces
 
 
-def _cut(one: Held, piece: PolicyRule) -> Iterator[PolicyRule]:
+def _cut(one: HeldRules, piece: PolicyRule) -> Iterator[PolicyRule]:
     """What of `piece` the one rule does not cover."""
     if not one.sharing(piece):
         yield piece

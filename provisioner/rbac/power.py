@@ -18,10 +18,10 @@ from provisioner.rbac.guarded import (
     STRONG_NAMES,
     Guarded,
     Means,
-    Named,
+    NameLimit,
     Reach,
 )
-from provisioner.rbac.held import Held
+from provisioner.rbac.held import HeldRules
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES
 from provisioner.sentences import some
@@ -63,7 +63,7 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class BypassPower:
     """A means to bypass the approvals of Pratique; `words` complete "can …"."""
 
     means: Means
@@ -82,7 +82,7 @@ class _At:
 
 def powers(
     held: Iterable[tuple[PolicyRule, str]], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()
-) -> list[Power]:
+) -> list[BypassPower]:
     """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first.
 
     `known` are all roles, so that a right to bind a role by name is judged by what that role grants.
@@ -93,16 +93,16 @@ def powers(
     return sorted(found, key=lambda it: (_ORDER.index(it.means), it.words))
 
 
-def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> Iterator[Power]:
+def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> Iterator[BypassPower]:
     """Kubernetes fills a Secret of the type service-account-token: whoever makes one and reads it has the token."""
     everything = list(held)
     for home in sorted(ours.strong_homes - ours.places):
         rules = [rule for rule, scope in everything if scope in (CLUSTER, home)]
-        making = Held(rules).covering(_secrets("create"))
-        named = Held(replace(rule, resource_names=()) for rule in rules)
+        making = HeldRules(rules).covering(_secrets("create"))
+        named = HeldRules(replace(rule, resource_names=()) for rule in rules)
         if making and any(named.covering(_secrets(verb)) for verb in READING):
             words = f"make Secrets with tokens of accounts in the namespace {home} and read them"
-            yield Power(Means.BE_ANOTHER, f"{words}, {_with_installer(home, ours)}")
+            yield BypassPower(Means.BE_ANOTHER, f"{words}, {_with_installer(home, ours)}")
 
 
 def _secrets(verb: str) -> PolicyRule:
@@ -114,22 +114,22 @@ def _with_installer(home: str, ours: Ours) -> str:
     return "where an installer lives" + (f" ({', '.join(names)})" if names else "")
 
 
-def powers_of(grants: Iterable[Grant], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()) -> list[Power]:
+def powers_of(grants: Iterable[Grant], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()) -> list[BypassPower]:
     """`powers` of grants."""
     return powers(((grant.rule, grant.scope) for grant in grants), ours, known)
 
 
-def _of_rule(rule: PolicyRule, at: _At) -> Iterator[Power]:
+def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
     if not rule.verbs or not rule.api_groups or not rule.resources:
         return
     if _is_everything(rule, at.scope):
-        yield Power(Means.EVERYTHING, "do everything in the cluster")
+        yield BypassPower(Means.EVERYTHING, "do everything in the cluster")
     yield from _over_own_objects(rule, at.scope)
     if any(verb.startswith(IMPERSONATE_ON) for verb in rule.verbs):
-        yield Power(Means.BE_ANOTHER, "do something as somebody else (impersonate-on)")
+        yield BypassPower(Means.BE_ANOTHER, "do something as somebody else (impersonate-on)")
     for row in GUARDED:
         if _matches(rule, row, at):
-            yield Power(row.means, _words(row, rule, at))
+            yield BypassPower(row.means, _words(row, rule, at))
 
 
 def _is_everything(rule: PolicyRule, scope: str) -> bool:
@@ -153,15 +153,15 @@ def _words(row: Guarded, rule: PolicyRule, at: _At) -> str:
     return f"{words}, limited to {some(names, MAX_NAMES)}"
 
 
-def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[Power]:
+def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
     """Any verb but reading, on our API group: whatever our objects' verbs are called later, they count."""
     verbs = set(rule.verbs) - READING
     if scope != CLUSTER or not verbs or not _is_of_own_group(rule):
         return
     if ANY in verbs or verbs & _DECISIONS or ("create" in verbs and _has_reviews(rule)):
-        yield Power(Means.DECIDE, "approve and decide requests")
+        yield BypassPower(Means.DECIDE, "approve and decide requests")
     if ANY in verbs or verbs - _DECISIONS:
-        yield Power(Means.FORGE, "write the objects of Pratique (deployments, requests, reviews or their status)")
+        yield BypassPower(Means.FORGE, "write the objects of Pratique (deployments, requests, reviews or their status)")
 
 
 def _is_of_own_group(rule: PolicyRule) -> bool:
@@ -226,7 +226,7 @@ def _reaches(reach: Reach, at: _At) -> bool:
 def _counts(name: str, row: Guarded, at: _At) -> bool:
     if row.reach is Reach.ACCOUNTS and at.scope not in (CLUSTER, *at.ours.places):
         return (at.scope, name) in at.ours.installers
-    if row.named is Named.ROLE:
+    if row.named is NameLimit.ROLE:
         return _is_strong_role(name, at)
     return _NAMES[row.named](name, at.ours)
 
@@ -263,10 +263,10 @@ def _is_guarded_api(name: str, _: Ours) -> bool:
     return group == OWN_GROUP or group in BUILT_IN_RESOURCES
 
 
-_NAMES: Mapping[Named, Callable[[str, Ours], bool]] = {
-    Named.ALL: lambda _name, _ours: True,
-    Named.OWN: _is_own_name,
-    Named.NAMESPACE: lambda name, ours: name in ours.places,
-    Named.API: _is_guarded_api,
-    Named.SIGNER: lambda name, _ours: name.startswith("kubernetes.io/"),
+_NAMES: Mapping[NameLimit, Callable[[str, Ours], bool]] = {
+    NameLimit.ALL: lambda _name, _ours: True,
+    NameLimit.OWN: _is_own_name,
+    NameLimit.NAMESPACE: lambda name, ours: name in ours.places,
+    NameLimit.API: _is_guarded_api,
+    NameLimit.SIGNER: lambda name, _ours: name.startswith("kubernetes.io/"),
 }

@@ -13,8 +13,8 @@ from provisioner.rbac.catalogue import (
     STRONG_ROLES,
     UNNAMED_VERBS,
     WIDE_SUBJECTS,
-    Pattern,
-    Power,
+    RiskPattern,
+    RulePower,
 )
 from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
 from provisioner.rbac.policy import ANY, PolicyRule
@@ -48,6 +48,12 @@ class Risk:
     implied_by: str = ""
 
 
+def names_of_risk(risk: str) -> frozenset[str]:
+    """The verbs and resources that make a rule this risk; none for what is no pattern of the catalogue."""
+    powers = [power for pattern in PATTERNS if pattern.id == risk for power in pattern.powers]
+    return frozenset(word for power in powers for word in (*power.verbs, *power.resources))
+
+
 def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[Risk]:
     """The risks of one identity's permissions, worst first.
 
@@ -77,7 +83,7 @@ class _Matcher:
             found += matched
         return found
 
-    def _everywhere(self, pattern: Pattern) -> list[Risk]:
+    def _everywhere(self, pattern: RiskPattern) -> list[Risk]:
         cluster_wide = self._match(pattern, CLUSTER)
         found = [cluster_wide] if cluster_wide is not None else []
         for scope in self.effective.scopes:
@@ -90,7 +96,7 @@ class _Matcher:
                 found.append(inside)
         return found
 
-    def _match(self, pattern: Pattern, scope: str) -> Risk | None:
+    def _match(self, pattern: RiskPattern, scope: str) -> Risk | None:
         within, held = self.effective.grants_in(scope), []
         for power in pattern.powers:
             holding = _holding(within, power)
@@ -121,23 +127,23 @@ def _contains(wider: Risk, risk: Risk) -> bool:
     return same and wider.scope in (CLUSTER, risk.scope) and wider.severity.is_at_least(risk.severity)
 
 
-def _is_lower(risk: Risk, pattern: Pattern) -> bool:
+def _is_lower(risk: Risk, pattern: RiskPattern) -> bool:
     """Whether the cluster-wide hold is a weaker one, of named objects only, so that a namespace's may be worse."""
     return risk.severity is not pattern.severity
 
 
-def _counts_inside(pattern: Pattern) -> bool:
+def _counts_inside(pattern: RiskPattern) -> bool:
     return not pattern.is_cluster_only or pattern.id == "RB-01"
 
 
-def _namespaced(pattern: Pattern) -> Pattern:
+def _namespaced(pattern: RiskPattern) -> RiskPattern:
     """Everything in one namespace has an id of its own."""
     if pattern.id != "RB-01":
         return pattern
-    return Pattern("RB-02", pattern.severity, pattern.sentence, pattern.powers)
+    return RiskPattern("RB-02", pattern.severity, pattern.sentence, pattern.powers)
 
 
-def _holding(grants: list[Grant], power: Power) -> list[tuple[Grant, bool]]:
+def _holding(grants: list[Grant], power: RulePower) -> list[tuple[Grant, bool]]:
     """The grants that hold the power, each with whether it is limited to named objects."""
     found = []
     for grant in grants:
@@ -166,7 +172,7 @@ def _verbs(rule: PolicyRule, wanted: tuple[str, ...]) -> set[str]:
     return set(wanted) & set(rule.verbs)
 
 
-def _resources(rule: PolicyRule, power: Power) -> list[str]:
+def _resources(rule: PolicyRule, power: RulePower) -> list[str]:
     """The resources of the power that the rule is about."""
     if ANY not in rule.api_groups and power.group not in rule.api_groups:
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import TooManyRights
-from provisioner.rbac.held import Held, atoms_of, parts, remainder
+from provisioner.rbac.held import HeldRules, atoms_of, parts, remainder
 from provisioner.rbac.policy import ANY, FIELDS, PolicyRule
 from provisioner.values import AccessRequest
 
@@ -52,17 +52,17 @@ def covers(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> Covera
     An atom must be covered by one owner rule alone, and a wildcard only by a wildcard: all verbs listed are not `*`.
     What a rule covers as a whole is never broken down. Raises TooManyRights where more than MAX_ATOMS are left.
     """
-    held, wanted = Held(owner), list(servant)
+    held, wanted = HeldRules(owner), list(servant)
     missing = [atom for part in left_over(held, wanted) for atom in breakdown(part) if not held.covering(atom)]
     return Coverage(not missing, tuple(_joined_verbs(missing)))
 
 
 def holds(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> bool:
     """What `covers` says, without what is missing, so that the number of rights does not count."""
-    return not remainder(Held(owner), servant, is_cut=True)
+    return not remainder(HeldRules(owner), servant, is_cut=True)
 
 
-def left_over(held: Held, servant: Iterable[PolicyRule]) -> list[PolicyRule]:
+def left_over(held: HeldRules, servant: Iterable[PolicyRule]) -> list[PolicyRule]:
     """The parts of `servant` that `covers` has to break down; raises TooManyRights past MAX_ATOMS."""
     wanted = list(servant)
     left = remainder(held, wanted, is_cut=False)
@@ -124,7 +124,7 @@ def minimal(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 def _widest(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     """The parts of `rules` that no other part covers as a whole; of two that cover each other the first."""
     known = list(dict.fromkeys(part for rule in rules for part in parts(rule)))
-    held = Held(known)
+    held = HeldRules(known)
     left = (1 << len(known)) - 1
     for place, part in enumerate(known):
         if held.covering(part) & left & ~(1 << place):

@@ -17,7 +17,7 @@ import orjson
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
 from provisioner.render.scalars import number
-from provisioner.values import Manifest
+from provisioner.values import Hook, HookMoment, Manifest
 
 MAX_DEPTH = 200
 _DOMAIN = b"pratique content v1"
@@ -89,14 +89,29 @@ def _written(value: Any) -> bytes:
 
 
 def serialise(manifests: Iterable[Manifest]) -> bytes:
-    """The stored form of a content: a line of canonical JSON for each manifest, in their order, with its file."""
+    """The stored form of a content: a line of canonical JSON for each manifest, in their order, with its file.
+
+    The line of a hook says when it runs.
+    """
     written = BytesIO()  # b"".join would hold the lines as well, and a bundle may have 100 MB of them
     written.writelines(map(_line, manifests))
     return written.getvalue()
 
 
 def _line(manifest: Manifest) -> bytes:
-    return canonical_json({"file": manifest.file, "object": manifest.body}) + b"\n"
+    entry = {"file": manifest.file, "object": manifest.body}
+    if manifest.hook:
+        entry["hook"] = _hook_record(manifest.hook)
+    return canonical_json(entry) + b"\n"
+
+
+def _hook_record(hook: Hook) -> dict[str, Any]:
+    return {"cleared": hook.is_cleared, "moments": [str(one) for one in hook.moments], "weight": hook.weight}
+
+
+def _hook(record: Any) -> Hook:
+    moments = [HookMoment(one) for one in record["moments"]]
+    return Hook.at(moments, weight=record["weight"], is_cleared=record["cleared"])
 
 
 def parse(stored: bytes) -> tuple[Manifest, ...]:
@@ -111,7 +126,7 @@ def parse(stored: bytes) -> tuple[Manifest, ...]:
 def _manifest(line: bytes, position: int) -> Manifest:
     try:
         entry, is_canonical = _read(line)
-        manifest = Manifest(body=entry["object"], file=entry["file"])
+        manifest = Manifest(entry["object"], entry["file"], _hook(entry["hook"]) if "hook" in entry else None)
         if is_canonical or _line(manifest) == line:
             return manifest
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
@@ -132,7 +147,7 @@ def _read(line: bytes) -> tuple[Any, bool]:
 
 
 def content_digest(manifests: Iterable[Manifest], *, install_namespace: str, service_account: str) -> str:
-    """`sha256:<hex>` over what will be applied, in its order, where to and as whom."""
+    """`sha256:<hex>` over what will be applied (`Content.everything`), in its order, where to and as whom."""
     lines = [_line(manifest) for manifest in manifests]
     return _digest(lines, (install_namespace, service_account))
 

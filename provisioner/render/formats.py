@@ -1,77 +1,216 @@
 """The formats a bundle may have, and the one way from a tree to a content.
 
-A format is a function from a tree and a `Rendering` to the objects it finds. It decides nothing about them: what all
-contents have to obey (objects.admit) is applied afterwards, to plug-ins too. To add a format, write such a function
-and put it in FORMATS, or name it in another package as an entry point of the group `pratique.formats`.
+A format is a function from a tree and a `Rendering` to the objects that it finds and the files that it used. It decides
+nothing about them: what all contents have to obey (objects.admit) is applied afterwards, to plug-ins too. To add a
+format, write such a function and put it in FORMATS, or name it in another package as an entry point of the group
+`pratique.formats` (docs/contributing/plug-ins.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from provisioner.errors import BadBundle
-from provisioner.render import plain
-from provisioner.render.canonical import content_digest
-from provisioner.render.limits import Limits
+from provisioner.errors import BadBundle, InvalidManifest, PluginFailed
+from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
+from provisioner.render import helm, plain, registry
+from provisioner.render.canonical import canonical, content_digest
+from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, IsNamespaced, admit
-from provisioner.values import Content, Pin, Tree
+from provisioner.render.targets import Target
+from provisioner.values import Content, Hook, HookMoment, Manifest, Pin, Requirement, RequirementKind, Tree, UnusedFiles
 
-ENTRY_POINTS = "pratique.formats"
+# So many names of files that no format used are kept; all are counted.
+MAX_UNUSED_PATHS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How a tree shall be rendered: what the BundleDeployment says, and which scope the cluster's kinds have."""
+    """How a tree shall be rendered: what the BundleDeployment says, and which scope the cluster's kinds have.
+
+    `destinations` are the folders of the tree that the sources lie in, "" for the root. `target` is the cluster, None
+    where none is known; only a format that `is_told_of_target` looks at it.
+    """
 
     format: str
     install_namespace: str
     service_account: str
     is_namespaced: IsNamespaced
     config: Mapping[str, Any] = field(default_factory=dict)
-    allow_subfolders: bool = False
-    limits: Limits = field(default_factory=Limits)
+    destinations: tuple[str, ...] = ("",)
+    limits: YamlLimits = field(default_factory=YamlLimits)
+    target: Target | None = None
 
 
-Format = Callable[[Tree, Rendering], Iterable[Found]]
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
+    bundle asks of its cluster, and the values that it was given, as JSON texts by path."""
+
+    objects: Iterable[Found]
+    used: Collection[str]
+    requirements: tuple[Requirement, ...] = ()
+    values: Mapping[str, str] | None = None
 
 
-def _plain(tree: Tree, rendering: Rendering) -> Iterable[Found]:
-    return plain.find(tree, allow_subfolders=rendering.allow_subfolders, limits=rendering.limits)
+Format = Callable[[Tree, Rendering], Rendered]
 
 
-FORMATS: dict[str, Format] = {"plain": _plain}
+def _plain(tree: Tree, rendering: Rendering) -> Rendered:
+    sources = plain.select(tree, destinations=rendering.destinations, config=rendering.config)
+    used = [file for files in sources for file in files]
+    return Rendered(plain.find(tree, sources, limits=rendering.limits), used)
+
+
+def _registry(tree: Tree, rendering: Rendering) -> Rendered:
+    objects, used, requirements = registry.find(
+        tree,
+        destinations=rendering.destinations,
+        config=rendering.config,
+        install_namespace=rendering.install_namespace,
+        is_namespaced=rendering.is_namespaced,
+        limits=rendering.limits,
+    )
+    return Rendered(objects, used, requirements)
+
+
+def _helm(tree: Tree, rendering: Rendering) -> Rendered:
+    objects, used, values = helm.find(
+        tree,
+        destinations=rendering.destinations,
+        config=rendering.config,
+        install_namespace=rendering.install_namespace,
+        target=rendering.target,
+        limits=rendering.limits,
+    )
+    return Rendered(objects, used, values=values)
+
+
+FORMATS: dict[str, Format] = {"helm": _helm, "plain": _plain, "registry-v1": _registry}
+# A plug-in may take as long as a chart.
+RENDER_SECONDS = 60.0
+# Of what a plug-in says that a bundle requires, such as the name of a package.
+MAX_WORD = 500
+FUNCTION = "a function of a Tree and a Rendering"
+# As OLM and RukPak spell them.
+SPELLINGS = {"plain+v0": "plain", "registry+v1": "registry-v1", "helm+v3": "helm"}
+
+
+def is_told_of_target(name: str) -> bool:
+    """Whether a rendering in this format depends on the cluster's version and APIs, as a chart's does."""
+    return SPELLINGS.get(name, name) == "helm"
 
 
 def format_names() -> list[str]:
     """The formats that can be asked for, plug-ins included, without loading any."""
-    return sorted({*FORMATS, *entry_points(group=ENTRY_POINTS).names})
+    return sorted({*FORMATS, *(one.name for one in _plugins() if not one.problem)})
+
+
+def format_plugins() -> list[Plugin]:
+    """The formats of other packages, loaded, each with its problem if it is disabled."""
+    return [tried(one, callable, FUNCTION) for one in _plugins()]
 
 
 def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> Content:
     """Render an unpacked bundle, once: what this returns is what is reviewed, stored and applied.
 
     The same tree and rendering give the same digest on every run and machine. Raises BadBundle (also for an unknown
-    format), InvalidManifest and BundleTooLarge.
+    format), InvalidManifest, BundleTooLarge and PluginFailed.
     """
-    manifests = admit(
-        _format(rendering.format)(tree, rendering),
+    rendered, admitted = _rendered(tree, rendering)
+    manifests = tuple(one for one in admitted if one.hook is None)
+    hooks = tuple(one for one in admitted if one.hook)
+    digest = content_digest(
+        (*manifests, *hooks), install_namespace=rendering.install_namespace, service_account=rendering.service_account
+    )
+    unused = _unused(set(tree.files).difference(rendered.used))
+    return Content(
+        manifests,
+        rendering.install_namespace,
+        rendering.service_account,
+        tuple(pins),
+        digest,
+        unused,
+        rendered.requirements,
+        hooks,
+        rendered.values,
+    )
+
+
+def _rendered(tree: Tree, rendering: Rendering) -> tuple[Rendered, tuple[Manifest, ...]]:
+    name = SPELLINGS.get(rendering.format, rendering.format)
+    if name in FORMATS:
+        rendered = FORMATS[name](tree, rendering)
+        return rendered, _admitted(rendered, rendering)
+    plugin = next((one for one in _plugins() if one.name == name), None)
+    if plugin is None:
+        raise BadBundle(f"the format {name!r} is not known here; known are {', '.join(format_names())}")
+    render: Format = load(plugin, callable, FUNCTION)
+    # Copies: what is given here is used further on.
+    given = replace(rendering, config=deepcopy(dict(rendering.config)))
+
+    def run() -> tuple[Rendered, tuple[Manifest, ...]]:
+        found = _sound(render(Tree(dict(tree.files)), given), tree)
+        return found, _admitted(found, rendering)
+
+    return call(plugin, run, seconds=RENDER_SECONDS, may_raise=(BadBundle,))
+
+
+def _admitted(rendered: Rendered, rendering: Rendering) -> tuple[Manifest, ...]:
+    return admit(
+        rendered.objects,
         install_namespace=rendering.install_namespace,
         is_namespaced=rendering.is_namespaced,
         limits=rendering.limits,
     )
-    digest = content_digest(
-        manifests, install_namespace=rendering.install_namespace, service_account=rendering.service_account
-    )
-    return Content(manifests, rendering.install_namespace, rendering.service_account, tuple(pins), digest)
 
 
-def _format(name: str) -> Format:
-    if name in FORMATS:
-        return FORMATS[name]
-    for plugin in entry_points(group=ENTRY_POINTS, name=name):
-        loaded: Format = plugin.load()
-        return loaded
-    raise BadBundle(f"the format {name!r} is not known here; known are {', '.join(format_names())}")
+def _plugins() -> list[Plugin]:
+    return installed(PluginGroup.FORMATS, {*FORMATS, *SPELLINGS})
+
+
+def _sound(rendered: Any, tree: Tree) -> Rendered:
+    """What a plug-in returned, if it is what a format returns; its objects are looked at as they come."""
+    if not isinstance(rendered, Rendered):
+        raise PluginFailed(f"it returned a {type(rendered).__name__}; expected Rendered")
+    used = frozenset(rendered.used)
+    if not used <= set(tree.files):
+        raise PluginFailed("it says that it used a file that is not in the tree")
+    requirements = tuple(rendered.requirements)
+    if not all(map(_is_requirement, requirements)):
+        raise PluginFailed("its requirements are not sound; expected Requirement, of a RequirementKind and short")
+    return Rendered(_sound_objects(rendered.objects), used, requirements)
+
+
+def _is_sound(hook: Hook) -> bool:
+    is_moment = all(isinstance(one, HookMoment) for one in hook.moments)
+    return bool(hook.moments) and is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
+
+
+def _is_requirement(one: Any) -> bool:
+    if not (isinstance(one, Requirement) and isinstance(one.kind, RequirementKind)):
+        return False
+    words = (one.name, one.group, one.version)
+    return all(isinstance(word, str) and word.isprintable() and len(word) <= MAX_WORD for word in words)
+
+
+def _sound_objects(objects: Iterable[Any]) -> Iterator[Found]:
+    for each in objects:
+        if not isinstance(each, Found):
+            raise PluginFailed(f"its objects hold a {type(each).__name__}; expected Found")
+        if not (isinstance(each.file, str) and each.file.isprintable() and isinstance(each.line, int)):
+            raise PluginFailed("an object has no sound place; expected a path in the tree, and the number of a line")
+        if not (each.hook is None or (isinstance(each.hook, Hook) and _is_sound(each.hook))):
+            raise PluginFailed("an object has a hook that is not sound; expected a Hook with its moments and a weight")
+        try:
+            yield Found(canonical(each.body), each.file, each.line)
+        except InvalidManifest as exc:
+            raise each.refuse(str(exc)) from exc
+
+
+def _unused(paths: Iterable[str]) -> UnusedFiles:
+    """What is left of a tree when its format has taken what it uses."""
+    ordered = sorted(paths, key=lambda path: (not plain.is_readable(path), path))
+    return UnusedFiles(len(ordered), sum(map(plain.is_readable, ordered)), tuple(ordered[:MAX_UNUSED_PATHS]))

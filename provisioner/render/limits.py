@@ -8,7 +8,7 @@ from provisioner.errors import BundleTooLarge
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class YamlLimits:
     """Nodes and characters are counted as they are after aliases are expanded, since that is what will be stored.
 
     A Kubernetes object is at most about 1.5 MB in etcd, and the largest bundles known hold some 100 000 nodes.
@@ -22,10 +22,10 @@ class Limits:
     max_depth: int = 100
 
 
-class Meter:
+class YamlMeter:
     """Counts what was read against `limits`. Every method raises BundleTooLarge, naming the limit's setting."""
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: YamlLimits):
         self.limits = limits
         self.documents = 0
         self.nodes = 0

@@ -10,15 +10,15 @@ Finalizers stay: bundles use them, and the report shows them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
-from provisioner.render.limits import Limits, Meter
+from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.scopes import BUILT_IN, defined_scopes
-from provisioner.values import GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef
+from provisioner.values import GroupKind, Hook, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 OUR_ANNOTATIONS = frozenset({f"{OWN_GROUP}/prune", f"{OWN_GROUP}/optional"})
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -33,11 +33,15 @@ IsNamespaced = Callable[[GroupKind], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object as a format found it: any mapping, and where it stands. `line` is 0 where lines mean nothing."""
+    """An object as a format found it: any mapping, and where it stands. `line` is 0 where lines mean nothing.
+
+    `hook` says when it runs where the format knows hooks and it is one.
+    """
 
     body: Any
     file: str
     line: int = 0
+    hook: Hook | None = None
 
     @property
     def place(self) -> str:
@@ -49,7 +53,7 @@ class Found:
 
 
 def admit(
-    found: Iterable[Found], *, install_namespace: str, is_namespaced: IsNamespaced, limits: Limits
+    found: Iterable[Found], *, install_namespace: str, is_namespaced: IsNamespaced, limits: YamlLimits
 ) -> tuple[Manifest, ...]:
     """The manifests of a bundle, canonical, in the order found; Lists are flattened.
 
@@ -57,7 +61,7 @@ def admit(
     itself, else from the bundle's own CRDs, else from `is_namespaced` (the cluster); where nobody knows, the object
     stays as it is. Raises InvalidManifest and BundleTooLarge.
     """
-    objects = [(each, _cleaned(each)) for each in _flattened(found, Meter(limits))]
+    objects = [(each, _cleaned(each)) for each in _flattened(found, YamlMeter(limits))]
     if not objects:
         raise InvalidManifest("found no objects: a bundle must hold at least one")
     kinds = [(ObjectRef.of(body).group_kind, body) for _, body in objects]
@@ -65,14 +69,14 @@ def admit(
     manifests: dict[ObjectIdentity, Manifest] = {}
     for (each, body), (kind, _) in zip(objects, kinds, strict=True):
         scope = known[kind] if kind in known else is_namespaced(kind)
-        manifest = Manifest(_placed(each, body, scope, install_namespace), each.file)
+        manifest = Manifest(_placed(each, body, scope, install_namespace), each.file, each.hook)
         other = manifests.setdefault(manifest.ref.identity, manifest)
         if other is not manifest:
             raise each.refuse(f"is in {other.file} already")
     return tuple(manifests.values())
 
 
-def _flattened(found: Iterable[Found], meter: Meter) -> Iterator[Found]:
+def _flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
     count = 0
     for each in found:
         pending = [each]
@@ -82,9 +86,26 @@ def _flattened(found: Iterable[Found], meter: Meter) -> Iterator[Found]:
             if items is None:
                 count += 1
                 meter.objects(one.file, count)
+                meter.add(one.file, *_size(one.body))
                 yield one
             else:
                 pending.extend(reversed(items))
+
+
+def _size(body: Any) -> tuple[int, int]:
+    """How many values and characters an object holds: a format may make many objects of few bytes."""
+    nodes, characters, pending = 0, 0, [body]
+    while pending:
+        one = pending.pop()
+        nodes += 1
+        if isinstance(one, Mapping):
+            characters += sum(len(key) for key in one if isinstance(key, str))
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
+        elif isinstance(one, str):
+            characters += len(one)
+    return nodes, characters
 
 
 def _items(each: Found) -> list[Found] | None:
@@ -100,7 +121,7 @@ def _items(each: Found) -> list[Found] | None:
     if not isinstance(items, list):
         return [] if kind == "List" and items is None else None
     inherited = {} if kind == "List" else {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List")}
-    return [Found({**inherited, **item} if isinstance(item, Mapping) else item, each.file, each.line) for item in items]
+    return [replace(each, body={**inherited, **item} if isinstance(item, Mapping) else item) for item in items]
 
 
 def _has_name(body: Mapping[Any, Any]) -> bool:

@@ -1,81 +1,91 @@
 """Plain bundles: Kubernetes objects in the files of a folder, as `kubectl apply -f` takes them.
 
-The folder is `manifests/`, or the root where there is none. In `manifests/` every file must be one we read (`.yaml`,
-`.yml`, `.json`) or one that is plainly for people or tools (README, LICENSE and NOTICE, `.md`, `.txt`, dotfiles); any
-other is refused, since left out in silence it would be missed too late. At the root only YAML and JSON are looked at:
-sources and Dockerfiles live there as well. Folders whose name begins with a dot are never looked at. Of several sources
-none may vanish by that: what one would bring by itself has to be read (`pipeline.prepare`).
+Each source is read by itself, in the folder of the tree where it lies. Its manifests are in its `manifests/`, or at its
+root where it has no such folder; in subfolders of that only where `config.recursive` says so, which it does by itself
+as soon as there are several sources. In `manifests/` every file must be one we read (`.yaml`, `.yml`, `.json`) or one
+that is plainly for people or tools (README, LICENSE and NOTICE, `.md`, `.txt`, dotfiles); any other is refused. Files
+elsewhere, and folders whose name begins with a dot, are not read; the report lists what was not (rule SRC-01).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from provisioner.errors import InvalidManifest
-from provisioner.render.limits import Limits, Meter
-from provisioner.render.objects import Found, IsNamespaced, admit
+from provisioner.errors import BadConfig, InvalidManifest
+from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.objects import Found
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some
-from provisioner.values import Manifest, Tree
+from provisioner.values import Tree
 
 FOLDER = "manifests"
 READ = frozenset({".yaml", ".yml", ".json"})
+RECURSIVE = "recursive"
 _FOR_PEOPLE = frozenset({".md", ".txt"})
 _FOR_PEOPLE_STEMS = frozenset({"README", "LICENSE", "NOTICE"})
 _KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
 _KUSTOMIZE_HARMLESS = frozenset({"apiVersion", "kind", "metadata", "resources"})
 
 
-def render(
-    tree: Tree,
-    *,
-    install_namespace: str,
-    is_namespaced: IsNamespaced,
-    allow_subfolders: bool = False,
-    limits: Limits | None = None,
-) -> tuple[Manifest, ...]:
-    """The manifests of a plain bundle, by file name and then by their place in the file.
+def select(tree: Tree, *, destinations: Iterable[str] = ("",), config: Mapping[str, Any]) -> list[list[str]]:
+    """For each source the files that hold its manifests, sorted; `destinations` are the folders that they lie in.
 
-    See `objects.admit` for what is refused, dropped and filled in. Subfolders with manifests are refused unless
-    `allow_subfolders`. Raises InvalidManifest and BundleTooLarge.
+    Raises BadConfig for a `config` that this format does not know, and InvalidManifest for a source without manifests,
+    for subfolders where they are not read and for what no file of `manifests/` may be.
     """
-    limits = limits or Limits()
-    found = find(tree, allow_subfolders=allow_subfolders, limits=limits)
-    return admit(found, install_namespace=install_namespace, is_namespaced=is_namespaced, limits=limits)
+    folders = sorted(set(destinations), key=len, reverse=True)
+    is_recursive = _is_recursive(config, is_default=len(folders) > 1)
+    owned: dict[str, list[str]] = {folder: [] for folder in folders}
+    for path in sorted(tree.files):
+        owner = next((folder for folder in folders if not folder or path.startswith(f"{folder}/")), None)
+        if owner is not None:
+            owned[owner].append(path)
+    return [_files(folder, owned[folder], is_recursive) for folder in sorted(folders)]
 
 
-def find(tree: Tree, *, allow_subfolders: bool, limits: Limits) -> Iterator[Found]:
-    """The objects as they stand in the files, in order. Raises like `render`."""
-    meter = Meter(limits)
-    files = _files(tree, allow_subfolders)
-    for file in files:
+def find(tree: Tree, sources: Iterable[list[str]], *, limits: YamlLimits) -> Iterator[Found]:
+    """The objects as they stand in the selected files, by file name and then by their place in the file.
+
+    Raises InvalidManifest and BundleTooLarge.
+    """
+    meter = YamlMeter(limits)
+    beside = {file: files for files in sources for file in files}
+    for file in sorted(beside):
         for document in load_documents(tree.files[file], name=file, meter=meter):
             found = Found(document.value, file, document.line)
             if not _is_kustomization(found.body):
                 yield found
-            elif not _adds_nothing(found, files):
+            elif not _adds_nothing(found, beside[file]):
                 raise found.refuse("kustomize is not run here: build the bundle with it, and ship what it printed")
 
 
-def files_read(tree: Tree) -> list[str]:
-    """The files of a plain bundle that its objects come from, those in subfolders included; sorted."""
-    folder = _folder(tree)
-    return [path for path in _below(tree, folder) if _is_read(PurePosixPath(path))]
+def is_readable(path: str) -> bool:
+    """Whether a file of this name could hold objects: it is YAML or JSON, and nothing above it begins with a dot."""
+    return _is_read(PurePosixPath(path)) and not _is_hidden(PurePosixPath(path))
 
 
-def _folder(tree: Tree) -> PurePosixPath:
-    return PurePosixPath(FOLDER if _has_folder(tree) else ".")
+def _is_recursive(config: Mapping[str, Any], *, is_default: bool) -> bool:
+    unknown = sorted(set(map(str, config)) - {RECURSIVE})
+    if unknown:
+        raise BadConfig(f"config has {some(unknown, 3)}, but the format plain takes {RECURSIVE} only")
+    wanted = config.get(RECURSIVE, is_default)
+    if not isinstance(wanted, bool):
+        raise BadConfig(f"config.{RECURSIVE} is {type(wanted).__name__}; expected true or false")
+    return wanted
 
 
-def _has_folder(tree: Tree) -> bool:
-    return any(path.startswith(f"{FOLDER}/") for path in tree.files)
-
-
-def _files(tree: Tree, allow_subfolders: bool) -> list[str]:
-    has_folder, folder = _has_folder(tree), _folder(tree)
-    candidates = {path: PurePosixPath(path).relative_to(folder) for path in _below(tree, folder)}
+def _files(destination: str, paths: list[str], is_recursive: bool) -> list[str]:
+    """Those of the source at `destination` that hold its manifests."""
+    own = {path: PurePosixPath(path).relative_to(destination or ".") for path in paths}
+    has_folder = any(len(inner.parts) > 1 and inner.parts[0] == FOLDER for inner in own.values())
+    folder = FOLDER if has_folder else "."
+    candidates = {
+        path: inner.relative_to(folder)
+        for path, inner in own.items()
+        if inner.is_relative_to(folder) and not _is_hidden(inner)
+    }
     strangers = [
         path for path, inner in candidates.items() if has_folder and not _is_read(inner) and not _is_for_people(inner)
     ]
@@ -83,20 +93,22 @@ def _files(tree: Tree, allow_subfolders: bool) -> list[str]:
         raise InvalidManifest(f"{_listed(strangers)}: not a manifest; {FOLDER}/ takes .yaml, .yml and .json files")
     files = [path for path, inner in candidates.items() if _is_read(inner)]
     nested = [path for path in files if len(candidates[path].parts) > 1]
-    if nested and not allow_subfolders:
+    if nested and not is_recursive:
         raise InvalidManifest(
             f"{_listed(nested)}: subfolders are not read, a plain bundle holds its manifests in one folder:"
+            f" set config.{RECURSIVE} to true to read them all (`pratique review --recursive`),"
             " pack that folder, or name its directory in the git repository"
-            " (`pratique review --subfolders` reads them all)"
         )
     if not files:
-        raise InvalidManifest(f"found no manifests: neither a folder {FOLDER}/ with any, nor YAML or JSON at the root")
+        where = f" in the source at {destination}" if destination else ""
+        raise InvalidManifest(
+            f"found no manifests{where}: neither a folder {FOLDER}/ with any, nor YAML or JSON at the root"
+        )
     return files
 
 
-def _below(tree: Tree, folder: PurePosixPath) -> list[str]:
-    paths = [path for path in sorted(tree.files) if PurePosixPath(path).is_relative_to(folder)]
-    return [path for path in paths if not any(part.startswith(".") for part in PurePosixPath(path).parts)]
+def _is_hidden(path: PurePosixPath) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _is_read(path: PurePosixPath) -> bool:
@@ -116,7 +128,7 @@ def _is_kustomization(body: Any) -> bool:
     return isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP)
 
 
-def _adds_nothing(found: Found, files: list[str]) -> bool:
+def _adds_nothing(found: Found, files: Iterable[str]) -> bool:
     """Whether a kustomization only lists the files beside it, all of them: then it changes nothing and is left out."""
     resources = found.body.get("resources")
     if set(found.body) - _KUSTOMIZE_HARMLESS or not isinstance(resources, list):

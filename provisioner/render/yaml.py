@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
-from provisioner.render.limits import Limits, Meter
+from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.scalars import MERGE, Scalar, key, number, resolve
 
 _SEPARATOR = re.compile(r"^---(.*)$", re.MULTILINE)
@@ -28,23 +28,23 @@ _OPEN = object()  # an anchor whose collection is not read to its end
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """One document of a file and the line (from 1) on which it begins."""
 
     value: Any
     line: int
 
 
-def load_all(text: str | bytes, *, name: str, limits: Limits | None = None) -> list[Any]:
+def load_all(text: str | bytes, *, name: str, limits: YamlLimits | None = None) -> list[Any]:
     """All documents of a YAML or JSON file as JSON values; empty and null ones are left out, as kubectl does.
 
     Aliased values are shared: do not change what this returns. Raises InvalidManifest with file and line, and
     BundleTooLarge past `limits`.
     """
-    return [document.value for document in load_documents(text, name=name, meter=Meter(limits or Limits()))]
+    return [document.value for document in load_documents(text, name=name, meter=YamlMeter(limits or YamlLimits()))]
 
 
-def load_documents(text: str | bytes, *, name: str, meter: Meter) -> Iterator[Document]:
+def load_documents(text: str | bytes, *, name: str, meter: YamlMeter) -> Iterator[YamlDocument]:
     """The documents of `load_all` one by one with their lines, counted by a meter which several files may share."""
     meter.file(name, len(text))
     decoded = _decode(text, name).removeprefix("\ufeff")
@@ -74,7 +74,7 @@ def _refuse_control_characters(text: str, name: str, line: int) -> None:
         raise InvalidManifest(f"{name}:{where}: the control character U+{ord(found[0]):04X} is not allowed")
 
 
-def _split(text: str, name: str, meter: Meter) -> Iterator[tuple[str, int]]:
+def _split(text: str, name: str, meter: YamlMeter) -> Iterator[tuple[str, int]]:
     """Cut at lines that begin with `---`, as kubectl does before it reads YAML at all."""
     start, line = 0, 1
     for separator in _SEPARATOR.finditer(text):
@@ -93,7 +93,7 @@ class _DuplicateKey(Exception):
     """JSON's reader cannot say where; the YAML reader then can."""
 
 
-def _read_json(chunk: str, name: str, line: int, meter: Meter) -> Iterator[Document]:
+def _read_json(chunk: str, name: str, line: int, meter: YamlMeter) -> Iterator[YamlDocument]:
     """One or several JSON objects; what is no JSON (`{a: 1}`) is YAML, as for kubectl.
 
     JSON's reader cannot stop halfway, so what may hold too many values goes to the one that can.
@@ -115,10 +115,10 @@ def _read_json(chunk: str, name: str, line: int, meter: Meter) -> Iterator[Docum
         line += chunk.count("\n", counted, offset)
         counted = offset
         _measure(value, name, line, meter)
-        yield Document(value, line)
+        yield YamlDocument(value, line)
 
 
-def _json_values(chunk: str, name: str, meter: Meter) -> Iterator[tuple[Any, int]]:
+def _json_values(chunk: str, name: str, meter: YamlMeter) -> Iterator[tuple[Any, int]]:
     decoder = json.JSONDecoder(
         object_pairs_hook=_mapping, parse_int=_json_integer, parse_float=_json_number, parse_constant=_no_constant
     )
@@ -155,7 +155,7 @@ def _no_constant(word: str) -> None:
     raise json.JSONDecodeError("no JSON", word, 0)
 
 
-def _measure(root: Any, name: str, line: int, meter: Meter) -> None:
+def _measure(root: Any, name: str, line: int, meter: YamlMeter) -> None:
     pending = [(root, 1)]
     while pending:
         value, depth = pending.pop()
@@ -176,7 +176,7 @@ def _refuse_surrogates(text: str, place: str) -> None:
         raise InvalidManifest(f"{place}: a text holds half a surrogate pair, which UTF-8 cannot") from exc
 
 
-def _read_yaml(chunk: str, name: str, line: int, meter: Meter) -> Iterator[Document]:
+def _read_yaml(chunk: str, name: str, line: int, meter: YamlMeter) -> Iterator[YamlDocument]:
     _refuse_control_characters(chunk, name, line)
     line -= 1  # of the separator that we put back, so that `...` alone is an empty document as well
     reader = _Reader(name, line, meter)
@@ -193,7 +193,7 @@ def _read_yaml(chunk: str, name: str, line: int, meter: Meter) -> Iterator[Docum
     finally:
         loader.dispose()
     if reader.root is not None:
-        yield Document(reader.root, reader.root_line)
+        yield YamlDocument(reader.root, reader.root_line)
 
 
 @dataclass(slots=True)
@@ -223,7 +223,7 @@ class _Anchored:
 class _Reader:
     """Builds the value of one document from events."""
 
-    def __init__(self, name: str, line: int, meter: Meter):
+    def __init__(self, name: str, line: int, meter: YamlMeter):
         self.root: Any = None
         self.root_line = line + 1
         self._name = name

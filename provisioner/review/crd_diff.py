@@ -9,23 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.review.base.facts import Rule, mapping, maps
+from provisioner.review.base.facts import Stored, mapping, maps
 from provisioner.review.base.record import plain
-from provisioner.review.checks.objects.crds import CRD, created, deleted, unused
+from provisioner.review.checks.objects.crds import CRD, created, deleted
+from provisioner.review.crds.conditions import with_condition
+from provisioner.review.crds.given import counted, kind_of, nothing_said
 from provisioner.review.crds.live_findings import live_findings
 from provisioner.review.crds.live_scene import scene_of
 from provisioner.review.crds.owners import owned_by_others, twice_taken
 from provisioner.review.crds.severity_from_objects import settled
 from provisioner.schema import CrdifyConfig, compare, crdify_triples
-from provisioner.schema.definition.crd import Crd
-from provisioner.schema.verdicts import HARMLESS
-from provisioner.sentences import number
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
 
 Objects = Iterable[JsonObject]
-
-# The severities of the schemas stand, as without objects.
-_NOTHING_SAID = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
 
 # What a CRD's findings come to; the severities of the other checks do not occur here.
 _VERDICTS = {
@@ -74,14 +70,14 @@ def differences(
 
     `objects` are all that is stored of `kinds`, by default of every kind; the others are judged by their schemas alone.
     """
-    stored = None if objects is None else _Stored(list(objects), kinds)
+    stored = None if objects is None else Stored(tuple(objects), kinds)
     taken = list(twice_taken(new.values()))
     before = {one.fingerprint for one in twice_taken(old.values())}
     found = {name: _findings(old.get(name), new.get(name), stored) for name in sorted({**old, **new})}
     for one in taken:
         if one.ref is not None and one.fingerprint not in before:
             found[one.ref.name].append(one)
-    return [CrdDifference(name, worst_first(several)) for name, several in found.items()]
+    return [CrdDifference(name, worst_first(map(with_condition, several))) for name, several in found.items()]
 
 
 def crdify_differences(
@@ -103,16 +99,7 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    objects: list[JsonObject]
-    kinds: frozenset[GroupKind] | None
-
-    def tells_of(self, kind: GroupKind) -> bool:
-        return self.kinds is None or kind in self.kinds
-
-
-def _findings(old: JsonObject | None, new: JsonObject | None, stored: _Stored | None) -> list[Finding]:
+def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | None) -> list[Finding]:
     if old is not None and new is not None:
         found = [*compare(old, new), *owned_by_others(old, new)]
         return found if stored is None else _by_objects(old, new, found, stored)
@@ -121,29 +108,17 @@ def _findings(old: JsonObject | None, new: JsonObject | None, stored: _Stored | 
     return [_deleted(old or {}, stored)]
 
 
-def _deleted(old: JsonObject, stored: _Stored | None) -> Finding:
-    found, kind = deleted(ObjectRef.of(old), old), _kind_of(old)
-    if stored is None or not stored.tells_of(kind):
-        return found
-    count = len({ref.identity for ref in map(ObjectRef.of, stored.objects) if ref.group_kind == kind})
-    words = f"{found.message}: {number(count, f'{kind.kind} object') if count else 'none is stored'}"
-    counted = replace(found, message=words, evidence={**found.evidence, "counts": {kind.kind: count}})
-    return counted if count else unused(counted)
+def _deleted(old: JsonObject, stored: Stored | None) -> Finding:
+    found, kind = deleted(ObjectRef.of(old), old), kind_of(old)
+    return found if stored is None or not stored.tells_of(kind) else counted(found, kind, stored)
 
 
-def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], stored: _Stored) -> list[Finding]:
-    kind = _kind_of(old)
-    if not stored.tells_of(kind):
-        words = f"No {kind} is among the objects, and no empty list says that none is stored: they settle nothing here"
-        return [*found, _NOTHING_SAID.at(ObjectRef.of(new), words, evidence={"checked": 0, "total": None})]
+def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], stored: Stored) -> list[Finding]:
+    if not stored.tells_of(kind_of(old)):
+        return [*found, nothing_said(old, new)]
     scene = scene_of(old, new, stored.objects)
     is_needed = any(one.evidence.get("live") for one in found)
     return [*(settled(one, scene) for one in found), *map(_of_now, live_findings(scene, is_needed=is_needed))]
-
-
-def _kind_of(crd: JsonObject) -> GroupKind:
-    described = Crd(crd)
-    return GroupKind(described.group, str(described.names.get("kind") or ""))
 
 
 def _of_now(finding: Finding) -> Finding:
@@ -177,6 +152,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "severity": str(finding.severity),
+        "certainty": str(finding.certainty),
         "verdicts": {question: str(severity) for question, severity in sorted(finding.verdicts.items())},
         "version": str(finding.evidence.get("version") or ""),
         "path": list(finding.path),
@@ -188,7 +164,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 
 def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
     """How many of `objects` are of none of the CRDs, by kind and group: they are passed over."""
-    known = set(map(_kind_of, crds))
+    known = set(map(kind_of, crds))
     kinds = Counter(ObjectRef.of(one).group_kind for one in objects)
     return {str(kind): count for kind, count in sorted(kinds.items(), key=str) if kind not in known}
 

@@ -6,26 +6,53 @@ check looks at are findings themselves (promise 4).
 
 from __future__ import annotations
 
-import functools
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import PurePath
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from provisioner.review.base.facts import SECRET, Check, Facts, Gap, Listing, Rule, fingerprint, said
+from provisioner.errors import PluginFailed
+from provisioner.plugins import Plugin
+from provisioner.review import plugged
+from provisioner.review.base.causes import said_by_cause
+from provisioner.review.base.facts import (
+    SECRET,
+    Check,
+    Facts,
+    Gap,
+    Listing,
+    ReviewRule,
+    StateFacts,
+    fingerprint,
+    nothing,
+    said,
+)
 from provisioner.review.base.fold import folded
+from provisioner.review.base.renames import renamed
+from provisioner.review.base.renames import renames as find_renames
+from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
+from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, unused_files
 from provisioner.review.checks.network import (
     api_services,
+    fail_closed,
     network,
     network_policies,
     policies,
     webhook_effects,
     webhooks,
 )
-from provisioner.review.checks.objects import apis, content, crds, deletions, live, objects, way_back
+from provisioner.review.checks.objects import (
+    apis,
+    builtin,
+    crds,
+    deletions,
+    live,
+    objects,
+    renames,
+    way_back,
+)
 from provisioner.review.checks.own import own
 from provisioner.review.checks.pods import images, pod_habits, pods, settings
 from provisioner.review.checks.rights import permissions, preflight
@@ -47,12 +74,12 @@ from provisioner.values import (
     worst_first,
 )
 
-ENTRY_POINTS = "pratique.checks"
 _T = TypeVar("_T")
 
 CHECKS: tuple[Check, ...] = (
     own.CHECK,
     objects.CHECK,
+    builtin.CHECK,
     permissions.CHECK,
     crds.CHECK,
     live.CHECK,
@@ -60,6 +87,7 @@ CHECKS: tuple[Check, ...] = (
     pod_habits.CHECK,
     webhooks.CHECK,
     webhook_effects.CHECK,
+    fail_closed.CHECK,
     policies.CHECK,
     network.CHECK,
     network_policies.CHECK,
@@ -67,8 +95,19 @@ CHECKS: tuple[Check, ...] = (
     images.CHECK,
     apis.CHECK,
     settings.CHECK,
+    needs.CHECK,
+    replicas.CHECK,
+    budgets.CHECK,
+    services.CHECK,
+    storage.CHECK,
+    nodes.CHECK,
     content.CHECK,
+    unused_files.CHECK,
+    requirements.CHECK,
     deletions.CHECK,
+    hooks.CHECK,
+    chart_values.CHECK,
+    renames.CHECK,
     way_back.CHECK,
     preflight.CHECK,
 )
@@ -93,7 +132,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     findings = looked(facts, partial(_found, asked))
     once = {one.fingerprint: one for one in findings}.values()
     private = [one for one in once if one.is_private]
-    public = worst_first(folded(one for one in once if not one.is_private))
+    public = worst_first(folded(said_by_cause(one for one in once if not one.is_private)))
     wished = {one.ref.identity for one in facts.content.manifests}
     staying = (one for one in facts.plan.actions if one.action is Action.NONE)
     let_go = sum(one.ref.identity not in wished for one in staying)
@@ -102,41 +141,46 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     return Report(words, worst_first([*public, *private]), facts.plan)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a check found, the places of the planned actions that it judges, and its crash."""
+
+    check: Check
+    found: tuple[Finding, ...]
+    claimed: frozenset[int] = frozenset()
+    crash: Finding | None = None
+
+
 def _found(checks: Sequence[Check], facts: Facts) -> list[Finding]:
     findings: list[Finding] = [_of_gap(gap) for gap in facts.gaps]
-    sound: list[Check] = []
-    for check in checks:
-        found, crash = _run(check, facts)
-        findings += found
-        if crash:
-            findings.append(crash)
-        else:
-            sound.append(check)
-    findings += _unclaimed(facts, sound)
-    for check in sound:
-        findings = _settled(check, facts, findings)
+    former, shown = _former(facts), plugged.shown(facts, checks)
+    former_shown = former if shown is facts else _former(shown)
+    runs = [_run(check, *((shown, former_shown) if check.plugin else (facts, former))) for check in checks]
+    for run in runs:
+        findings += [*run.found, *([run.crash] if run.crash else [])]
+    sound = [run for run in runs if run.crash is None]
+    findings += _unclaimed(facts, frozenset().union(*(run.claimed for run in sound)))
+    for run in sound:
+        findings = _settled(run.check, facts, findings)
     return said_once(findings)
 
 
 def wanted(content: Content, plan: Plan, checks: Sequence[Check] | None = None) -> list[ObjectRef]:
     """The live objects that checks want to see, sorted; never a Secret. A check that crashes here wants nothing."""
-    refs: set[ObjectRef] = set()
-    for check in installed_checks() if checks is None else checks:
-        try:
-            refs.update(check.wants(content, plan))
-        except Exception:  # noqa: BLE001, S112 -- the same check then misses its facts and says so
-            continue
+    asked = installed_checks() if checks is None else checks
+    refs = _asked([(check, check.wants) for check in asked], (content, plan), ObjectRef)
     return sorted(ref for ref in refs if ref.group_kind != SECRET)
 
 
 def mentioned(facts: Facts, checks: Sequence[Check] | None = None) -> list[ObjectRef]:
     """The objects of which checks want to know whether they exist, sorted."""
-    return sorted(_asked((check.mentions for check in checks or installed_checks()), facts))
+    asked = checks or installed_checks()
+    return sorted(_asked([(check, check.mentions) for check in asked], (facts,), ObjectRef))
 
 
 def listings(facts: Facts, checks: Sequence[Check] | None = None) -> list[Listing]:
     """The lists that checks want to see, sorted; of Secrets never more than their metadata."""
-    asked = _asked((check.lists for check in checks or installed_checks()), facts)
+    asked = _asked([(check, check.lists) for check in checks or installed_checks()], (facts,), Listing)
     return sorted(
         {replace(one, metadata_only=True) if one.kind == SECRET.kind and not one.group else one for one in asked}
     )
@@ -150,11 +194,15 @@ def questions(facts: Facts) -> list[AccessRequest]:
         return []
 
 
-def _asked(questions: Iterable[Callable[[Facts], Iterable[_T]]], facts: Facts) -> set[_T]:
+def _asked(
+    questions: Iterable[tuple[Check, Callable[..., Iterable[_T]]]], given: tuple[Any, ...], kind: type[_T]
+) -> set[_T]:
+    questions = [(check, ask) for check, ask in questions if ask is not nothing]
+    shown = plugged.shown(given, [check for check, _ in questions])
     found: set[_T] = set()
-    for ask in questions:
+    for check, ask in questions:
         try:
-            found.update(ask(facts))
+            found.update(plugged.asked(check, partial(ask, *(shown if check.plugin else given)), kind))
         except Exception:  # noqa: BLE001, S112 -- the same check then misses its facts and says so
             continue
     return found
@@ -174,43 +222,57 @@ def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Findin
     return settled
 
 
-@functools.cache
 def installed_checks() -> tuple[Check, ...]:
     """Ours and those of other packages (entry points `pratique.checks`, each naming a Check)."""
-    return (*CHECKS, *(_loaded(point.name, point) for point in entry_points(group=ENTRY_POINTS)))
+    return (*CHECKS, *plugged.plugged_checks(_names()))
 
 
-def _loaded(name: str, point: object) -> Check:
-    """A check of another package. One that cannot be loaded crashes in every report, so that it is missed."""
+def check_plugins() -> list[Plugin]:
+    """The checks of other packages, loaded, each with its problem if it is disabled."""
+    return plugged.check_plugins(_names())
+
+
+def _names() -> frozenset[str]:
+    return frozenset(check.name for check in CHECKS)
+
+
+def _former(facts: Facts) -> StateFacts | None:
     try:
-        loaded = point.load()  # type: ignore[attr-defined]  # an EntryPoint
-        if isinstance(loaded, Check):
-            return loaded
-        problem: Exception = TypeError(f"{name} is no Check")
-    except Exception as exc:  # noqa: BLE001 -- another package's import may raise anything
-        problem = exc
-
-    def crash(_: Facts) -> Iterable[Finding]:
-        raise problem
-
-    return Check(name, changes=crash)
+        return renamed(facts, find_renames(facts))
+    except Exception:  # noqa: BLE001 -- the check of renames then crashes as well and says so
+        return None
 
 
-def _run(check: Check, facts: Facts) -> tuple[list[Finding], Finding | None]:
-    """What a check found, and its crash; what it had found before it crashed is kept."""
+def _run(check: Check, facts: Facts, former: StateFacts | None) -> _Run:
+    """Run one check; what it had found before it crashed is kept.
+
+    `former` is what was before under the names that objects have now, None where none is renamed.
+    """
     found: list[Finding] = []
     try:
-        for one in check.changes(facts):
-            found.append(_named(one))  # noqa: PERF401 -- one by one: what came before a crash is kept
-        known = {_named(one).fingerprint for one in check.standing(facts.previous_state())}
-        for one in check.standing(facts.state()):
-            named = _named(one)
-            found.append(replace(named, is_new=named.fingerprint not in known))
-        for planned in facts.plan.actions:
-            check.claims(planned)
+        claimed = plugged.run(check, partial(_look, check, facts, former, found))
     except Exception as exc:  # noqa: BLE001 -- whatever a check raises, the reader has to know that it did not finish
-        return found, _of_crash(check, exc)
-    return found, None
+        return _Run(check, tuple(found), crash=_of_crash(check, exc))
+    return _Run(check, tuple(found), claimed)
+
+
+def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Finding]) -> frozenset[int]:
+    """Put what a check finds into `found`, one by one, so that it is kept; the places of the actions that it judges."""
+    if check.plugin:
+        plugged.ask_again(check, facts)
+    for one in check.changes(facts):
+        found.append(_taken(check, one, found))
+    known = {_taken(check, one).fingerprint for one in check.standing(facts.previous_state())}
+    if former is not None:
+        known |= {_taken(check, one).fingerprint for one in check.standing(former)}
+    for one in check.standing(facts.state()):
+        named = _taken(check, one, found)
+        found.append(replace(named, is_new=named.fingerprint not in known))
+    return frozenset(place for place, planned in enumerate(facts.plan.actions) if check.claims(planned))
+
+
+def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:
+    return _named(plugged.sound(finding, len(before)) if check.plugin else finding)
 
 
 def _named(finding: Finding) -> Finding:
@@ -221,24 +283,27 @@ def _named(finding: Finding) -> Finding:
 
 def _of_crash(check: Check, exc: Exception) -> Finding:
     """The exception's own words stay out: they may quote a value of the content."""
+    rule = ReviewRule("CRASHED", Section.CONTENT, Severity.UNKNOWN)
+    evidence = {"check": check.name, "error": type(exc).__name__}
+    if check.plugin and isinstance(exc, PluginFailed):
+        message = f"The check {check.name} did not finish: {exc}. What it looks for was not checked"
+        return rule.at(None, message, evidence={**evidence, "package": check.plugin.package}, key=check.name)
     last = traceback.extract_tb(exc.__traceback__)[-1]
     place = f"{PurePath(last.filename).name}:{last.lineno}"
-    rule = Rule("CRASHED", Section.CONTENT, Severity.UNKNOWN)
     message = (
         f"The check {check.name} did not finish ({type(exc).__name__} at {place}): what it looks for was not checked"
     )
-    return rule.at(None, message, evidence={"check": check.name, "error": type(exc).__name__}, key=check.name)
+    return rule.at(None, message, evidence=evidence, key=check.name)
 
 
 def _of_gap(gap: Gap) -> Finding:
     message = f"Could not find out {gap.what}: {gap.why}"
-    return Rule("GAP", gap.section, Severity.UNKNOWN).at(None, message, evidence={"what": gap.what}, key=gap.what)
+    return ReviewRule("GAP", gap.section, Severity.UNKNOWN).at(None, message, evidence={"what": gap.what}, key=gap.what)
 
 
-def _unclaimed(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
-    judges = list(checks)
-    touched = (one for one in facts.plan.actions if one.action is not Action.NONE)
-    return [_of_unclaimed(one, facts) for one in touched if not any(check.claims(one) for check in judges)]
+def _unclaimed(facts: Facts, claimed: frozenset[int]) -> list[Finding]:
+    left = (one for place, one in enumerate(facts.plan.actions) if place not in claimed)
+    return [_of_unclaimed(one, facts) for one in left if one.action is not Action.NONE]
 
 
 def _of_unclaimed(planned: PlannedAction, facts: Facts) -> Finding:
@@ -250,5 +315,5 @@ def _of_unclaimed(planned: PlannedAction, facts: Facts) -> Finding:
         severity = Severity.DANGEROUS
     words = "read its fields to judge what they do" if is_shown else "and its fields could not be shown"
     message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
-    rule = Rule("UNCLAIMED", Section.OBJECTS, severity)
+    rule = ReviewRule("UNCLAIMED", Section.OBJECTS, severity)
     return rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))

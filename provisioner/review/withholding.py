@@ -3,7 +3,7 @@
 Everybody who may read a request reads the words of its findings; a live value only people who may get the object. So
 the checks look twice: at what will be, as the cluster would store it, and at the same without anything that only live
 objects hold. What comes out the same was said of the bundle. What does not keeps its rule and its severity, and its
-words become values of the object. About somebody else's object even that there is such a finding would tell how it
+words become values of the object. About someone else's object even that there is such a finding would tell how it
 differs, so that the finding is private. What objects beside the plan decide, such as roles, is told apart in `beside`.
 """
 
@@ -24,12 +24,12 @@ _MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE, Action.ADOPT})
 
 
 def is_private(planned: PlannedAction) -> bool:
-    """Whether more is known of somebody else's object than that it exists: it may be adopted, and was read or tried."""
+    """Whether more is known of someone else's object than that it exists: it may be adopted, and was read or tried."""
     return planned.action is Action.ADOPT and planned.problem_code != AlreadyExists.code
 
 
 def without_private(planned: PlannedAction) -> PlannedAction:
-    """`planned` as everybody may know it: the same whatever somebody else's object holds."""
+    """`planned` as everybody may know it: the same whatever someone else's object holds."""
     if not is_private(planned):
         return planned
     return PlannedAction(planned.ref, Action.ADOPT, planned.uid, after=planned.after, is_proved=False)
@@ -141,7 +141,7 @@ def _of_live(finding: Finding, facts: Facts) -> Finding:
 
 
 def _as_private(finding: Finding, facts: Facts) -> Finding:
-    """Of an object of the plan if it names one, else of the first that is somebody else's."""
+    """Of an object of the plan if it names one, else of the first that is someone else's."""
     foreign = [one.ref for one in facts.plan.actions if is_private(one)]
     identities = {one.identity for one in foreign}
     ref = finding.ref if finding.ref and finding.ref.identity in identities else foreign[0]

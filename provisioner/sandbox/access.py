@@ -21,8 +21,8 @@ from provisioner.sandbox.impersonation import (
     user_info,
     wanted_by,
 )
-from provisioner.sandbox.status import Refusal, bad_request, invalid
-from provisioner.sandbox.store import Store
+from provisioner.sandbox.status import StatusRefusal, bad_request, invalid
+from provisioner.sandbox.store import ObjectStore
 from provisioner.values import AccessRequest, Identity
 
 RBAC_PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
@@ -38,7 +38,7 @@ ANONYMOUS = Identity("system:anonymous", ("system:unauthenticated",))
 class Access:
     """Answers from the roles and bindings in the store; what an identity may is kept until one of those changes."""
 
-    def __init__(self, store: Store, users: Mapping[str, Identity], key: bytes):
+    def __init__(self, store: ObjectStore, users: Mapping[str, Identity], key: bytes):
         self._store = store
         self._users = users
         self._key = key
@@ -58,7 +58,7 @@ class Access:
             return ANONYMOUS
         found = self.of_token(token.strip(), "")
         if found is None:
-            raise Refusal(401, "Unauthorized", "Unauthorized")
+            raise StatusRefusal(401, "Unauthorized", "Unauthorized")
         return found[0]
 
     def of_token(self, token: str, audience: str) -> tuple[Identity, list[str]] | None:
@@ -115,19 +115,19 @@ class Access:
     def impersonate(
         self, identity: Identity, headers: Mapping[str, list[str]], about: Callable[[], AccessRequest]
     ) -> Identity:
-        """The identity that the Impersonate-* headers ask for, if `identity` may be it; raises Refusal 403.
+        """The identity that the Impersonate-* headers ask for, if `identity` may be it; raises StatusRefusal 403.
 
         `about` is what the request does: constrained impersonation is granted for some requests only.
         """
         wanted = wanted_by(headers)
         if wanted is None:
             return identity
-        refusal: Refusal | None = None
+        refusal: StatusRefusal | None = None
         for mode in self._in_order(identity, wanted):
             try:
                 for request in mode.rights(wanted, about):
                     self.check(identity, request)
-            except Refusal as exc:
+            except StatusRefusal as exc:
                 refusal = refusal or exc
                 continue
             self._last_mode[identity.username] = mode.name
@@ -146,12 +146,12 @@ class Access:
         return MASTERS in identity.groups or allows_in(self.rules_of(identity), request)
 
     def check(self, identity: Identity, request: AccessRequest) -> None:
-        """Raise Refusal 403 in the API server's words unless this is allowed."""
+        """Raise StatusRefusal 403 in the API server's words unless this is allowed."""
         if self.allows(identity, request):
             return
         if request.path:
             words = f'User "{identity.username}" cannot {request.verb} path "{request.path}"'
-            raise Refusal(403, "Forbidden", f"forbidden: {words}", {})
+            raise StatusRefusal(403, "Forbidden", f"forbidden: {words}", {})
         resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
         shown = f"{request.resource}.{request.group}" if request.group else request.resource
         named = f' "{request.name}"' if request.name else ""
@@ -161,7 +161,7 @@ class Access:
             f' in API group "{request.group}" {place}'
         )
         details = {"name": request.name, "group": request.group, "kind": request.resource}
-        raise Refusal(403, "Forbidden", words, {key: value for key, value in details.items() if value})
+        raise StatusRefusal(403, "Forbidden", words, {key: value for key, value in details.items() if value})
 
     def rules_of(self, identity: Identity) -> EffectiveRules:
         known = self._known.get(identity)

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox import options, reading
 from provisioner.sandbox.access import Access
-from provisioner.sandbox.calls import Answer, Call, Target, Writing
-from provisioner.sandbox.status import Refusal, bad_request, lost, not_allowed, not_found
-from provisioner.sandbox.store import Store
+from provisioner.sandbox.calls import PathTarget, SandboxAnswer, SandboxCall, Writing
+from provisioner.sandbox.status import StatusRefusal, bad_request, lost, not_allowed, not_found
+from provisioner.sandbox.store import ObjectStore
 from provisioner.sandbox.types import custom, discovery, openapi, tables
-from provisioner.sandbox.types.kinds import BUILT_IN, REVIEWS, Kind
+from provisioner.sandbox.types.kinds import BUILT_IN, REVIEWS, SandboxKind
 from provisioner.sandbox.writing import bodies
 from provisioner.sandbox.writing.writing import Writes
 from provisioner.values import AccessRequest, Identity
@@ -22,33 +22,33 @@ from provisioner.values import AccessRequest, Identity
 logger = logging.getLogger(__name__)
 
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
-_LOST_PAGE = Answer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
+_LOST_PAGE = SandboxAnswer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class Api:
-    def __init__(self, store: Store, access: Access):
+    def __init__(self, store: ObjectStore, access: Access):
         self._store = store
         self._access = access
         self._writes = Writes(store, access)
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, call: SandboxCall) -> SandboxAnswer:
         """Never raises: a refusal is an answer too."""
         try:
             identity = self._access.authenticate(call.header("authorization"))
             identity = self._access.impersonate(identity, call.headers, lambda: self._about(call))
             return self._route(call, identity)
-        except Refusal as exc:
-            return Answer(exc.code, exc.body())
+        except StatusRefusal as exc:
+            return SandboxAnswer(exc.code, exc.body())
         except Exception as exc:
             logger.exception("the sandbox could not answer", extra={"path": call.path})
             words = f"Internal error occurred: {type(exc).__name__}: {exc}"
-            return Answer(500, Refusal(500, "InternalError", words).body())
+            return SandboxAnswer(500, StatusRefusal(500, "InternalError", words).body())
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[SandboxKind]:
         return [*BUILT_IN, *custom.kinds(self._store)]
 
-    def _route(self, call: Call, identity: Identity) -> Answer:
+    def _route(self, call: SandboxCall, identity: Identity) -> SandboxAnswer:
         parts = [unquote(part) for part in call.path.strip("/").split("/")]
         if not _is_resource(parts):
             path = "/" + "/".join(parts) if parts != [""] else "/"
@@ -60,13 +60,13 @@ class Api:
         if review and version == "v1":
             place = rest[1] if len(rest) == 3 else ""
             self._access.check(identity, AccessRequest("create", group, review[1], namespace=place))
-            return Answer(201, self._access.review(review[2], identity, call.object()))
+            return SandboxAnswer(201, self._access.review(review[2], identity, call.object()))
         target = self._target(group, version, rest)
         if target is None:
-            return self._stranger(call, identity, Target(_stranger(group, version, rest), *_placed(rest)))
+            return self._stranger(call, identity, PathTarget(_stranger(group, version, rest), *_placed(rest)))
         return self._resource(call, identity, target)
 
-    def _about(self, call: Call) -> AccessRequest:
+    def _about(self, call: SandboxCall) -> AccessRequest:
         """What a request does, as the API server asks its authorizers before it looks at the object."""
         parts = [unquote(part) for part in call.path.strip("/").split("/")]
         if not _is_resource(parts):
@@ -74,19 +74,19 @@ class Api:
         group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
         namespace, name, subresource = _placed(rest)
         target = self._target(group, version, rest)
-        target = target or Target(_stranger(group, version, rest), namespace, name, subresource)
+        target = target or PathTarget(_stranger(group, version, rest), namespace, name, subresource)
         return _asked_of(call, target, self._verb(call, target))
 
-    def _target(self, group: str, version: str, rest: list[str]) -> Target | None:
+    def _target(self, group: str, version: str, rest: list[str]) -> PathTarget | None:
         namespace, name, subresource = _placed(rest)
         rest = rest[2:] if namespace else rest
         for kind in self.kinds():
             is_meant = (kind.group, kind.version, kind.plural) == (group, version, rest[0])
             if is_meant and (kind.is_namespaced or not namespace):
-                return Target(kind, namespace, name, subresource)
+                return PathTarget(kind, namespace, name, subresource)
         return None
 
-    def _stranger(self, call: Call, identity: Identity, target: Target) -> Answer:
+    def _stranger(self, call: SandboxCall, identity: Identity, target: PathTarget) -> SandboxAnswer:
         """A kind that is not here: who may not use it is not told so."""
         kind = target.kind
         verb = self._verb(call, target)
@@ -94,9 +94,9 @@ class Api:
         self._access.check(identity, place)
         if any((it.group, it.version) == (kind.group, kind.version) for it in self.kinds()):
             raise lost()
-        return Answer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
+        return SandboxAnswer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
 
-    def _resource(self, call: Call, identity: Identity, target: Target) -> Answer:
+    def _resource(self, call: SandboxCall, identity: Identity, target: PathTarget) -> SandboxAnswer:
         verb = self._verb(call, target)
         request = _asked_of(call, target, verb)
         self._access.check(identity, request)
@@ -108,7 +108,7 @@ class Api:
             raise not_allowed()
         return self._write(call, identity, target, verb)
 
-    def _verb(self, call: Call, target: Target) -> str:
+    def _verb(self, call: SandboxCall, target: PathTarget) -> str:
         if call.method == "GET":
             is_watch = call.query.get("watch") in ("true", "1")
             return "watch" if is_watch else "get" if target.name else "list"
@@ -121,20 +121,20 @@ class Api:
             return "deletecollection"
         return verb
 
-    def _is_apply(self, call: Call) -> bool:
+    def _is_apply(self, call: SandboxCall) -> bool:
         return call.header("content-type").partition(";")[0] in (
             "application/apply-patch+yaml",
             "application/apply-patch+cbor",
         )
 
-    def _has_subresource(self, target: Target) -> bool:
+    def _has_subresource(self, target: PathTarget) -> bool:
         return (target.subresource == "status" and target.kind.has_status) or (
             target.subresource == "scale" and target.kind.has_scale
         )
 
     # Reading
 
-    def _read(self, call: Call, target: Target, verb: str) -> Answer:
+    def _read(self, call: SandboxCall, target: PathTarget, verb: str) -> SandboxAnswer:
         if target.subresource and not self._has_subresource(target):
             raise lost()
 
@@ -145,18 +145,18 @@ class Api:
             return self._watched(call, target)
         if verb == "list":
             objects, meta = reading.page(self._store, target, call, shown)
-            return Answer(200, self._listed(call, target.kind, objects, meta))
+            return SandboxAnswer(200, self._listed(call, target.kind, objects, meta))
         obj = self._store.get(target.key)
         if obj is None:
             raise not_found(target.kind.resource, target.name)
         if target.subresource == "scale":
-            return Answer(200, _scale(target, obj))
-        return Answer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
+            return SandboxAnswer(200, _scale(target, obj))
+        return SandboxAnswer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
 
-    def _watched(self, call: Call, target: Target) -> Answer:
+    def _watched(self, call: SandboxCall, target: PathTarget) -> SandboxAnswer:
         if target.name:
             query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
-            call = Call(call.method, call.path, query, call.headers)
+            call = SandboxCall(call.method, call.path, query, call.headers)
         events = reading.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
         if "as=Table" in call.header("accept"):
             events = (
@@ -167,9 +167,9 @@ class Api:
             )
         elif "as=PartialObjectMetadata;" in call.header("accept"):
             events = ({**event, "object": self._one(call, target.kind, event["object"])} for event in events)
-        return Answer(200, stream=events)
+        return SandboxAnswer(200, stream=events)
 
-    def _shown(self, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+    def _shown(self, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
         shown = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
@@ -179,7 +179,7 @@ class Api:
             return custom.converted(self._store, kind, shown)
         return shown
 
-    def _one(self, call: Call, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+    def _one(self, call: SandboxCall, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
         accept = call.header("accept")
         if "as=Table" in accept:
             return self._table(kind, [obj], {})
@@ -187,7 +187,9 @@ class Api:
             return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
         return obj
 
-    def _listed(self, call: Call, kind: Kind, objects: list[dict[str, Any]], meta: dict[str, Any]) -> dict[str, Any]:
+    def _listed(
+        self, call: SandboxCall, kind: SandboxKind, objects: list[dict[str, Any]], meta: dict[str, Any]
+    ) -> dict[str, Any]:
         accept = call.header("accept")
         if "as=Table" in accept:
             return self._table(kind, objects, meta)
@@ -209,13 +211,13 @@ class Api:
         )
         return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": items}
 
-    def _table(self, kind: Kind, objects: list[dict[str, Any]], meta: dict[str, Any]) -> dict[str, Any]:
+    def _table(self, kind: SandboxKind, objects: list[dict[str, Any]], meta: dict[str, Any]) -> dict[str, Any]:
         columns = (
             custom.definition(self._store, kind)[1].get("additionalPrinterColumns") or [] if kind.is_custom else []
         )
         return tables.table(kind, objects, meta, columns)
 
-    def _warnings(self, kind: Kind) -> tuple[str, ...]:
+    def _warnings(self, kind: SandboxKind) -> tuple[str, ...]:
         if not kind.is_custom:
             return ()
         _, version = custom.definition(self._store, kind)
@@ -230,7 +232,7 @@ class Api:
 
     # Writing
 
-    def _write(self, call: Call, identity: Identity, target: Target, verb: str) -> Answer:
+    def _write(self, call: SandboxCall, identity: Identity, target: PathTarget, verb: str) -> SandboxAnswer:
         options.check_writing(call, is_apply=call.method == "PATCH" and self._is_apply(call))
         validation = call.query.get("fieldValidation") or "Warn"
         manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
@@ -243,9 +245,11 @@ class Api:
             if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
             else self._one(call, target.kind, self._shown(target.kind, obj))
         )
-        return Answer(code, body, (*writing.warnings, *self._warnings(target.kind)))
+        return SandboxAnswer(code, body, (*writing.warnings, *self._warnings(target.kind)))
 
-    def _written(self, call: Call, target: Target, verb: str, writing: Writing) -> tuple[int, dict[str, Any]]:
+    def _written(
+        self, call: SandboxCall, target: PathTarget, verb: str, writing: Writing
+    ) -> tuple[int, dict[str, Any]]:
         if target.subresource == "token" and target.kind.resource == "serviceaccounts":
             return 201, self._token(call, target)
         if target.subresource and not self._has_subresource(target):
@@ -264,18 +268,18 @@ class Api:
             return 200, self._writes.patch(target, call.header("content-type").partition(";")[0], call.json(), writing)
         return 200, self._deleted(call, target, verb, writing)
 
-    def _token(self, call: Call, target: Target) -> dict[str, Any]:
+    def _token(self, call: SandboxCall, target: PathTarget) -> dict[str, Any]:
         account = self._store.get(target.key)
         if account is None:
             raise not_found("serviceaccounts", target.name)
         return self._access.token_for(account, call.object())
 
-    def _applied(self, call: Call, target: Target, writing: Writing) -> tuple[int, dict[str, Any]]:
+    def _applied(self, call: SandboxCall, target: PathTarget, writing: Writing) -> tuple[int, dict[str, Any]]:
         force = call.query.get("force") in ("true", "1")
         obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
         return (201 if is_new else 200), obj
 
-    def _deleted(self, call: Call, target: Target, verb: str, writing: Writing) -> dict[str, Any]:
+    def _deleted(self, call: SandboxCall, target: PathTarget, verb: str, writing: Writing) -> dict[str, Any]:
         options = call.object() if call.body.strip() else {}
         if options.get("dryRun"):
             writing = Writing(writing.identity, writing.manager, True, writing.validation)
@@ -287,7 +291,7 @@ class Api:
             gone = []
             for obj in self._store.all(target.kind.group, target.kind.plural, target.namespace):
                 if fits(obj):
-                    one = Target(target.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+                    one = PathTarget(target.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
                     gone.append(self._shown(target.kind, self._writes.delete(one, {}, writing)))
             return self._listed(call, target.kind, gone, {"resourceVersion": str(self._store.version)})
         before = self._writes.delete(target, options, writing)
@@ -298,36 +302,36 @@ class Api:
             details["group"] = target.kind.group
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
-    def _scaled(self, call: Call, target: Target, writing: Writing) -> dict[str, Any]:
+    def _scaled(self, call: SandboxCall, target: PathTarget, writing: Writing) -> dict[str, Any]:
         if not target.kind.has_scale:
             raise lost()
         wish = call.json()
         replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
         if not isinstance(replicas, int):
             raise bad_request("expected a Scale with spec.replicas")
-        whole = Target(target.kind, target.namespace, target.name)
+        whole = PathTarget(target.kind, target.namespace, target.name)
         changed = self._writes.patch(whole, "application/merge-patch+json", {"spec": {"replicas": replicas}}, writing)
         return _scale(target, changed)
 
     # Documents
 
-    def _documents(self, parts: list[str], call: Call) -> Answer:
+    def _documents(self, parts: list[str], call: SandboxCall) -> SandboxAnswer:
         if parts == ["openapi", "v2"]:
-            return Answer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
+            return SandboxAnswer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
         if parts[0] == "openapi":
             text = openapi.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
-            return _LOST_PAGE if text is None else Answer(200, text)
+            return _LOST_PAGE if text is None else SandboxAnswer(200, text)
         is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
         found = self._document(parts, is_aggregated=is_aggregated)
         if found is None:
             return _LOST_PAGE
         if isinstance(found, str):
-            return Answer(200, found, content_type="text/plain")
+            return SandboxAnswer(200, found, content_type="text/plain")
         if is_aggregated and parts in (["api"], ["apis"]):
-            return Answer(
+            return SandboxAnswer(
                 200, found, content_type="application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
             )
-        return Answer(200, found)
+        return SandboxAnswer(200, found)
 
     def _document(self, parts: list[str], *, is_aggregated: bool) -> Any:
         kinds = self.kinds()
@@ -349,7 +353,7 @@ def _is_resource(parts: list[str]) -> bool:
     return (parts[0] == "api" and len(parts) > 2) or (parts[0] == "apis" and len(parts) > 3)
 
 
-def _asked_of(call: Call, target: Target, verb: str) -> AccessRequest:
+def _asked_of(call: SandboxCall, target: PathTarget, verb: str) -> AccessRequest:
     """What authorizers are asked; a list that a field selector limits to one name is of that name."""
     name, selector = target.name, call.query.get("fieldSelector", "")
     if verb == "list" and selector.startswith("metadata.name="):
@@ -365,13 +369,13 @@ def _placed(rest: list[str]) -> tuple[str, str, str]:
     return namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else ""
 
 
-def _stranger(group: str, version: str, rest: list[str]) -> Kind:
+def _stranger(group: str, version: str, rest: list[str]) -> SandboxKind:
     namespace, *_ = _placed(rest)
     plural = rest[2] if namespace else rest[0]
-    return Kind(group, version, plural, plural, bool(namespace))
+    return SandboxKind(group, version, plural, plural, bool(namespace))
 
 
-def _scale(target: Target, obj: dict[str, Any]) -> dict[str, Any]:
+def _scale(target: PathTarget, obj: dict[str, Any]) -> dict[str, Any]:
     meta = obj["metadata"]
     return {
         "kind": "Scale",

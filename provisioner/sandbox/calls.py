@@ -11,12 +11,12 @@ import yaml
 
 from provisioner.sandbox import protobuf
 from provisioner.sandbox.status import bad_request
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 from provisioner.values import Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SandboxCall:
     """`headers` are lower-case, each with all its values; `query` holds the last value of each name."""
 
     method: str
@@ -54,10 +54,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PathTarget:
     """What a path names. `name` is "" for a collection."""
 
-    kind: Kind
+    kind: SandboxKind
     namespace: str
     name: str = ""
     subresource: str = ""
@@ -68,7 +68,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SandboxAnswer:
     """`stream` gives watch events instead of a body."""
 
     code: int

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.sandbox.store import Key, Store
+from provisioner.sandbox.store import Key, ObjectStore
 from provisioner.sandbox.writing.writing import now
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ DONE = ("Succeeded", "Failed")
 class Controllers(threading.Thread):
     """Looks at everything whenever something changed; each pass brings the objects one step nearer to their specs."""
 
-    def __init__(self, store: Store, kinds: Any) -> None:
+    def __init__(self, store: ObjectStore, kinds: Any) -> None:
         super().__init__(daemon=True, name="controllers")
         self._store = store
         self._kinds = kinds
@@ -75,6 +75,9 @@ class Controllers(threading.Thread):
                 obj = self._store.get(key)
                 if obj and not obj["metadata"].get("finalizers"):
                     self._store.remove(key)
+                elif obj and not obj["metadata"].get("deletionTimestamp"):
+                    going = {"deletionTimestamp": now(), "deletionGracePeriodSeconds": 0}
+                    self._store.put(key, {**obj, "metadata": {**obj["metadata"], **going}})
             if not [key for key in inside if self._store.get(key)] and not space["metadata"].get("finalizers"):
                 self._store.remove(("", "namespaces", "", name))
             return
@@ -348,7 +351,7 @@ def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:
             "Progressing",
             True,
             "NewReplicaSetAvailable" if is_done else "ReplicaSetUpdated",
-            "The rollout is complete." if is_done else "The rollout goes on.",
+            "The rollout is complete." if is_done else "The rollout continues.",
         ),
     ):
         status = "True" if is_true else "False"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from provisioner.sandbox.status import Refusal, bad_request
+from provisioner.sandbox.status import StatusRefusal, bad_request
 from provisioner.values import AccessRequest, Identity
 
 AUTHENTICATION = "authentication.k8s.io"
@@ -50,7 +50,7 @@ class Mode:
         return self.resource == "users" or wanted.is_name_only
 
     def rights(self, wanted: Impersonated, about: Callable[[], AccessRequest]) -> list[AccessRequest]:
-        """What it takes to send a request `about` this as `wanted`; raises Refusal 403 for who is never allowed."""
+        """What it takes to send a request `about` this as `wanted`; raises StatusRefusal 403 for who may never."""
         request = about()
         _refuse_what_nobody_may(wanted, f"impersonate:{self.name}")
         on = replace(request, verb=f"impersonate-on:{self.name}:{request.verb}")
@@ -84,7 +84,7 @@ MODES = (
 
 
 def wanted_by(headers: Mapping[str, list[str]]) -> Impersonated | None:
-    """Whom the headers ask for, None where they ask for nobody; raises Refusal 400 for a part of somebody."""
+    """Whom the headers ask for, None where they ask for nobody; raises StatusRefusal 400 for a part of somebody."""
     username = (headers.get("impersonate-user") or [""])[0]
     groups = headers.get("impersonate-group") or []
     uid = (headers.get("impersonate-uid") or [""])[0]
@@ -131,8 +131,8 @@ def _refuse_what_nobody_may(wanted: Impersonated, verb: str) -> None:
             raise _never("userextras", f"impersonating an invalid key in extra is not allowed: {verb} {key}")
 
 
-def _never(resource: str, words: str) -> Refusal:
-    return Refusal(403, "Forbidden", f"{resource}.{AUTHENTICATION} is forbidden: {words}")
+def _never(resource: str, words: str) -> StatusRefusal:
+    return StatusRefusal(403, "Forbidden", f"{resource}.{AUTHENTICATION} is forbidden: {words}")
 
 
 def _resource_of(username: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from provisioner.sandbox.calls import Call
-from provisioner.sandbox.status import Refusal, bad_request, invalid
+from provisioner.sandbox.calls import SandboxCall
+from provisioner.sandbox.status import StatusRefusal, bad_request, invalid
 
 _KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
-def check_writing(call: Call, *, is_apply: bool) -> None:
-    """Raise Refusal 422 for a dryRun, fieldValidation, force or fieldManager that does not exist or does not fit."""
+def check_writing(call: SandboxCall, *, is_apply: bool) -> None:
+    """Raise StatusRefusal 422 for a dryRun, fieldValidation, force or fieldManager that does not exist or fit."""
     causes: list[tuple[str, str]] = []
     dry_run, validation = call.query.get("dryRun", ""), call.query.get("fieldValidation", "")
     if dry_run not in ("", "All"):
@@ -28,8 +28,8 @@ def check_writing(call: Call, *, is_apply: bool) -> None:
         raise invalid(f"{_KINDS.get(call.method, 'PatchOptions')}.meta.k8s.io", "", causes)
 
 
-def number(call: Call, name: str) -> int:
-    """A number of the query, 0 where it is not given; raises Refusal 400."""
+def number(call: SandboxCall, name: str) -> int:
+    """A number of the query, 0 where it is not given; raises StatusRefusal 400."""
     text = call.query.get(name, "")
     if not text:
         return 0
@@ -39,16 +39,16 @@ def number(call: Call, name: str) -> int:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from exc
 
 
-def list_version(call: Call) -> None:
-    """Raise Refusal 400 for the resourceVersion of a list that is no number."""
+def list_version(call: SandboxCall) -> None:
+    """Raise StatusRefusal 400 for the resourceVersion of a list that is no number."""
     given = call.query.get("resourceVersion", "")
     if given and not given.isdigit():
         words = f'Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
         raise bad_request(f"invalid resource version: resourceVersion: {words}")
 
 
-def watch_version(call: Call) -> int:
-    """Where a watch begins, 0 for "now"; raises Refusal 500, and 422 for initial events that are asked for wrongly."""
+def watch_version(call: SandboxCall) -> int:
+    """Where a watch begins, 0 for "now"; raises StatusRefusal 500, and 422 for a wrong sendInitialEvents."""
     wants_initial = call.query.get("sendInitialEvents", "")
     match = call.query.get("resourceVersionMatch", "")
     if wants_initial and match != "NotOlderThan":
@@ -60,5 +60,5 @@ def watch_version(call: Call) -> int:
     given = call.query.get("resourceVersion", "") or "0"
     if not given.isdigit():
         words = f'resourceVersion: Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
-        raise Refusal(500, "", words)
+        raise StatusRefusal(500, "", words)
     return int(given)

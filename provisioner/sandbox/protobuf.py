@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from provisioner.sandbox.status import Refusal
+from provisioner.sandbox.status import StatusRefusal
 
 MAGIC = b"k8s\x00"
 # name: (number, form); a form is "string", "int", "[string]", a table, or [a table] for a list of them; "map" holds
@@ -86,15 +86,15 @@ _TABLES: dict[str, dict[str, Any]] = {
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """The object in a Kubernetes protobuf envelope; raises Refusal 415 for kinds that this does not know."""
+    """The object in a Kubernetes protobuf envelope; raises StatusRefusal 415 for kinds that this does not know."""
     if not data.startswith(MAGIC):
-        raise Refusal(400, "BadRequest", "the object provided is unrecognized")
+        raise StatusRefusal(400, "BadRequest", "the object provided is unrecognized")
     envelope = _fields(data[len(MAGIC) :])
     kinds = _fields(_last(envelope, 1))
     api_version, kind = _last(kinds, 1).decode(), _last(kinds, 2).decode()
     if kind not in _TABLES:
         words = f"the sandbox reads a {kind} as JSON or YAML only: use `kubectl apply` or `kubectl create -f`"
-        raise Refusal(415, "UnsupportedMediaType", words)
+        raise StatusRefusal(415, "UnsupportedMediaType", words)
     table = {"metadata": (1, _META), **_TABLES[kind]}
     return {"apiVersion": api_version, "kind": kind, **_object(_last(envelope, 2), table)}
 
@@ -144,7 +144,7 @@ def _last(fields: dict[int, list[Any]], number: int) -> bytes:
 
 
 def _fields(data: bytes) -> dict[int, list[Any]]:
-    """Wire values by field number: bytes for length-delimited ones, ints for the rest; raises Refusal 400."""
+    """Wire values by field number: bytes for length-delimited ones, ints for the rest; raises StatusRefusal 400."""
     found: dict[int, list[Any]] = {}
     at = 0
     while at < len(data):
@@ -178,5 +178,5 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise _broken()
 
 
-def _broken() -> Refusal:
-    return Refusal(400, "BadRequest", "the protobuf body is cut off or damaged")
+def _broken() -> StatusRefusal:
+    return StatusRefusal(400, "BadRequest", "the protobuf body is cut off or damaged")

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.sandbox import options, selectors
-from provisioner.sandbox.calls import Call, Target
+from provisioner.sandbox.calls import PathTarget, SandboxCall
 from provisioner.sandbox.status import bad_request
-from provisioner.sandbox.store import Change, Store
+from provisioner.sandbox.store import ObjectStore, StoreChange
 from provisioner.sandbox.types import custom
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 Shown = Callable[[dict[str, Any]], dict[str, Any]]
 BOOKMARK_SECONDS = 5.0
@@ -23,14 +23,16 @@ WATCH_SECONDS = 1800
 QUIET_SECONDS = 2.0
 
 
-def wants(call: Call, kind: Kind, selectable: set[str]) -> Callable[[dict[str, Any]], bool]:
+def wants(call: SandboxCall, kind: SandboxKind, selectable: set[str]) -> Callable[[dict[str, Any]], bool]:
     """Whether an object fits the call's selectors; raises Refusal 400."""
     by_labels = selectors.labels(call.query.get("labelSelector", ""))
     by_fields = selectors.fields(call.query.get("fieldSelector", ""), kind, selectable)
     return lambda obj: by_labels(obj["metadata"].get("labels") or {}) and by_fields(obj)
 
 
-def page(store: Store, target: Target, call: Call, shown: Shown) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def page(
+    store: ObjectStore, target: PathTarget, call: SandboxCall, shown: Shown
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """(objects, list metadata); `continue` holds the place in the list as it stood at its first page."""
     fits = wants(call, target.kind, selectable(store, target.kind))
     options.list_version(call)
@@ -60,7 +62,7 @@ class _Place:
         return base64.urlsafe_b64encode(json.dumps(dataclasses.asdict(self)).encode()).decode()
 
 
-def watch(store: Store, target: Target, call: Call, shown: Shown) -> Iterator[dict[str, Any]]:
+def watch(store: ObjectStore, target: PathTarget, call: SandboxCall, shown: Shown) -> Iterator[dict[str, Any]]:
     """Events after `resourceVersion`, until timeoutSeconds; with bookmarks where they are asked for.
 
     Raises Refusal for options that are wrong at once, and 410 where the history no longer goes back so far.
@@ -88,7 +90,9 @@ class Beginning:
     end: float
 
 
-def _events(store: Store, target: Target, call: Call, shown: Shown, start: Beginning) -> Iterator[dict[str, Any]]:
+def _events(
+    store: ObjectStore, target: PathTarget, call: SandboxCall, shown: Shown, start: Beginning
+) -> Iterator[dict[str, Any]]:
     fits = wants(call, target.kind, selectable(store, target.kind))
     with_bookmarks = call.query.get("allowWatchBookmarks") in ("true", "1")
     version = start.version
@@ -107,7 +111,7 @@ def _events(store: Store, target: Target, call: Call, shown: Shown, start: Begin
             yield _bookmark(target.kind, version, {})
 
 
-def selectable(store: Store, kind: Kind) -> set[str]:
+def selectable(store: ObjectStore, kind: SandboxKind) -> set[str]:
     """The fields that a CRD makes selectable."""
     if not kind.is_custom:
         return set()
@@ -115,7 +119,7 @@ def selectable(store: Store, kind: Kind) -> set[str]:
     return {str(it["jsonPath"]).lstrip(".") for it in version.get("selectableFields") or []}
 
 
-def _next(store: Store, version: int, seconds: float) -> list[Change]:
+def _next(store: ObjectStore, version: int, seconds: float) -> list[StoreChange]:
     """What happened after `version`, waited for."""
     with store.moved:
         changes = store.since(version)
@@ -125,7 +129,7 @@ def _next(store: Store, version: int, seconds: float) -> list[Change]:
     return changes
 
 
-def _event(change: Change, target: Target, fits: Callable[[dict[str, Any]], bool]) -> str:
+def _event(change: StoreChange, target: PathTarget, fits: Callable[[dict[str, Any]], bool]) -> str:
     """What this watcher sees of a change: an object that stops to fit its selector is deleted for it."""
     if change.key[:2] != (target.kind.group, target.kind.plural):
         return ""
@@ -139,7 +143,7 @@ def _event(change: Change, target: Target, fits: Callable[[dict[str, Any]], bool
     return "DELETED" if was else ""
 
 
-def _bookmark(kind: Kind, version: int, annotations: Mapping[str, str]) -> dict[str, Any]:
+def _bookmark(kind: SandboxKind, version: int, annotations: Mapping[str, str]) -> dict[str, Any]:
     meta: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
     if annotations:
         meta["annotations"] = dict(annotations)

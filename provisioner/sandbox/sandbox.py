@@ -25,7 +25,7 @@ from provisioner.sandbox.access import MASTERS, Access
 from provisioner.sandbox.api import Api
 from provisioner.sandbox.controllers import Controllers
 from provisioner.sandbox.server import Server
-from provisioner.sandbox.store import Store
+from provisioner.sandbox.store import ObjectStore
 from provisioner.sandbox.types.kinds import BUILT_IN
 from provisioner.sandbox.writing.writing import now
 from provisioner.values import Identity
@@ -53,7 +53,7 @@ class Sandbox:
     def __init__(self, state: Path, port: int = 0, users: Sequence[SandboxUser] = (ADMIN,)):
         state.mkdir(parents=True, exist_ok=True)
         state.chmod(0o700)  # tokens and the key of its certificate lie in it
-        self._store = Store(state / "cluster.sqlite3")
+        self._store = ObjectStore(state / "cluster.sqlite3")
         self._users = {user.name: user for user in users}
         self.tokens = {user.name: user.token or self._kept(f"token:{user.name}") for user in users}
         certificate, key = self._certificate()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from provisioner.sandbox.status import bad_request
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 Labels = Mapping[str, str]
 _KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?)"
@@ -40,7 +40,7 @@ def labels(text: str) -> Callable[[Labels], bool]:
     return lambda has: all(term(has) for term in terms)
 
 
-def fields(text: str, kind: Kind, more: set[str]) -> Callable[[dict[str, Any]], bool]:
+def fields(text: str, kind: SandboxKind, more: set[str]) -> Callable[[dict[str, Any]], bool]:
     """Whether an object fits a fieldSelector; `more` are the paths a CRD makes selectable; raises Refusal 400."""
     known = {"metadata.name", "metadata.namespace", *_FIELDS.get(kind.kind, ()), *more}
     terms = [_field_term(term, known) for term in filter(None, text.split(","))]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from provisioner.sandbox.calls import Answer, Call
-from provisioner.sandbox.status import Refusal
+from provisioner.sandbox.calls import SandboxAnswer, SandboxCall
+from provisioner.sandbox.status import StatusRefusal
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
 IDLE_SECONDS = 120
@@ -25,7 +25,9 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], context: ssl.SSLContext, answer: Callable[[Call], Answer]):
+    def __init__(
+        self, address: tuple[str, int], context: ssl.SSLContext, answer: Callable[[SandboxCall], SandboxAnswer]
+    ):
         super().__init__(address, _Handler)
         self.context = context
         self.answer = answer
@@ -63,9 +65,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _serve(self) -> None:
         try:
             call = self._call()
-        except Refusal as exc:
+        except StatusRefusal as exc:
             self.close_connection = True
-            self._send(Answer(exc.code, exc.body()))
+            self._send(SandboxAnswer(exc.code, exc.body()))
             return
         answer = self.server.answer(call)
         if answer.stream is not None:
@@ -73,10 +75,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(answer)
 
-    def _call(self) -> Call:
+    def _call(self) -> SandboxCall:
         length = int(self.headers.get("Content-Length") or 0)
         if length > MAX_BODY_BYTES:
-            raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY_BYTES}")
+            raise StatusRefusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY_BYTES}")
         headers: dict[str, list[str]] = {}
         for name, value in self.headers.items():
             headers.setdefault(name.lower(), []).append(value)
@@ -84,10 +86,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         body = self.rfile.read(length) if length else b""
         if len(body) < length:  # who sent it broke off, and may not have meant it
-            raise Refusal(400, "BadRequest", "unexpected EOF")
-        return Call(self.command, parts.path, query, headers, body)
+            raise StatusRefusal(400, "BadRequest", "unexpected EOF")
+        return SandboxCall(self.command, parts.path, query, headers, body)
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: SandboxAnswer) -> None:
         is_text = isinstance(answer.body, str)
         body = answer.body.encode() if is_text else json.dumps(answer.body).encode()
         self.send_response(answer.code)
@@ -97,7 +99,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self, answer: Answer) -> None:
+    def _stream(self, answer: SandboxAnswer) -> None:
         self.send_response(answer.code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
@@ -107,7 +109,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             for event in answer.stream or ():
                 self._chunk(json.dumps(event).encode() + b"\n")
-        except Refusal as exc:
+        except StatusRefusal as exc:
             self._chunk(json.dumps({"type": "ERROR", "object": exc.body()}).encode() + b"\n")
         self.wfile.write(b"0\r\n\r\n")
 
@@ -115,7 +117,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.flush()
 
-    def _warn(self, answer: Answer) -> None:
+    def _warn(self, answer: SandboxAnswer) -> None:
         for words in answer.warnings:
             quoted = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
             self.send_header("Warning", f'299 - "{quoted}"')

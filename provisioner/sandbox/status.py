@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class Refusal(Exception):
+class StatusRefusal(Exception):
     """An answer of kind Status; `details` as metav1.StatusDetails has them."""
 
     def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None):
@@ -29,20 +29,20 @@ class Refusal(Exception):
         return {**status, **reason, **({} if self.details is None else {"details": self.details})}
 
 
-def not_found(resource: str, name: str) -> Refusal:
-    return Refusal(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
+def not_found(resource: str, name: str) -> StatusRefusal:
+    return StatusRefusal(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
 
 
-def already_exists(resource: str, name: str) -> Refusal:
-    return Refusal(409, "AlreadyExists", f'{resource} "{name}" already exists', _about(resource, name))
+def already_exists(resource: str, name: str) -> StatusRefusal:
+    return StatusRefusal(409, "AlreadyExists", f'{resource} "{name}" already exists', _about(resource, name))
 
 
-def conflict(resource: str, name: str, words: str) -> Refusal:
+def conflict(resource: str, name: str, words: str) -> StatusRefusal:
     message = f'Operation cannot be fulfilled on {resource} "{name}": {words}'
-    return Refusal(409, "Conflict", message, _about(resource, name))
+    return StatusRefusal(409, "Conflict", message, _about(resource, name))
 
 
-def invalid(kind: str, name: str, causes: list[tuple[str, str]]) -> Refusal:
+def invalid(kind: str, name: str, causes: list[tuple[str, str]]) -> StatusRefusal:
     """`causes` are (field, words) pairs; the words begin as the API server's do: Invalid value: …"""
     said = [f"{field}: {words}" for field, words in causes]
     joined = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
@@ -53,21 +53,21 @@ def invalid(kind: str, name: str, causes: list[tuple[str, str]]) -> Refusal:
         **({"kind": plain} if plain else {}),
         "causes": [{"reason": _cause(words), "message": words, "field": field} for field, words in causes],
     }
-    return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details)
+    return StatusRefusal(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details)
 
 
-def lost() -> Refusal:
+def lost() -> StatusRefusal:
     """The path is no resource of this server."""
-    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
+    return StatusRefusal(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def not_allowed() -> Refusal:
+def not_allowed() -> StatusRefusal:
     words = "the server does not allow this method on the requested resource"
-    return Refusal(405, "MethodNotAllowed", words, {})
+    return StatusRefusal(405, "MethodNotAllowed", words, {})
 
 
-def bad_request(words: str) -> Refusal:
-    return Refusal(400, "BadRequest", words)
+def bad_request(words: str) -> StatusRefusal:
+    return StatusRefusal(400, "BadRequest", words)
 
 
 def _about(resource: str, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provisioner.sandbox.status import Refusal
+from provisioner.sandbox.status import StatusRefusal
 
 HISTORY = 5000
 # (group, plural), then namespace and name: versions of one kind share their objects.
@@ -19,7 +19,7 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StoreChange:
     version: int
     type: str
     key: Key
@@ -27,7 +27,7 @@ class Change:
     before: dict[str, Any] | None
 
 
-class Store:
+class ObjectStore:
     """Safe for threads: every write happens under `lock`, which callers hold over read and write."""
 
     def __init__(self, path: Path):
@@ -44,7 +44,7 @@ class Store:
             self._shelf(_key(key))[_key(key)] = json.loads(body)
         self.version = int(self.fact("version") or 100)
         self._oldest = self.version
-        self._history: deque[Change] = deque(maxlen=HISTORY)
+        self._history: deque[StoreChange] = deque(maxlen=HISTORY)
 
     def close(self) -> None:
         with self.lock:
@@ -65,7 +65,7 @@ class Store:
     def all(self, group: str, plural: str, namespace: str = "", at: int | None = None) -> list[dict[str, Any]]:
         """Every object of a kind, by namespace and name, now or as it was `at` a version.
 
-        Raises Refusal 410 where that version is no longer known.
+        Raises StatusRefusal 410 where that version is no longer known.
         """
         with self.lock:
             shelves = self._kinds.get((group, plural), {})
@@ -85,7 +85,7 @@ class Store:
             stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
             self._shelf(key)[key] = stored
             self._write(key, stored)
-            self._tell(Change(self.version, "MODIFIED" if before else "ADDED", key, stored, before))
+            self._tell(StoreChange(self.version, "MODIFIED" if before else "ADDED", key, stored, before))
             return stored
 
     def remove(self, key: Key) -> dict[str, Any] | None:
@@ -97,14 +97,14 @@ class Store:
             self.version += 1
             last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
             self._write(key, None)
-            self._tell(Change(self.version, "DELETED", key, last, gone))
+            self._tell(StoreChange(self.version, "DELETED", key, last, gone))
             return last
 
-    def since(self, version: int) -> list[Change]:
-        """What happened after `version`; raises Refusal 410 where that is no longer known."""
+    def since(self, version: int) -> list[StoreChange]:
+        """What happened after `version`; raises StatusRefusal 410 where that is no longer known."""
         with self.lock:
             if version < self._oldest:
-                raise Refusal(410, "Expired", f"too old resource version: {version} ({self._oldest})")
+                raise StatusRefusal(410, "Expired", f"too old resource version: {version} ({self._oldest})")
             newer = itertools.takewhile(lambda change: change.version > version, reversed(self._history))
             return list(newer)[::-1]
 
@@ -125,7 +125,7 @@ class Store:
             else:
                 found[change.key] = change.before
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: StoreChange) -> None:
         if len(self._history) == HISTORY:
             self._oldest = self._history[0].version
         self._history.append(change)

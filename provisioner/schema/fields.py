@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from provisioner.sentences import unescaped
+
 NO_PATH = "<nil>"
 LARGEST_PLAIN_EXPONENT = 6
 SMALLEST_PLAIN_EXPONENT = -4
@@ -156,6 +158,11 @@ def go_json(value: object) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return _json_number(value)
     return _escaped_json(value)
+
+
+def shown_json(value: object) -> str:
+    """JSON for people: the same without the escapes of `<`, `>` and `&`, which Go has for browsers."""
+    return unescaped(go_json(value))
 
 
 def _escaped_json(value: object) -> str:

@@ -20,12 +20,17 @@ INT_STRING = "x-kubernetes-int-or-string"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a pair of nodes stands. `is_always_there`: items, map values and required fields without a default."""
+class NodePlace:
+    """Where a pair of nodes stands.
+
+    `is_always_there`: items, map values and required fields without a default. `is_droppable`: values of a map, which
+    may lose keys.
+    """
 
     path: Path = ()
     is_element: bool = False
     is_always_there: bool = False
+    is_droppable: bool = False
 
 
 def plain_node(schema: Schema) -> Schema:
@@ -110,6 +115,11 @@ def with_integers(types: frozenset[str]) -> frozenset[str]:
 
 def type_words(types: frozenset[str]) -> str:
     return " or ".join(sorted(types)) or "any"
+
+
+def as_object(schema: Schema) -> Schema:
+    """The node of a whole resource, which is an object whether or not its schema says so."""
+    return schema if types(schema) else {**schema, "type": "object"}
 
 
 def may_hold_objects(schema: Schema) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -12,6 +12,7 @@ from provisioner.schema.fields import go_json
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 Path = tuple[str | int, ...]
+PRUNED = "pruned"  # the fact `lost` of a change whose counterexample is taken, without some of it
 ITEMS, VALUES = "[]", "{}"  # the items of a list and the values of a map, as parts of a path
 
 
@@ -25,7 +26,7 @@ class Relation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SchemaVerdict:
     """One answer per question. Severity is the worst of the first three: what only readers notice endangers no data."""
 
     api: Severity = Severity.SAFE
@@ -50,30 +51,30 @@ class Verdict:
 
 S, D, B, U = Severity.SAFE, Severity.DANGEROUS, Severity.BREAKING, Severity.UNKNOWN
 
-HARMLESS = Verdict()
-WIDENED = Verdict(rollback=D)
-WIDENED_FOR_READERS = Verdict(readers=D, rollback=D)
-READERS_ONLY = Verdict(readers=D)
-NARROWED = Verdict(stored=B, writers=B)
-DATA_LOST = Verdict(stored=B, writers=D, readers=D, rollback=D)
-BEHAVIOUR = Verdict(stored=D, readers=D)
-FOR_WRITERS = Verdict(writers=D)
-REJECTED = Verdict(api=B)
-GONE = Verdict(writers=B, readers=B)
-GONE_WITH_ALL = Verdict(stored=B, writers=B, readers=B, rollback=B)
-GONE_UNUSED = Verdict(writers=D, readers=D)
-NOT_DECIDED = Verdict(stored=U, writers=U, rollback=U)
-NOTHING_KNOWN = Verdict(api=U, stored=U, writers=U, readers=U, rollback=U)
+HARMLESS = SchemaVerdict()
+WIDENED = SchemaVerdict(rollback=D)
+WIDENED_FOR_READERS = SchemaVerdict(readers=D, rollback=D)
+READERS_ONLY = SchemaVerdict(readers=D)
+NARROWED = SchemaVerdict(stored=B, writers=B)
+DATA_LOST = SchemaVerdict(stored=B, writers=D, readers=D, rollback=D)
+BEHAVIOUR = SchemaVerdict(stored=D, readers=D)
+FOR_WRITERS = SchemaVerdict(writers=D)
+REJECTED = SchemaVerdict(api=B)
+GONE = SchemaVerdict(writers=B, readers=B)
+GONE_WITH_ALL = SchemaVerdict(stored=B, writers=B, readers=B, rollback=B)
+GONE_UNUSED = SchemaVerdict(writers=D, readers=D)
+NOT_DECIDED = SchemaVerdict(stored=U, writers=U, rollback=U)
+NOTHING_KNOWN = SchemaVerdict(api=U, stored=U, writers=U, readers=U, rollback=U)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """One change that a reviewer should know. `is_live` says that looking at the stored objects settles it."""
 
     rule: str
     path: Path
     message: str
-    verdict: Verdict
+    verdict: SchemaVerdict
     is_live: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -96,22 +97,27 @@ class Change:
         )
 
 
-def narrowed(rule: str, path: Path, message: str, **facts: Any) -> Change:
+def narrowed(rule: str, path: Path, message: str, **facts: Any) -> SchemaChange:
     """Values that were accepted are not any more; stored ones may be among them."""
-    return Change(rule, path, message, NARROWED, is_live=True, facts=facts)
+    return SchemaChange(rule, path, message, NARROWED, is_live=True, facts=facts)
 
 
-def widened(rule: str, path: Path, message: str, *, for_readers: bool = False, **facts: Any) -> Change:
-    return Change(rule, path, message, WIDENED_FOR_READERS if for_readers else WIDENED, facts=facts)
+def widened(rule: str, path: Path, message: str, *, for_readers: bool = False, **facts: Any) -> SchemaChange:
+    return SchemaChange(rule, path, message, WIDENED_FOR_READERS if for_readers else WIDENED, facts=facts)
 
 
-def harmless(rule: str, path: Path, message: str, **facts: Any) -> Change:
-    return Change(rule, path, message, HARMLESS, facts=facts)
+def harmless(rule: str, path: Path, message: str, **facts: Any) -> SchemaChange:
+    return SchemaChange(rule, path, message, HARMLESS, facts=facts)
 
 
-def undecided(rule: str, path: Path, message: str, **facts: Any) -> Change:
+def undecided(rule: str, path: Path, message: str, **facts: Any) -> SchemaChange:
     """Nothing is proved in either direction; looking at the objects may settle it."""
-    return Change(rule, path, message, NOT_DECIDED, is_live=True, facts=facts)
+    return SchemaChange(rule, path, message, NOT_DECIDED, is_live=True, facts=facts)
+
+
+def type_phrase(types: Iterable[str]) -> str:
+    """`an object`, or `an integer or a string`."""
+    return " or ".join(f"{'an' if name[0] in 'aio' else 'a'} {name}" for name in sorted(types))
 
 
 def shown(path: Path) -> str:

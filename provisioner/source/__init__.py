@@ -1,16 +1,21 @@
-"""From a reference to pinned archives. A source is one file and one line in the table, or an entry point."""
+"""From a reference to pinned archives. A source is one file and one line in the table, or a plug-in.
+
+Plug-ins may use `SourceClient` for what they fetch, which asks addresses that the operator allows only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import entry_points
-from typing import Any
 
 from provisioner.errors import BadSource, DigestMismatch
-from provisioner.source import config_map, git, http, image, local
+from provisioner.source import config_map, git, http, image, local, plugged
+from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.config_map import source_of as source_of_config_map
 from provisioner.source.egress import EgressPolicy
+from provisioner.source.image import place_of_image
+from provisioner.source.plugged import kinds as plugin_kinds
+from provisioner.source.plugged import source_plugins
 from provisioner.source.secrets import RemoteSource, with_secret
 from provisioner.source.specs import (
     ConfigMapSource,
@@ -20,18 +25,19 @@ from provisioner.source.specs import (
     HttpSource,
     ImageSource,
     LocalSource,
+    PluginSource,
     PrivateSource,
     Source,
 )
 from provisioner.values import Archive, Pin
 
-ENTRY_POINTS = "pratique.sources"
 FETCHERS: dict[type, Callable[..., Fetched]] = {
     ImageSource: image.fetch,
     GitSource: git.fetch,
     HttpSource: http.fetch,
     LocalSource: local.fetch,
     ConfigMapSource: config_map.fetch,
+    PluginSource: plugged.fetch,
 }
 
 
@@ -43,10 +49,10 @@ def fetch(
     max_bytes: int,
     pin: Pin | None = None,
 ) -> Fetched:
-    """Fetch `source` once, at most `max_bytes`; with `pin` exactly that digest or commit, whatever a tag says by now.
+    """Fetch `source` once, at most `max_bytes`; with `pin` exactly that digest or commit, whatever a tag says now.
 
     `credentials` open a source that brings none of its own.
-    Raises BadSource, DigestMismatch, ForbiddenAddress, UnsafePath, BundleTooLarge and TryLater.
+    Raises BadSource, DigestMismatch, ForbiddenAddress, UnsafePath, BundleTooLarge, PluginFailed and TryLater.
     """
     exact = pinned(source, pin) if pin else source
     own = exact.credentials if isinstance(exact, PrivateSource) else None
@@ -63,15 +69,14 @@ def pinned(source: Source, pin: Pin) -> Source:
         return replace(source, ref=f"{repository}@{pin.digest}")
     if isinstance(source, GitSource):
         return replace(source, commit=pin.digest, branch="", tag="")
+    if isinstance(source, PluginSource):
+        return replace(source, digest=pin.digest)
     return replace(source, checksum=pin.digest) if isinstance(source, HttpSource) else source
 
 
 def _fetcher(kind: type) -> Callable[..., Fetched]:
     if kind in FETCHERS:
         return FETCHERS[kind]
-    for plugin in entry_points(group=ENTRY_POINTS, name=kind.__name__):
-        loaded: Any = plugin.load()
-        return loaded  # type: ignore[no-any-return]  # a plug-in has no types here
     raise BadSource(f"there is no way to fetch a {kind.__name__}")
 
 
@@ -85,11 +90,17 @@ __all__ = [
     "HttpSource",
     "ImageSource",
     "LocalSource",
+    "PluginSource",
     "PrivateSource",
     "RemoteSource",
     "Source",
+    "SourceClient",
+    "SourceReply",
     "fetch",
     "pinned",
+    "place_of_image",
+    "plugin_kinds",
     "source_of_config_map",
+    "source_plugins",
     "with_secret",
 ]

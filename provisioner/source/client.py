@@ -21,8 +21,10 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, Unreachable
-from provisioner.source.egress import EgressPolicy, Place, check_place, place_of, resolve, shown
+from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, SourceUnavailable, Unreachable
+from provisioner.source.egress import EgressPolicy, Origin, check_place, place_of, resolve, shown
+from provisioner.source.specs import Credentials
+from provisioner.source.tls import SourceCertificates, context_of, distrust_of, refusal_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TRY_LATER = frozenset({408, 425, 429})
@@ -33,7 +35,7 @@ SILENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SourceReply:
     """A whole answer: `body` has at most the bytes that were asked for, `digest` is its `sha256:<hex>`."""
 
     status: int
@@ -80,16 +82,24 @@ class Deadline:
                 ending()
 
 
-class Client:
-    """HTTP for one source: made for it, closed after it."""
+class SourceClient:
+    """HTTP for one source: made for it, closed after it.
 
-    def __init__(self, policy: EgressPolicy):
+    Certificates among `credentials` count for `own`, the source's place, and for no other that it leads to (S08).
+    Nothing of TLS is shared with the client of another source.
+    """
+
+    def __init__(self, policy: EgressPolicy, own: Origin | None = None, credentials: Credentials | None = None):
+        certificates = credentials.certificates_for(own) if credentials and own else None
         self.policy = policy
-        self.deadline = Deadline(policy.timeout_seconds)
+        self._own = own
+        self._certificates = certificates
         self._kept: list[socket.socket] = []
-        self._pool = _pool(self, policy)
+        self._pool = _pool(self, context_of(None, ca_pem=policy.ca_pem))
+        self._own_pool = _pool(self, context_of(certificates, ca_pem=policy.ca_pem)) if certificates else self._pool
+        self.deadline = Deadline(policy.timeout_seconds)
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> SourceClient:
         return self
 
     def __exit__(
@@ -97,10 +107,16 @@ class Client:
     ) -> None:
         self.deadline.close()
         self._pool.clear()
+        self._own_pool.clear()
         for kept in self._kept:
             kept.close()
 
-    def get(self, url: str, *, max_bytes: int, headers: Mapping[str, str] | None = None) -> Reply:
+    @property
+    def has_client_certificate(self) -> bool:
+        """Whether the source's own place is shown a certificate."""
+        return self._certificates is not None and bool(self._certificates.client)
+
+    def get(self, url: str, *, max_bytes: int, headers: Mapping[str, str] | None = None) -> SourceReply:
         """The whole answer to a GET; `headers` with secrets go to the place of `url` only.
 
         Raises ForbiddenAddress, BadSource, BundleTooLarge (max_bytes) and Unreachable.
@@ -112,14 +128,14 @@ class Client:
             raise self.problem(exc, final) from exc
         finally:
             response.close()
-        return Reply(response.status, _lowered(response.headers), body, digest)
+        return SourceReply(response.status, _lowered(response.headers), body, digest)
 
     def open(
         self,
         method: str,
         url: str,
         *,
-        own: Place,
+        own: Origin,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> tuple[urllib3.BaseHTTPResponse, str]:
@@ -130,7 +146,7 @@ class Client:
         for _ in range(self.policy.max_redirects + 1):
             place = check_place(url, own, self.policy)
             sent = {name: value for name, value in (headers or {}).items() if place == own or _is_harmless(name)}
-            response = self._send(method, url, sent, body)
+            response = self._send(method, url, place, sent, body)
             if response.status not in REDIRECTS or method != "GET":
                 self._check_status(response, url)
                 return response, url
@@ -144,7 +160,9 @@ class Client:
             return Unreachable(f"{shown(url)}: not finished within {self.deadline.seconds:.0f} s")
         cause = exc.args[0] if exc.args and isinstance(exc.args[0], ssl.SSLError) else exc
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return BadSource(f"{shown(url)}: its certificate is not trusted: {cause.verify_message}")
+            return BadSource(f"{shown(url)}: {distrust_of(cause, self._certificates_for(place_of(url)))}")
+        if isinstance(cause, ssl.SSLError) and (words := refusal_of(cause, self._certificates_for(place_of(url)))):
+            return SourceUnavailable(f"{shown(url)}: {words}")
         if isinstance(exc, NewConnectionError):
             return Unreachable(f"{shown(url)}: cannot be connected to: {exc.__cause__ or 'refused'}")
         if isinstance(exc, urllib3.exceptions.TimeoutError):
@@ -172,11 +190,17 @@ class Client:
         self._kept.append(handle)
         self.deadline.at_end(lambda: handle.shutdown(socket.SHUT_RDWR))
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
+    def _certificates_for(self, place: Origin) -> SourceCertificates | None:
+        return self._certificates if place == self._own else None
+
+    def _send(
+        self, method: str, url: str, place: Origin, headers: Mapping[str, str], body: bytes | None
+    ) -> urllib3.BaseHTTPResponse:
         self.deadline.check(shown(url))
         left = self.deadline.left or 0.1
+        pool = self._own_pool if self._certificates_for(place) else self._pool
         try:
-            return self._pool.request(
+            return pool.request(
                 method,
                 url,
                 body=body,
@@ -214,7 +238,7 @@ class Client:
         return whole.getvalue(), f"sha256:{digest.hexdigest()}"
 
 
-def _pool(client: Client, policy: EgressPolicy) -> urllib3.PoolManager:
+def _pool(client: SourceClient, trust: ssl.SSLContext) -> urllib3.PoolManager:
     """Connections that go to the very address that was checked; certificates are checked against the name, as ever."""
 
     class CheckedHTTP(HTTPConnection):
@@ -225,15 +249,22 @@ def _pool(client: Client, policy: EgressPolicy) -> urllib3.PoolManager:
         def _new_conn(self) -> socket.socket:
             return client.connect(self)
 
+        def send(self, data: Any) -> None:
+            try:
+                super().send(data)
+            except (ssl.SSLError, ConnectionResetError):
+                # With TLS 1.3 a server refuses our certificate after the handshake and hangs up, maybe before we have
+                # sent anything. What it said is still to be read, and is raised in place of this.
+                if isinstance(self.sock, ssl.SSLSocket):
+                    self.sock.recv(1)
+                raise
+
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = CheckedHTTP
 
     class TLSPool(HTTPSConnectionPool):
         ConnectionCls = CheckedHTTPS
 
-    trust = ssl.create_default_context()
-    if policy.ca_pem:
-        trust.load_verify_locations(cadata=policy.ca_pem)
     manager = urllib3.PoolManager(retries=False, ssl_context=trust)
     manager.pool_classes_by_scheme = {"http": PlainPool, "https": TLSPool}
     return manager

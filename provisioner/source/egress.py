@@ -37,24 +37,29 @@ class EgressPolicy:
     """What the operator allows.
 
     `allowed_hosts` (`host`, `host:port` or `*.suffix`) may be redirected to, and give tokens, beside the source's own
-    host. `timeout_seconds` is for one source as a whole. `ca_pem` is trusted beside the system's authorities.
+    host. `plain_http_hosts`, in the same form or `*` for every host, may be asked without TLS. `timeout_seconds` is for
+    one source as a whole. `ca_pem` is trusted beside the system's authorities.
     """
 
     allowed_networks: tuple[Network, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
-    allow_http: bool = False
+    plain_http_hosts: tuple[str, ...] = ()
     allow_mutable: bool = False
     timeout_seconds: float = 120.0
     max_redirects: int = 5
     ca_pem: str = ""
 
-    def lists(self, place: Place) -> bool:
+    def lists(self, place: Origin) -> bool:
         """Whether the operator named this host."""
         return any(_names(pattern.lower(), place) for pattern in self.allowed_hosts)
 
+    def is_plain_http(self, place: Origin) -> bool:
+        """Whether the operator lets this host be asked without TLS."""
+        return any(pattern == "*" or _names(pattern.lower(), place) for pattern in self.plain_http_hosts)
+
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Origin:
     """Scheme, host and port: what credentials belong to, and what another place is different from."""
 
     scheme: str
@@ -66,7 +71,7 @@ class Place:
         return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
 
-def place_of(url: str, schemes: tuple[str, ...] = ("https", "http")) -> Place:
+def place_of(url: str, schemes: tuple[str, ...] = ("https", "http")) -> Origin:
     """Where `url` leads; raises BadSource for what two readers of URLs could understand differently."""
     try:
         parts = urlsplit(url)
@@ -81,7 +86,7 @@ def place_of(url: str, schemes: tuple[str, ...] = ("https", "http")) -> Place:
         raise BadSource(f"{shown(url)}: holds credentials; they belong into a Secret")
     if not HOST.fullmatch(host) and not _is_ipv6(host):
         raise BadSource(f"{shown(url)}: expected a host name or address (without a zone)")
-    return Place(scheme, host, DEFAULT_PORTS[scheme] if port is None else port)
+    return Origin(scheme, host, DEFAULT_PORTS[scheme] if port is None else port)
 
 
 def shown(url: str) -> str:
@@ -95,11 +100,11 @@ def shown(url: str) -> str:
     return urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", ""))
 
 
-def check_place(url: str, own: Place, policy: EgressPolicy) -> Place:
+def check_place(url: str, own: Origin, policy: EgressPolicy) -> Origin:
     """Where `url` leads, if a source of `own` may lead there; raises BadSource."""
     place = place_of(url)
-    if place.scheme == "http" and not policy.allow_http:
-        raise BadSource(f"{shown(url)}: expected https; PRATIQUE_PLAIN_HTTP can allow http")
+    if place.scheme == "http" and not policy.is_plain_http(place):
+        raise BadSource(f"{shown(url)}: expected https; PRATIQUE_PLAIN_HTTP_HOSTS can allow http for {place.host}")
     if place != own and not policy.lists(place):
         raise BadSource(f"{own} leads to {place}, another host; PRATIQUE_ALLOWED_SOURCE_HOSTS can allow it")
     return place
@@ -174,7 +179,7 @@ def _is_ipv6(host: str) -> bool:
         return False
 
 
-def _names(pattern: str, place: Place) -> bool:
+def _names(pattern: str, place: Origin) -> bool:
     if pattern.startswith("*."):
         return place.host.endswith(pattern[1:])
     return pattern in (place.host, f"{place.host}:{place.port}")

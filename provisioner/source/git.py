@@ -22,10 +22,10 @@ from provisioner.errors import (
     Unreachable,
     UnsafePath,
 )
-from provisioner.source.client import Client
+from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.pack import GitObject, objects_of
-from provisioner.source.remote import Remote, connected, shown_repository
+from provisioner.source.remote import Remote, connected, place_of_repository, shown_repository
 from provisioner.source.specs import Credentials, Fetched, GitSource
 from provisioner.values import Archive, Pin, SourceKind
 
@@ -53,7 +53,11 @@ def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials |
     """
     where = shown_repository(source.repository)
     _check(source, where)
-    with Client(egress) as client, connected(source.repository, client, credentials, max_bytes) as remote:
+    place = place_of_repository(source.repository)
+    with (
+        SourceClient(egress, place, credentials) as client,
+        connected(source.repository, client, credentials, max_bytes) as remote,
+    ):
         try:
             objects, wanted = _objects(source, remote, max_bytes)
         except (*NONSENSE, GitProtocolError, NotGitRepository, OSError) as exc:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from provisioner.errors import BadSource, DigestMismatch, SourceUnavailable
-from provisioner.source.client import Client
+from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, place_of, shown
 from provisioner.source.specs import Credentials, Fetched, HttpSource
 from provisioner.values import Archive, Pin, SourceKind
@@ -34,10 +34,11 @@ def fetch(source: HttpSource, *, egress: EgressPolicy, credentials: Credentials 
     if source.checksum and not CHECKSUM.fullmatch(source.checksum):
         raise BadSource(f"{shown(source.url)}: expected a checksum sha256:<64 hex digits in lower case>")
     headers = credentials.authorization_for(place) if credentials else {}
-    with Client(egress) as client:
+    with SourceClient(egress, place, credentials) as client:
         reply = client.get(source.url, max_bytes=max_bytes, headers=headers)
     if reply.status in (401, 403):
-        known = "the given credentials do not fit" if headers else f"no credentials for {place} were given"
+        has_shown = headers or client.has_client_certificate
+        known = "the given credentials do not fit" if has_shown else f"no credentials for {place} were given"
         raise SourceUnavailable(f"{shown(source.url)}: the server answered {reply.status}: {known}")
     if reply.status != 200:
         error = SourceUnavailable if reply.status == 404 else BadSource

@@ -10,8 +10,8 @@ from typing import Any
 from oras.container import Container
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
-from provisioner.source.client import Client
-from provisioner.source.egress import EgressPolicy, Place, place_of
+from provisioner.source.client import SourceClient
+from provisioner.source.egress import EgressPolicy, Origin, place_of
 from provisioner.source.registry import BoundedRegistry, pair_of
 from provisioner.source.specs import Credentials, Fetched, ImageSource
 from provisioner.values import Archive, Pin, SourceKind
@@ -40,17 +40,17 @@ def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials
     Raises BadSource, DigestMismatch, ForbiddenAddress, BundleTooLarge and TryLater.
     """
     container = _container(source)
-    if source.insecure_http and not egress.allow_http:
-        raise BadSource(f"{source.ref}: expected https; PRATIQUE_PLAIN_HTTP can allow http")
     place = place_of_image(source)
+    if source.insecure_http and not egress.is_plain_http(place):
+        raise BadSource(f"{source.ref}: expected https; PRATIQUE_PLAIN_HTTP_HOSTS can allow http for {place.host}")
     pair = pair_of(credentials, place, container.api_prefix)
     is_hub = container.registry == HUB
-    with Client(egress) as client:
+    with SourceClient(egress, place, credentials) as client:
         registry = BoundedRegistry(client, place, pair=pair, token_host=HUB_TOKENS if is_hub else "")
         return _fetch(registry, container, source, max_bytes)
 
 
-def place_of_image(source: ImageSource) -> Place:
+def place_of_image(source: ImageSource) -> Origin:
     """Where the image's registry is: what its credentials belong to. Raises BadSource for what is no reference."""
     prefix = "http" if source.insecure_http else "https"
     return place_of(f"{prefix}://{_container(source).registry}/")

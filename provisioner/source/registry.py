@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 from oras.provider import Registry
 
 from provisioner.errors import BadSource, SourceUnavailable
-from provisioner.source.client import Client, Reply
-from provisioner.source.egress import Place, check_place, place_of, shown
+from provisioner.source.client import SourceClient, SourceReply
+from provisioner.source.egress import Origin, check_place, place_of, shown
 from provisioner.source.specs import Credentials
 
 MAX_TOKEN_BYTES = 64 * 1024
@@ -31,7 +31,7 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
     `token_host` may give tokens for it beside the registry itself and the hosts that the operator listed.
     """
 
-    def __init__(self, client: Client, place: Place, *, pair: str, token_host: str = ""):
+    def __init__(self, client: SourceClient, place: Origin, *, pair: str, token_host: str = ""):
         super().__init__(hostname=str(place), insecure=place.scheme == "http")
         self._client = client
         self._place = place
@@ -39,7 +39,7 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
         self._token_host = token_host
         self._authorization = ""
 
-    def fetch(self, url: str, scope: str, *, max_bytes: int, accept: str = "*/*") -> Reply:
+    def fetch(self, url: str, scope: str, *, max_bytes: int, accept: str = "*/*") -> SourceReply:
         """GET `url` (without its scheme), answering one challenge; BadSource for what is not there or not ours."""
         address = f"{self.prefix}://{url}"
         reply = self._get(address, accept, max_bytes)
@@ -55,17 +55,17 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
             raise error(f"{shown(address)}: the registry answered {reply.status}; expected 200")
         return reply
 
-    def _get(self, address: str, accept: str, max_bytes: int) -> Reply:
+    def _get(self, address: str, accept: str, max_bytes: int) -> SourceReply:
         headers = {"Accept": accept} | ({"Authorization": self._authorization} if self._authorization else {})
         return self._client.get(address, max_bytes=max_bytes, headers=headers)
 
     @property
     def _known_as(self) -> str:
-        return (
-            "the user of the given credentials"
-            if self._pair
-            else f"nobody, as no credentials for {self._place} were given,"
-        )
+        if self._pair:
+            return "the user of the given credentials"
+        if self._client.has_client_certificate:
+            return "the owner of the client certificate"
+        return f"nobody, as no credentials for {self._place} were given,"
 
     def _answer(self, challenge: str, scope: str, address: str) -> str:
         """The Authorization that a challenge asks for."""
@@ -94,7 +94,7 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
         return _token_of(reply, url)
 
 
-def pair_of(credentials: Credentials | None, place: Place, repository: str) -> str:
+def pair_of(credentials: Credentials | None, place: Origin, repository: str) -> str:
     """user:password in base64 for exactly this place, the longest path of a dockerconfigjson first; "" if none."""
     if credentials is None:
         return ""
@@ -123,12 +123,12 @@ def _entries(docker_config: str) -> list[tuple[tuple[str, str], Any]]:
     return found
 
 
-def _names_of(place: Place) -> tuple[str, ...]:
+def _names_of(place: Origin) -> tuple[str, ...]:
     names = (str(place), f"{place.host}:{place.port}")
     return (*names, HUB_KEY, "docker.io") if place.host == "registry-1.docker.io" else names
 
 
-def _pair(entry: Any, place: Place) -> str:
+def _pair(entry: Any, place: Origin) -> str:
     if not isinstance(entry, dict):
         raise BadSource(f"the dockerconfigjson's entry for {place} is no object")
     if entry.get("auth"):
@@ -142,7 +142,7 @@ def _pair(entry: Any, place: Place) -> str:
     return base64.b64encode(f"{entry['username']}:{entry.get('password', '')}".encode()).decode()
 
 
-def _token_of(reply: Reply, url: str) -> str:
+def _token_of(reply: SourceReply, url: str) -> str:
     try:
         body = json.loads(reply.body)
         token = str(body.get("token") or body["access_token"])

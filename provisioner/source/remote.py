@@ -22,8 +22,8 @@ from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
 from provisioner.errors import BadSource, BundleTooLarge, SourceUnavailable
-from provisioner.source.client import CONNECT_SECONDS, Client
-from provisioner.source.egress import Place, place_of, resolve, shown
+from provisioner.source.client import CONNECT_SECONDS, SourceClient
+from provisioner.source.egress import Origin, place_of, resolve, shown
 from provisioner.source.specs import Credentials
 
 # git@example.com:group/repository.git, as hosts show it for cloning.
@@ -134,7 +134,7 @@ def shown_repository(repository: str) -> str:
     return repository if SCP_LIKE.fullmatch(repository) else shown(repository)
 
 
-def place_of_repository(repository: str) -> Place:
+def place_of_repository(repository: str) -> Origin:
     """Where the repository is: what its credentials belong to. Raises BadSource for a URL that is not fetched from."""
     return place_of(_url_of(repository), ("https", "http", "ssh"))
 
@@ -145,7 +145,9 @@ def _url_of(repository: str) -> str:
 
 
 @contextmanager
-def connected(repository: str, client: Client, credentials: Credentials | None, max_bytes: int) -> Iterator[Remote]:
+def connected(
+    repository: str, client: SourceClient, credentials: Credentials | None, max_bytes: int
+) -> Iterator[Remote]:
     """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from."""
     where = shown_repository(repository)
     counter = Counter(max_bytes)
@@ -168,9 +170,9 @@ def connected(repository: str, client: Client, credentials: Credentials | None, 
 class _HttpRemote(Urllib3HttpGitClient):
     """dulwich over our client: every request and redirect is checked, every byte counted, passwords stay at home."""
 
-    def __init__(self, client: Client, place: Place, credentials: Credentials | None, counter: Counter):
+    def __init__(self, client: SourceClient, place: Origin, credentials: Credentials | None, counter: Counter):
         # The pool manager is never asked: all requests go through `_http_request`.
-        super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=False)
+        super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=True)
         self._ours = client
         self._place = place
         self._secret = credentials.authorization_for(place) if credentials else {}
@@ -198,9 +200,8 @@ class _HttpRemote(Urllib3HttpGitClient):
             return
         response.close()
         if response.status in (401, 403):
-            known = (
-                "the given credentials do not fit" if self._secret else f"no credentials for {self._place} were given"
-            )
+            has_shown = self._secret or self._ours.has_client_certificate
+            known = "the given credentials do not fit" if has_shown else f"no credentials for {self._place} were given"
             raise SourceUnavailable(f"{shown(url)}: the server answered {response.status}: {known}")
         if response.status == 404:
             raise NotGitRepository
@@ -222,7 +223,7 @@ class _HttpRemote(Urllib3HttpGitClient):
 class _Ssh(SSHVendor):
     """The ssh program with nothing of this machine's configuration, to the very address that was checked."""
 
-    def __init__(self, client: Client, place: Place, folder: Path, counter: Counter):
+    def __init__(self, client: SourceClient, place: Origin, folder: Path, counter: Counter):
         self._client = client
         self._place = place
         self._folder = folder
@@ -245,7 +246,7 @@ class _Ssh(SSHVendor):
     def remote(self, user: str, path: str) -> Any:
         if not SSH_USER.fullmatch(user) or not SSH_PATH.fullmatch(path):
             raise BadSource(f"{self._place}: the user or the path holds a character that ssh URLs may not hold")
-        return SSHGitClient(self._place.host, port=self._place.port, username=user, vendor=self, thin_packs=False)
+        return SSHGitClient(self._place.host, port=self._place.port, username=user, vendor=self, thin_packs=True)
 
     def run_command(  # noqa: PLR0913, PLR0917 -- the signature is dulwich's
         self,

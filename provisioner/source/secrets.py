@@ -8,21 +8,26 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from provisioner.errors import BadSource
 from provisioner.source import image, remote
-from provisioner.source.egress import Place, place_of
+from provisioner.source.certificates import CERTIFICATE_KEYS, certificates_of
+from provisioner.source.egress import Origin, place_of
 from provisioner.source.specs import Credentials, GitSource, HttpSource, ImageSource
+from provisioner.source.tls import SourceCertificates
 from provisioner.values import JsonObject, ObjectRef
 
 RemoteSource = ImageSource | GitSource | HttpSource
 OPAQUE = "Opaque"
+TLS = "kubernetes.io/tls"
+CERTIFICATES = f"ca.crt, or tls.crt and tls.key, or all three (type {TLS}), alone or beside these"
 HEADER_WORD = re.compile(r"[\x21-\x7e]+")
 MAX_SHOWN_KEYS = 10
 
 
-class Way(StrEnum):
+class SourceProtocol(StrEnum):
     """How a source is opened."""
 
     REGISTRY = "an image"
@@ -31,33 +36,41 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """A standard form: all `keys` are needed. A Secret of type Opaque may have any form, as Flux writes them."""
+class SecretForm:
+    """A standard form: all `keys` are needed. A Secret of type Opaque may have any form, as Flux writes them, and one
+    of type kubernetes.io/tls each that its certificates may stand beside.
+    """
 
     keys: tuple[str, ...]
-    ways: frozenset[Way]
+    ways: frozenset[SourceProtocol]
     type: str = OPAQUE
 
     def fits(self, type_: str, present: Mapping[str, str]) -> bool:
-        return type_ in (self.type, OPAQUE) and all(key in present for key in self.keys)
+        types = {self.type, OPAQUE} | (set() if SourceProtocol.SSH in self.ways else {TLS})
+        return type_ in types and all(key in present for key in self.keys)
 
     def __str__(self) -> str:
         return f"{' and '.join(self.keys)} (type {self.type})"
 
 
-DOCKER_CONFIG = Form((".dockerconfigjson",), frozenset({Way.REGISTRY}), "kubernetes.io/dockerconfigjson")
-DOCKER_CFG = Form((".dockercfg",), frozenset({Way.REGISTRY}), "kubernetes.io/dockercfg")
-BASIC = Form(("username", "password"), frozenset({Way.REGISTRY, Way.HTTP}), "kubernetes.io/basic-auth")
-BEARER = Form(("bearerToken",), frozenset({Way.HTTP}))
-SSH = Form(("ssh-privatekey", "known_hosts"), frozenset({Way.SSH}), "kubernetes.io/ssh-auth")
-FLUX_SSH = Form(("identity", "known_hosts"), frozenset({Way.SSH}))
+DOCKER_CONFIG = SecretForm(
+    (".dockerconfigjson",), frozenset({SourceProtocol.REGISTRY}), "kubernetes.io/dockerconfigjson"
+)
+DOCKER_CFG = SecretForm((".dockercfg",), frozenset({SourceProtocol.REGISTRY}), "kubernetes.io/dockercfg")
+BASIC = SecretForm(
+    ("username", "password"), frozenset({SourceProtocol.REGISTRY, SourceProtocol.HTTP}), "kubernetes.io/basic-auth"
+)
+BEARER = SecretForm(("bearerToken",), frozenset({SourceProtocol.HTTP}))
+SSH = SecretForm(("ssh-privatekey", "known_hosts"), frozenset({SourceProtocol.SSH}), "kubernetes.io/ssh-auth")
+FLUX_SSH = SecretForm(("identity", "known_hosts"), frozenset({SourceProtocol.SSH}))
 FORMS = (DOCKER_CONFIG, DOCKER_CFG, BASIC, BEARER, SSH, FLUX_SSH)
 
 
 def with_secret(source: RemoteSource, secret: JsonObject) -> RemoteSource:
     """The source with the credentials that a live Secret holds for it, which go to the source's own host only.
 
-    Raises BadSource for a Secret of no form that opens such a source, naming its keys and those expected.
+    Raises BadSource for a Secret of no form that opens such a source, naming its keys and those expected, and for
+    certificates that cannot be used.
     """
     ref = ObjectRef.of(secret)
     way, place = _way_of(source)
@@ -65,19 +78,48 @@ def with_secret(source: RemoteSource, secret: JsonObject) -> RemoteSource:
     present = {str(key): str(text) for key, text in (secret.get("data") or {}).items() if text}
     suitable = [form for form in FORMS if way in form.ways]
     form = next((form for form in suitable if form.fits(type_, present)), None)
-    if form is None:
+    if form is None and not _has_certificates_alone(type_, present, way):
         keys = ", ".join(sorted(present)[:MAX_SHOWN_KEYS]) or "no keys with a value"
-        expected = ", or ".join(map(str, suitable))
+        expected = ", or ".join([*map(str, suitable), *([] if way == SourceProtocol.SSH else [CERTIFICATES])])
         raise BadSource(f"{ref} of type {type_} has {keys}; expected for {way}: {expected}")
-    values = {key: _text(ref, key, present[key]) for key in form.keys}
-    return replace(source, credentials=_credentials(ref, form, values, place))
+    values = {key: _text(ref, key, present[key]) for key in form.keys} if form else {}
+    made = _credentials(ref, form, values, place) if form else Credentials(_host_of(place))
+    return replace(source, credentials=replace(made, certificates=_certificates(ref, present, source, place)))
 
 
-def _way_of(source: RemoteSource) -> tuple[Way, Place]:
+def _has_certificates_alone(type_: str, present: Mapping[str, str], way: SourceProtocol) -> bool:
+    """Half of another form, or one for another kind of source, is a mistake and not meant to be left out."""
+    others = {key for form in FORMS for key in form.keys} & set(present)
+    has_any = not others and any(key in present for key in CERTIFICATE_KEYS)
+    return has_any and type_ in (TLS, OPAQUE) and way != SourceProtocol.SSH
+
+
+def _certificates(
+    ref: ObjectRef, present: Mapping[str, str], source: RemoteSource, place: Origin
+) -> SourceCertificates | None:
+    """None for a Secret without any. ssh has no use for them."""
+    if place.scheme == "ssh":
+        return None
+    texts = {key: _text(ref, key, present[key]) for key in CERTIFICATE_KEYS if key in present}
+    if not texts:
+        return None
+    if place.scheme != "https":
+        keys = " and ".join(texts)
+        why = " as PRATIQUE_PLAIN_HTTP_HOSTS lists it" if isinstance(source, ImageSource) else ""
+        raise BadSource(
+            f"{ref} has {keys}, and {place} is asked without TLS{why}; expected https, or a Secret without them"
+        )
+    try:
+        return certificates_of(texts, datetime.now(UTC))
+    except BadSource as exc:
+        raise type(exc)(f"{ref}: {exc}") from None
+
+
+def _way_of(source: RemoteSource) -> tuple[SourceProtocol, Origin]:
     if isinstance(source, ImageSource):
-        return Way.REGISTRY, image.place_of_image(source)
+        return SourceProtocol.REGISTRY, image.place_of_image(source)
     place = remote.place_of_repository(source.repository) if isinstance(source, GitSource) else place_of(source.url)
-    return (Way.SSH if place.scheme == "ssh" else Way.HTTP), place
+    return (SourceProtocol.SSH if place.scheme == "ssh" else SourceProtocol.HTTP), place
 
 
 def _text(ref: ObjectRef, key: str, value: str) -> str:
@@ -87,11 +129,11 @@ def _text(ref: ObjectRef, key: str, value: str) -> str:
         raise BadSource(f"{ref}: the value of its key {key} is no UTF-8 text") from None
 
 
-def _credentials(ref: ObjectRef, form: Form, values: Mapping[str, str], place: Place) -> Credentials:
+def _credentials(ref: ObjectRef, form: SecretForm, values: Mapping[str, str], place: Origin) -> Credentials:
     first, *others = values.values()
+    host = _host_of(place)
     if form in (DOCKER_CONFIG, DOCKER_CFG):
-        return Credentials(docker_config=_docker_config(ref, form, first))
-    host = f"[{place.host}]:{place.port}" if ":" in place.host else f"{place.host}:{place.port}"
+        return Credentials(host, docker_config=_docker_config(ref, form, first))
     if form is BASIC:
         if ":" in first:
             raise BadSource(f"{ref}: the value of its key username holds a colon, which no user name may")
@@ -103,7 +145,11 @@ def _credentials(ref: ObjectRef, form: Form, values: Mapping[str, str], place: P
     return Credentials(host, ssh_private_key=first, ssh_known_hosts=others[0])
 
 
-def _docker_config(ref: ObjectRef, form: Form, text: str) -> str:
+def _host_of(place: Origin) -> str:
+    return f"[{place.host}]:{place.port}" if ":" in place.host else f"{place.host}:{place.port}"
+
+
+def _docker_config(ref: ObjectRef, form: SecretForm, text: str) -> str:
     """A dockerconfigjson; the entries of the legacy form stand at the top of theirs."""
     try:
         document = json.loads(text)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from provisioner.source.egress import Place
+from provisioner.source.egress import Origin
+from provisioner.source.tls import SourceCertificates
 from provisioner.values import Archive, Pin
 
 
@@ -16,6 +18,7 @@ class Credentials:
 
     `bearer` is a token that is sent as it is, in place of user and password. `docker_config` is the text of a
     dockerconfigjson, which names its hosts itself; `ssh_private_key` and `ssh_known_hosts` are those files' texts.
+    `certificates` are for TLS to that host, beside any of these or alone.
     """
 
     host: str = ""
@@ -25,18 +28,23 @@ class Credentials:
     docker_config: str = field(default="", repr=False)
     ssh_private_key: str = field(default="", repr=False)
     ssh_known_hosts: str = field(default="", repr=False)
+    certificates: SourceCertificates | None = field(default=None, repr=False)
 
-    def are_for(self, place: Place) -> bool:
+    def are_for(self, place: Origin) -> bool:
         host = f"[{place.host}]" if ":" in place.host else place.host
         return bool(self.host) and self.host.lower() in (host, place.host, f"{host}:{place.port}")
 
-    def authorization_for(self, place: Place) -> dict[str, str]:
+    def certificates_for(self, place: Origin) -> SourceCertificates | None:
+        """The certificates for `place`; None where they are for another one, or there are none."""
+        return self.certificates if self.are_for(place) else None
+
+    def authorization_for(self, place: Origin) -> dict[str, str]:
         """The Authorization header for `place`; empty where they are for another one."""
         if self.bearer and self.are_for(place):
             return {"Authorization": f"Bearer {self.bearer}"}
         return self.basic_for(place)
 
-    def basic_for(self, place: Place) -> dict[str, str]:
+    def basic_for(self, place: Origin) -> dict[str, str]:
         """As `authorization_for`, with user and password only: a registry takes no other token than its own."""
         if not self.username or not self.are_for(place):
             return {}
@@ -100,7 +108,24 @@ class ConfigMapSource:
     destination: str = ""
 
 
-Source = ImageSource | GitSource | HttpSource | LocalSource | ConfigMapSource
+@dataclass(frozen=True, slots=True)
+class PluginSource:
+    """What the plug-in `kind` fetches, by the `parameters` of the spec. It has no credentials.
+
+    Where `digest` is given, exactly what it names is to be fetched.
+    """
+
+    kind: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    destination: str = ""
+    digest: str = ""
+
+    def pin(self, reference: str, digest: str) -> Pin:
+        """The pin of what was fetched: `reference` says to people where it is from, `digest` exactly what it is."""
+        return Pin(self.kind, reference, digest, self.destination)
+
+
+Source = ImageSource | GitSource | HttpSource | LocalSource | ConfigMapSource | PluginSource
 
 
 @dataclass(frozen=True, slots=True)

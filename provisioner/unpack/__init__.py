@@ -16,7 +16,7 @@ from backports.zstd import ZstdError
 
 from provisioner.errors import BadBundle, InvalidArchive, UnsafePath
 from provisioner.unpack.compression import GZIP_MAGIC, ZSTD_MAGIC, GzipStream, zstd_stream
-from provisioner.unpack.meter import Limits, Meter, Metered
+from provisioner.unpack.meter import Metered, UnpackLimits, UnpackMeter
 from provisioner.unpack.tar import BLOCK, is_tar, tar_entries
 from provisioner.unpack.zip import MAGICS, zip_entries
 from provisioner.values import Archive, Tree
@@ -46,13 +46,13 @@ class _Layer:
         )
 
 
-def unpack(archives: Iterable[Archive], *, limits: Limits | None = None) -> Tree:
+def unpack(archives: Iterable[Archive], *, limits: UnpackLimits | None = None) -> Tree:
     """The regular files of all archives, later ones over earlier ones, whiteouts applied as image layers mean them.
 
     Raises UnsafePath and InvalidArchive naming the entry, and BundleTooLarge naming the limit, while reading: a bomb
     is never held unpacked.
     """
-    meter = Meter(limits or Limits())
+    meter = UnpackMeter(limits or UnpackLimits())
     files: dict[str, bytes] = {}
     for archive in archives:
         layer = _layer(archive, meter)
@@ -66,7 +66,7 @@ def unpack(archives: Iterable[Archive], *, limits: Limits | None = None) -> Tree
     return Tree(dict(sorted(files.items())))
 
 
-def _layer(archive: Archive, meter: Meter) -> _Layer:
+def _layer(archive: Archive, meter: UnpackMeter) -> _Layer:
     layer = _Layer()
     for path, data in _named_entries(archive, meter):
         folder, _, name = path.rpartition("/")
@@ -97,7 +97,7 @@ def _folders(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
 
 
-def _named_entries(archive: Archive, meter: Meter) -> Iterator[tuple[str, bytes | None]]:
+def _named_entries(archive: Archive, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
     """The entries of one archive; every error says which archive it was."""
     what = archive.name or "the archive"
     try:
@@ -110,7 +110,7 @@ def _named_entries(archive: Archive, meter: Meter) -> Iterator[tuple[str, bytes 
         raise type(exc)(f"{what}: {exc}") from exc
 
 
-def _entries(archive: Archive, meter: Meter) -> Iterator[tuple[str, bytes | None]]:
+def _entries(archive: Archive, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
     """Told apart by what the bytes are, not by what they are called."""
     data = archive.data
     if data[:4] in MAGICS:
@@ -137,7 +137,7 @@ class _Slices:
         return piece
 
 
-def _single(archive: Archive, meter: Meter) -> tuple[str, bytes]:
+def _single(archive: Archive, meter: UnpackMeter) -> tuple[str, bytes]:
     """A file that is no archive: YAML or JSON, under its own name."""
     path = meter.path_of(archive.name)
     if not path.lower().endswith(TEXT_SUFFIXES):
@@ -170,4 +170,4 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-__all__ = ["Limits", "unpack"]
+__all__ = ["UnpackLimits", "unpack"]

@@ -8,7 +8,7 @@ import zlib
 from backports.zstd import DecompressionParameter, ZstdFile
 
 from provisioner.errors import InvalidArchive
-from provisioner.unpack.meter import Limits, Readable
+from provisioner.unpack.meter import ReadableLayer, UnpackLimits
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -17,7 +17,7 @@ LARGEST_WINDOW_LOG = 27
 FEED_BYTES = 16 * 1024
 
 
-def zstd_stream(data: bytes) -> Readable:
+def zstd_stream(data: bytes) -> ReadableLayer:
     """The unpacked bytes of all frames; reading raises ZstdError or EOFError."""
     return ZstdFile(io.BytesIO(data), options={DecompressionParameter.window_log_max: LARGEST_WINDOW_LOG})
 
@@ -29,7 +29,7 @@ class GzipStream:
     because an empty one costs 20 bytes to send and a decoder to read; formats for lazy pulling have one per entry.
     """
 
-    def __init__(self, data: bytes, limits: Limits):
+    def __init__(self, data: bytes, limits: UnpackLimits):
         self._data = memoryview(data)
         self._at = 0
         self._members_left = 2 * limits.max_entries + 16

@@ -16,7 +16,7 @@ OVERHEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UnpackLimits:
     """Bounds of one bundle, all layers together. `max_ratio` is unpacked to packed bytes, above the first 16 MiB."""
 
     max_bytes: int = 256 * 1024 * 1024
@@ -27,14 +27,14 @@ class Limits:
     max_ratio: int = 200
 
 
-class Readable(Protocol):
+class ReadableLayer(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Meter:
+class UnpackMeter:
     """Counts entries and bytes of all layers against the limits."""
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: UnpackLimits):
         self.limits = limits
         self._bytes = 0
         self._entries = 0
@@ -82,7 +82,7 @@ class Meter:
 class Metered:
     """A stream of unpacked bytes, counted as they come, before anybody holds them all."""
 
-    def __init__(self, stream: Readable, meter: Meter, packed_bytes: int):
+    def __init__(self, stream: ReadableLayer, meter: UnpackMeter, packed_bytes: int):
         limits = meter.limits
         self._stream = stream
         self._limits = limits

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from provisioner.errors import InvalidArchive, UnsafePath
-from provisioner.unpack.meter import CHUNK_BYTES, Meter, Metered
+from provisioner.unpack.meter import CHUNK_BYTES, Metered, UnpackMeter
 
 BLOCK = 512
 LARGEST_HEADER_BYTES = 1024 * 1024
@@ -44,7 +44,7 @@ def is_tar(block: bytes) -> bool:
     return not any(block[:BLOCK]) or _has_checksum(block[:BLOCK])
 
 
-def tar_entries(stream: Metered, meter: Meter) -> Iterator[tuple[str, bytes | None]]:
+def tar_entries(stream: Metered, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
     """(path, contents) of every file and (path, None) of every folder, in the archive's order.
 
     Raises UnsafePath, InvalidArchive and BundleTooLarge, naming the entry.
@@ -151,7 +151,7 @@ def _extend(header: _Header, extended: Mapping[str, bytes]) -> _Header:
     return _Header(name, size, header.type)
 
 
-def _entry(header: _Header, stream: Metered, meter: Meter) -> tuple[str, bytes | None]:
+def _entry(header: _Header, stream: Metered, meter: UnpackMeter) -> tuple[str, bytes | None]:
     try:
         name = header.name.decode("utf-8")
     except UnicodeDecodeError:

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 
 from provisioner.errors import BundleTooLarge, InvalidArchive, UnsafePath
-from provisioner.unpack.meter import CHUNK_BYTES, FREE_BYTES, Meter, Readable
+from provisioner.unpack.meter import CHUNK_BYTES, FREE_BYTES, ReadableLayer, UnpackMeter
 
 MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 END, ENTRY = b"PK\x05\x06", b"PK\x01\x02"
@@ -19,7 +19,7 @@ ENCRYPTED, UTF8 = 0x1 | 0x40 | 0x2000, 0x800
 UNIX = 3
 
 
-def zip_entries(data: bytes, meter: Meter) -> Iterator[tuple[str, bytes | None]]:
+def zip_entries(data: bytes, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
     """(path, contents) of every file and (path, None) of every folder, in the order of the archive's directory.
 
     Raises UnsafePath, InvalidArchive and BundleTooLarge, naming the entry, and the errors of zipfile and zlib.
@@ -42,7 +42,7 @@ def zip_entries(data: bytes, meter: Meter) -> Iterator[tuple[str, bytes | None]]
             yield path, contents
 
 
-def _check_directory(data: bytes, meter: Meter) -> None:
+def _check_directory(data: bytes, meter: UnpackMeter) -> None:
     """Refuse a directory that is larger than any bundle's may be, before one object per entry is made of it."""
     end = data.rfind(END, max(0, len(data) - END_BYTES - LONGEST_COMMENT))
     if end < 0 or len(data) - end < END_BYTES:
@@ -70,7 +70,7 @@ def _check_overlap(members: list[zipfile.ZipInfo], directory: int) -> None:
             raise InvalidArchive(f"{member.filename[:80]!r}: overlaps with another entry of the zip archive")
 
 
-def _path(member: zipfile.ZipInfo, meter: Meter) -> tuple[str, bool]:
+def _path(member: zipfile.ZipInfo, meter: UnpackMeter) -> tuple[str, bool]:
     """The member's path, and whether it is a folder; raises what is wrong with it."""
     name = _name(member)
     path = meter.path_of(name)
@@ -102,7 +102,7 @@ def _name(member: zipfile.ZipInfo) -> str:
         raise UnsafePath(f"{member.orig_filename!r}: its name is not UTF-8") from None
 
 
-def _read(file: Readable, path: str, meter: Meter, *, most: int) -> bytes:
+def _read(file: ReadableLayer, path: str, meter: UnpackMeter, *, most: int) -> bytes:
     """What an entry really holds, whatever its header says."""
     whole = io.BytesIO()
     while chunk := file.read(CHUNK_BYTES):

@@ -1,15 +1,116 @@
-// Keys in lists: j and k move, Enter opens. Everything works without this file.
-document.addEventListener("keydown", (event) => {
-  const isTyping = event.target.closest("input, textarea, select, button, a, summary");
-  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-  const rows = [...document.querySelectorAll("table[data-keys] tbody tr")];
-  if (!rows.length) return;
-  const at = rows.findIndex((row) => row.classList.contains("chosen"));
-  if (event.key === "j" || event.key === "k") {
-    const next = Math.min(Math.max(at + (event.key === "j" ? 1 : -1), 0), rows.length - 1);
-    rows.forEach((row, index) => row.classList.toggle("chosen", index === next));
-    rows[next].scrollIntoView({ block: "nearest" });
-  } else if (event.key === "Enter" && at >= 0) {
-    rows[at].querySelector("a")?.click();
+// Keys of every page. All that they do can be done without this file.
+(() => {
+  const KEY = "pratique-single-keys";
+  const stored = () => {
+    try {
+      return localStorage.getItem(KEY);
+    } catch {
+      return null;
+    }
+  };
+  const areOn = () => stored() !== "off";
+  const help = document.getElementById("keys-help");
+
+  // Shortcuts of a single character can be switched off for the whole site (WCAG 2.1.4).
+  const switches = [...document.querySelectorAll("[data-single-keys]")];
+  const say = () => {
+    for (const one of switches) {
+      one.hidden = false;
+      one.setAttribute("aria-pressed", String(areOn()));
+      one.textContent = areOn() ? "Single-key shortcuts: on" : "Single-key shortcuts: off";
+    }
+  };
+  for (const one of switches) {
+    one.addEventListener("click", () => {
+      try {
+        localStorage.setItem(KEY, areOn() ? "off" : "on");
+      } catch {
+        // A browser that keeps nothing leaves them on.
+      }
+      say();
+    });
   }
-});
+  say();
+
+  document.querySelector("[data-help]")?.addEventListener("click", (event) => {
+    if (!help?.showModal) return;
+    event.preventDefault();
+    help.showModal();
+  });
+
+  const rows = () => [...document.querySelectorAll("table[data-keys] tbody tr")].filter((row) => row.querySelector("a"));
+  const move = (step) => {
+    const all = rows();
+    if (!all.length) return;
+    const at = all.findIndex((row) => row.contains(document.activeElement));
+    const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), all.length - 1);
+    const link = all[next].querySelector("a");
+    link.focus();
+    link.scrollIntoView({ block: "nearest" });
+  };
+
+  // To the decision of this request; from elsewhere to the first request of the list, or to the list.
+  const decide = () => {
+    const form = document.querySelector("#review-form, [data-decision]");
+    const target = form?.querySelector("textarea, input:not([type=hidden]), button") ?? form;
+    if (target) {
+      target.focus();
+      target.scrollIntoView({ block: "center" });
+      return;
+    }
+    const link = rows()[0]?.querySelector('a[href^="/requests/"]');
+    location.assign(link ? link.href : "/?tab=needs-me");
+  };
+  const go = (key) => {
+    if (key === "d") return decide();
+    if (key === "m") return document.querySelector("a.who")?.click();
+    document.querySelector(`[data-go="${CSS.escape(key)}"]`)?.click();
+  };
+
+  let isGoing = false;
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest?.("input:not([type=checkbox]), textarea, select, dialog");
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !areOn()) return;
+    const wasGoing = isGoing;
+    isGoing = false;
+    if (wasGoing && /^[a-z]$/.test(event.key)) {
+      event.preventDefault();
+      go(event.key);
+    } else if (event.key === "g") {
+      isGoing = true;
+      setTimeout(() => (isGoing = false), 1500);
+    } else if (event.key === "j" || event.key === "k") {
+      move(event.key === "j" ? 1 : -1);
+    } else if (event.key === "/") {
+      const search = document.querySelector('main input[type="search"]');
+      if (!search) return;
+      event.preventDefault();
+      search.focus();
+    } else if (event.key === "?" && help?.showModal) {
+      event.preventDefault();
+      help.showModal();
+    }
+  });
+
+  // One box ticks all rows of its table; it is shown where this file runs, also in a list that has just been renewed.
+  const showSelectAll = () => document.querySelectorAll("[data-select-all]").forEach((one) => (one.hidden = false));
+  showSelectAll();
+  document.addEventListener("htmx:afterSwap", showSelectAll);
+  document.addEventListener("change", (event) => {
+    const boxes = [...(event.target.closest?.("table")?.querySelectorAll('input[name="picked"]') ?? [])];
+    const all = event.target.closest?.("table")?.querySelector("[data-select-all]");
+    if (!all || !boxes.length) return;
+    if (event.target === all) boxes.forEach((one) => (one.checked = all.checked));
+    const ticked = boxes.filter((one) => one.checked).length;
+    all.checked = ticked === boxes.length;
+    all.indeterminate = ticked > 0 && !all.checked;
+  });
+
+  // A list that follows what happens stays as it is while somebody has ticked rows in it.
+  for (const name of ["htmx:beforeRequest", "htmx:beforeSwap"]) {
+    document.addEventListener(name, (event) => {
+      const part = event.detail.target ?? event.target;
+      if (part.matches?.("[data-followed]") && part.querySelector("input:checked")) event.preventDefault();
+    });
+  }
+})();

@@ -1,4 +1,4 @@
-"""What people read names no rule or promise by its number and no page of the makers: those are for the code."""
+"""What people read names no rule or promise by its number and no page of the makers, and uses no idiom of ours."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def in_templates() -> Iterator[tuple[str, str]]:
 
 
 def in_code() -> Iterator[tuple[str, str]]:
-    """Texts of the service and of the library's command line, without docstrings; logs and errors are among them."""
-    for path in sorted([*(ROOT / "approvals").rglob("*.py"), ROOT / "provisioner/cli.py"]):
-        if "migrations" in path.parts or not path.exists():
+    """Texts of the service, the library and its command line, without docstrings; logs and errors are among them."""
+    for path in sorted([*(ROOT / "approvals").rglob("*.py"), *(ROOT / "provisioner").rglob("*.py")]):
+        if "migrations" in path.parts:
             continue
         tree = ast.parse(path.read_text())
         bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
@@ -60,7 +60,15 @@ def test_no_rule_or_promise_is_named_by_its_number(texts: object) -> None:
     assert {place: INTERNAL.findall(text) for place, text in found if INTERNAL.search(text)} == {}
 
 
-@pytest.mark.parametrize("texts", [in_templates, in_code, in_commands, in_openapi])
+def in_manuals() -> Iterator[tuple[str, str]]:
+    """Every page by hand, the text of the rules, what alerts say, and the generated pages."""
+    for path in sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "provisioner").rglob("*.md"), *ROOT.glob("*.md")]):
+        yield str(path.relative_to(ROOT)), path.read_text()
+    for path in (ROOT / "deploy/prometheus/alerts.yaml", ROOT / "docs/generators/error_codes.yaml"):
+        yield str(path.relative_to(ROOT)), path.read_text()
+
+
+@pytest.mark.parametrize("texts", [in_templates, in_code, in_commands, in_openapi, in_manuals])
 def test_no_idiom_of_ours_is_back(texts: object) -> None:
     found = list(texts())  # type: ignore[operator]
     assert {place: IDIOMS.findall(text) for place, text in found if IDIOMS.search(text)} == {}

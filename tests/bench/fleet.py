@@ -26,7 +26,7 @@ def main(kubeconfig: Path, namespace: str, count: int) -> None:
     django.setup()
     from approvals.audit import Actor
     from approvals.services import register_cluster  # the apps are there only now
-    from provisioner.cluster.client.api import Cluster as Api
+    from provisioner.cluster.client.api import ClusterClient as Api
 
     text = kubeconfig.read_text()
     api = Api.connect(text, timeout_seconds=60)
@@ -77,7 +77,9 @@ def _deployment(api: Any, cluster: Any, name: str, live: list[dict[str, Any]]) -
         cluster=cluster, uid=seen["metadata"]["uid"], name=name, resource_version="1", seen_at=now, **about
     )
     times = {"created_at": now, "changed_at": now, "expires_at": now, "settled_at": now}
-    request = Request.objects.create(deployment=deployment, number=1, state="failed", **about, **times)
+    request = Request.objects.create(
+        deployment=deployment, cluster_id=deployment.cluster_id, number=1, state="failed", **about, **times
+    )
     content = Content.objects.create(
         digest=f"sha256:{name}",
         install_namespace=INSTALLER[0],

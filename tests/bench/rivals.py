@@ -15,7 +15,7 @@ import urllib3
 import yaml
 
 from provisioner.values import ObjectRef
-from tests.bench.built import built
+from tests.support.built import built
 from tests.support.kubernetes.endpoint import Endpoint
 
 THREADS = 8

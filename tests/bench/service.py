@@ -27,7 +27,7 @@ def environment(folder: Path, *, database: str, queue: str) -> dict[str, str]:
         "PRATIQUE_DATABASE_URL": database,
         "PRATIQUE_CONTENT_DIR": str(folder / "content"),
         "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
-        "PRATIQUE_PLAIN_HTTP": "true",
+        "PRATIQUE_PLAIN_HTTP_HOSTS": "127.0.0.1",
         "PRATIQUE_MUTABLE_HTTP": "true",
         "PRATIQUE_CLUSTER_TIMEOUT_SECONDS": "60",
         "PRATIQUE_REDIS_URL": queue,

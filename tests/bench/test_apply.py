@@ -22,7 +22,7 @@ from typing import TypeVar
 import pytest
 
 from provisioner import pipeline
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.values import Content, OutcomeState, Plan
 from tests.bench.mixed import OBJECTS, content_of, objects
@@ -126,7 +126,7 @@ class Clock:
 class Ours:
     """One deployment of ours in a namespace, with what runs of it."""
 
-    cluster: Cluster
+    cluster: ClusterClient
     clock: Clock
     namespace: str
     inventory: MemoryInventory = field(default_factory=MemoryInventory)
@@ -151,7 +151,7 @@ class Ours:
 
 @pytest.mark.controlplane
 def test_figures_of_500_mixed_objects(controlplane: Endpoint, postgres: Postgres, redis: str, tmp_path: Path) -> None:
-    cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=60)
+    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=60)
     kubeconfig = tmp_path / "kubeconfig"
     controlplane.write(kubeconfig)
     clock = Clock()

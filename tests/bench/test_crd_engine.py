@@ -26,7 +26,7 @@ from provisioner.review.base.record import to_record
 from provisioner.review.checks.objects import crds as crd_check
 from provisioner.review.rights.permission_report import permission_report
 from provisioner.values import Content, Manifest
-from tests.bench.built import built
+from tests.support.built import built
 from tests.support.provisioner.large_crds import CRDS, SIZES, crd, nodes, reworded, versions
 
 ROUNDS, PEER_ROUNDS = 7, 5

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from approvals.encryption.keys import new_key
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.bench.fleet import DEPLOYMENTS
 from tests.support.folders import ROOT
@@ -143,7 +143,7 @@ def idle_figures(fleet: Fleet) -> tuple[int, int, int]:
 
 @pytest.mark.controlplane
 def test_figures_of_watching_10000_objects(fleet: Fleet) -> None:
-    api = Cluster.connect(fleet.endpoint.kubeconfig("admin"), timeout_seconds=30)
+    api = ClusterClient.connect(fleet.endpoint.kubeconfig("admin"), timeout_seconds=30)
 
     def edit(name: str) -> None:
         ref = ObjectRef("", "v1", "ConfigMap", fleet.namespace, name)

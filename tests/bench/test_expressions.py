@@ -15,7 +15,7 @@ import pytest
 from cel_expr_python import cel
 
 from approvals.policy import POLICY
-from provisioner.expressions import Answer, Question, evaluator, runtime
+from provisioner.expressions import ExpressionAnswer, ExpressionQuestion, evaluator, runtime
 from provisioner.expressions.evaluator import ask
 from provisioner.review.crds.stored import Fate, fates
 from provisioner.schema.cel import runtime as rules
@@ -105,7 +105,7 @@ def widget(number: int) -> dict[str, Any]:
     return {"apiVersion": "x.io/v1", "kind": "Widget", "metadata": meta, "spec": {**spec, "note": "x" * (number % 50)}}
 
 
-def in_process(questions: Sequence[Question], **_: Any) -> list[Answer]:
+def in_process(questions: Sequence[ExpressionQuestion], **_: Any) -> list[ExpressionAnswer]:
     """CEL's library in this very process, without limits, each question on its own."""
     found = []
     for one in questions:

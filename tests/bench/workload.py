@@ -24,7 +24,7 @@ from django.db.models import Max
 from approvals.models import AuditEntry, Request
 from approvals.project import celery
 from approvals.steps.advance import advance
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.kubernetes.endpoint import Endpoint
 
 if TYPE_CHECKING:

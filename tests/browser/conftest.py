@@ -15,14 +15,18 @@ from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 from pytest_django.plugin import DjangoDbBlocker
 
-from approvals.oidc import Client, ClusterRules, Issuer, Issuers
+from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 
+# A page asks every ten seconds what has become of a request.
+pw.expect.set_options(timeout=20_000)
 PASSWORD = "correct horse battery staple"
 append_only = importlib.import_module("approvals.migrations.0002_append_only")
+request_changes = importlib.import_module("approvals.migrations.0050_request_changes")
 SignIn = Callable[[User], pw.Page]
+Enter = Callable[..., pw.Page]
 
 
 @pytest.fixture
@@ -31,6 +35,7 @@ def triggers_afterwards(django_db_setup: None, django_db_blocker: DjangoDbBlocke
     yield
     with django_db_blocker.unblock(), connection.schema_editor() as editor:
         append_only.create(None, editor)
+        request_changes.keep_append_only(None, editor)
 
 
 @pytest.fixture
@@ -39,6 +44,7 @@ def transactional_db(triggers_afterwards: None, transactional_db: None) -> Itera
     yield
     with connection.schema_editor() as editor:
         append_only.drop(None, editor)
+        request_changes.let_go(None, editor)
 
 
 @pytest.fixture(autouse=True)
@@ -67,12 +73,34 @@ def sign_in(page: pw.Page, live_server: LiveServer) -> SignIn:
     return enter
 
 
+@pytest.fixture
+def enter(browser: pw.Browser, live_server: LiveServer) -> Iterator[Enter]:
+    """Sign each person in, in a browser of their own; what is given beside is of its context."""
+    opened: list[pw.BrowserContext] = []
+
+    def signed_in(person: User, **options: Any) -> pw.Page:
+        person.set_password(PASSWORD)
+        person.save()
+        opened.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options}))
+        page = opened[-1].new_page()
+        page.goto(f"{live_server.url}/sign-in")
+        page.get_by_label("Username").fill(person.username)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in with the password").click()
+        page.wait_for_url(f"{live_server.url}/")
+        return page
+
+    yield signed_in
+    for one in opened:
+        one.close()
+
+
 @contextmanager
 def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict[str, Any]) -> Iterator[RunningIssuer]:
     """An issuer that counts on this cluster, which prefixes the names of its `people` with `oidc:`."""
     running = start_issuer(folder, site, people)
     rules = ClusterRules(cluster, Prefixed("sub", "oidc:"), Prefixed("groups", ""))
-    known = Issuer("example", "Example", running.url, (rules,), Client(CLIENT))
+    known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT))
     changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": site, "RENEW_MINUTES": 0}
     settings.PRATIQUE = {**settings.PRATIQUE, **changed}
     try:
@@ -92,9 +120,11 @@ def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
         "reviewed-request": f"/requests/{afternoon['quiet'].uid}",
         "deletion": f"/requests/{afternoon['deleting'].uid}",
         "printed-report": f"/requests/{serious}/report.html",
-        "object": f"/requests/{serious}/objects/0",
-        "objects": f"/requests/{serious}/objects",
+        "change": f"/requests/{serious}/changes/0",
+        "change-split": f"/requests/{serious}/changes/0?view=split",
+        "changes": f"/requests/{serious}/changes",
         "findings": f"/requests/{serious}/findings",
+        "activity": f"/requests/{serious}/activity",
         "rights": f"/requests/{serious}/rights",
         "schemas": f"/requests/{serious}/schemas",
         "deployments": "/deployments",

@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
-from approvals.watch.awaited import Awaited
+from approvals.watch.expected_changes import ExpectedChanges
 from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
@@ -87,9 +87,9 @@ def desk(live_server: LiveServer, station: Station, registry: Registry, sign_in:
 
 
 @pytest.fixture
-def awaited(station: Station) -> Iterator[Awaited]:
+def expected_changes(station: Station) -> Iterator[ExpectedChanges]:
     """What the watch does each second, moved on by the test."""
-    made = Awaited(station.cluster)
+    made = ExpectedChanges(station.cluster)
     yield made
     made.end()
 
@@ -148,7 +148,9 @@ def test_a_grant_whose_right_comes_later_approves_then(desk: Desks) -> None:
     assert Policy.objects.get().version == 1
 
 
-def test_a_service_account_that_is_made_later_is_seen_and_the_request_goes_on(desk: Desks, awaited: Awaited) -> None:
+def test_a_service_account_that_is_made_later_is_seen_and_the_request_goes_on(
+    desk: Desks, expected_changes: ExpectedChanges
+) -> None:
     early = desk("early")
     namespace = early.station.namespace
     early.station.ctl("delete", "serviceaccount", "installer", "-n", namespace)
@@ -165,7 +167,7 @@ def test_a_service_account_that_is_made_later_is_seen_and_the_request_goes_on(de
     early.station.ctl("create", "serviceaccount", "installer", "-n", namespace)
 
     def is_due() -> bool:
-        awaited.look(time.monotonic())
+        expected_changes.look(time.monotonic())
         due = early.request.look_again_at
         return due is None or due <= timezone.now() + timedelta(seconds=1)
 

@@ -51,6 +51,10 @@ NAMED: dict[str, tuple[Kind, ...]] = {
     "the worker is stopped when it sends": (Kind.STOPPED_SENDING,),
 }
 STOPS = frozenset({Kind.STOPPED, Kind.STOPPED_SENDING})
+# Whoever dies or stands still is followed by a process of its own, beside which nobody stands: in RESTORE nobody would take
+# anything away from it. Before the first write of the bundle there, the same happens to UPDATE.
+DEATHS = frozenset({*KILLS, *STOPS})
+OF_BUNDLE = "the bundle"
 # At so many points of each scenario another worker takes over from one that lives; doubled messages come once.
 RIVALS = 4
 # What only a real control plane is worth the wait for; a worker's death among them, for comparison.
@@ -74,6 +78,16 @@ class Harm:
 
     def __str__(self) -> str:
         return f"{self.scenario}: {self.kind} at event {self.event}"
+
+
+def begins_of(events: Mapping[Scenario, Sequence[str]]) -> dict[Scenario, int]:
+    """From which event on RESTORE can end as it should after a death: that of the first write of the bundle."""
+    names = events[Scenario.RESTORE]
+    return {Scenario.RESTORE: 1 + next(at for at, name in enumerate(names) if name.endswith(OF_BUNDLE))}
+
+
+def can_be(harm: Harm, begins: Mapping[Scenario, int]) -> bool:
+    return harm.kind not in DEATHS or harm.event >= begins.get(harm.scenario, 0)
 
 
 def drawn(points: Mapping[Scenario, int], seed: int, *, part: int = 0, parts: int = 1) -> list[Harm]:
@@ -105,7 +119,11 @@ def drawn(points: Mapping[Scenario, int], seed: int, *, part: int = 0, parts: in
 
 
 def drawn_by_class(
-    events: Mapping[Scenario, Sequence[str]], kinds: Sequence[Kind], count: int, seed: int
+    events: Mapping[Scenario, Sequence[str]],
+    kinds: Sequence[Kind],
+    count: int,
+    seed: int,
+    begins: Mapping[Scenario, int] | None = None,
 ) -> list[Harm]:
     """`count` harms for a cluster on which each takes long: every class of event before any a second time, and so on.
 
@@ -114,7 +132,8 @@ def drawn_by_class(
     chance = random.Random(seed)
     places = defaultdict(list)
     for scenario, names in events.items():
-        for number, name in enumerate(names, start=1):
+        first = (begins or {}).get(scenario, 1)
+        for number, name in enumerate(names[first - 1 :], start=first):
             places[scenario, name].append(number)
     classes = sorted(places)
     chance.shuffle(classes)
@@ -126,14 +145,17 @@ def drawn_by_class(
     return harms[:count]
 
 
-def unvisited(points: Mapping[Scenario, int], happened: Iterable[Harm]) -> list[str]:
-    """The points at which something that NAMED says did not happen."""
+def unvisited(
+    points: Mapping[Scenario, int], happened: Iterable[Harm], begins: Mapping[Scenario, int] | None = None
+) -> list[str]:
+    """The points at which something that NAMED says did not happen, and could have."""
     visited = {(what, *_point(harm)) for harm in happened for what in _names(harm.kind)}
     every = [
         (what, scenario, point)
         for what, turns in NAMED.items()
         for scenario, last in points.items()
         for point in _events(last + (turns[0] in KILLS))
+        if can_be(Harm(scenario, turns[0], point), begins or {})
     ]
     return [
         f"{scenario}: {what} at point {point}"

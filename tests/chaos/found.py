@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.audit import verify_chain
 from approvals.models import AuditEntry, BundleDeployment, OptionalObject, Request
-from approvals.steps.records.inventory import ref_of
+from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
 from tests.chaos.scenarios import PATIENCE_SECONDS, WIDGETS
 from tests.support.kubernetes.endpoint import Endpoint, Refused
@@ -95,7 +95,7 @@ def _inventory(deployment: BundleDeployment, live: dict[str, dict[str, Any]]) ->
         .get("uid")
         == row.uid
         for row in deployment.inventory.order_by("kind", "name")
-        for ref in [ref_of(row)]
+        for ref in [ObjectRef.from_parts(row)]
     }
 
 

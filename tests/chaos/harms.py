@@ -28,9 +28,9 @@ from approvals import apps
 from approvals.ledger import claims
 from approvals.steps.records import notes
 from approvals.working import Heartbeat
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
-from tests.chaos.draw import STOPS, Harm, Kind
+from tests.chaos.draw import OF_BUNDLE, STOPS, Harm, Kind
 from tests.chaos.keeper import Keeper
 
 LOCK_MILLISECONDS = 200
@@ -79,7 +79,7 @@ class Hurting:
         # Each outcome by itself: batches of a second are as many as the machine is slow.
         notes.SECONDS = 0.0
         for name in ("apply", "create", "replace", "delete"):
-            setattr(Cluster, name, self._write(getattr(Cluster, name), name))
+            setattr(ClusterClient, name, self._write(getattr(ClusterClient, name), name))
         connection.execute_wrappers.append(self._statement)
         connection.commit = self._end(connection.commit, is_commit=True)
         connection.rollback = self._end(connection.rollback, is_commit=False)
@@ -114,7 +114,8 @@ class Hurting:
                     if not self._is_taken:
                         self.takes()
                         self._is_taken = True
-            return self._event(f"{name} in the cluster", lambda: original(*words, **named))
+            where = "the cluster" if is_own(words[1]) else OF_BUNDLE
+            return self._event(f"{name} in {where}", lambda: original(*words, **named))
 
         return write
 
@@ -198,7 +199,7 @@ class Hurting:
 
 def is_own(written: ObjectRef | dict[str, Any]) -> bool:
     ref = written if isinstance(written, ObjectRef) else ObjectRef.of(written)
-    return ref.group == "core.rukpak.io"
+    return ref.group in ("core.rukpak.io", "events.k8s.io")
 
 
 def _die() -> None:

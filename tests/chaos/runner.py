@@ -30,8 +30,8 @@ from approvals.ledger import drifts
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, InventoryItem, OptionalObject, Request, Stray, TaskClaim
 from approvals.project.celery import app
-from provisioner.cluster.client.api import Cluster as Api
-from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, drawn, drawn_by_class
+from provisioner.cluster.client.api import ClusterClient as Api
+from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, begins_of, can_be, drawn, drawn_by_class
 from tests.chaos.found import found, uids
 from tests.chaos.harms import Claim, Hurting
 from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper
@@ -344,11 +344,13 @@ def _run(options: argparse.Namespace, keeper: Keeper) -> None:
 
 def _harms(options: argparse.Namespace, events: dict[Scenario, list[str]]) -> list[Harm]:
     if options.binaries:
-        return drawn_by_class(events, options.kinds or CLUSTER_HARMS, options.runs, options.seed)
+        kinds, begins = options.kinds or CLUSTER_HARMS, begins_of(events)
+        return drawn_by_class(events, kinds, options.runs, options.seed, begins)
     points = {scenario: len(names) for scenario, names in events.items()}
     harms = drawn(points, options.seed, part=options.part, parts=options.parts)
     kinds, scenarios = options.kinds or list(Kind), options.scenarios or list(Scenario)
-    harms = [harm for harm in harms if harm.kind in kinds and harm.scenario in scenarios]
+    begins = begins_of(events)
+    harms = [harm for harm in harms if harm.kind in kinds and harm.scenario in scenarios and can_be(harm, begins)]
     return harms[: len(range(options.part, options.runs, options.parts))] if options.runs else harms
 
 

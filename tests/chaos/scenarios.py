@@ -23,7 +23,7 @@ from typing import Any
 from approvals import services
 from approvals.models import BundleDeployment
 from approvals.watch.optional import Appearances
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
 from tests.support.approvals.world import acting

@@ -46,7 +46,7 @@ class Starter:
             "PRATIQUE_DATABASE_URL": self.postgres.fresh_database(),
             "PRATIQUE_CONTENT_DIR": str(folder / "content"),
             "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
-            "PRATIQUE_PLAIN_HTTP": "true",
+            "PRATIQUE_PLAIN_HTTP_HOSTS": "127.0.0.1",
             "PRATIQUE_MUTABLE_HTTP": "true",
             # Nobody listens: the runner takes out what the sweep puts in.
             "PRATIQUE_REDIS_URL": "memory://",

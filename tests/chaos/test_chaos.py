@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.draw import Harm, Kind, Scenario, unvisited
+from tests.chaos.draw import Harm, Kind, Scenario, begins_of, unvisited
 from tests.chaos.found import differences
 from tests.chaos.starting import Starter
 from tests.support.servers.postgresql import Postgres
@@ -146,7 +146,9 @@ def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
         hurt += share[len(Scenario) :]
         counted.append(undisturbed)
     points = points_of(*counted)
-    missed = unvisited(points, [run.harm for run in hurt if run.has_happened])
+    begins = max(begins_of({one: run.events for one, run in runs.items()})[Scenario.RESTORE] for runs in counted)
+    happened = [run.harm for run in hurt if run.has_happened]
+    missed = unvisited(points, happened, {Scenario.RESTORE: begins})
     say(capsys, hurt, points, f"points that something promised did not meet: {len(missed)}")
     if RUNS:
         assert len(hurt) == RUNS

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.draw import CLUSTER_HARMS, KILLS, NAMED, Harm, Kind, Scenario, drawn, drawn_by_class, unvisited
+from tests.chaos.draw import (
+    CLUSTER_HARMS,
+    KILLS,
+    NAMED,
+    Harm,
+    Kind,
+    Scenario,
+    begins_of,
+    can_be,
+    drawn,
+    drawn_by_class,
+    unvisited,
+)
 
 POINTS = {Scenario.FIRST: 5, Scenario.DELETION: 3}
 
@@ -99,3 +111,18 @@ def test_a_point_is_visited_where_it_happened(what: str, happened: list[tuple[Ki
 def test_what_is_promised_is_every_kind_but_those_of_several_workers_and_of_a_store() -> None:
     named = {kind for turns in NAMED.values() for kind in turns} | set(KILLS)
     assert set(Kind) - named == {Kind.NOTHING, Kind.STORE_CRASHED, Kind.RIVAL, Kind.DOUBLED}
+
+
+def test_nobody_dies_where_what_follows_would_be_another_scenario() -> None:
+    events = {Scenario.RESTORE: ["commit", "apply in the cluster", "apply in the bundle", "apply in the bundle"]}
+    begins = begins_of(events)
+    assert begins == {Scenario.RESTORE: 3}
+    early = [Harm(Scenario.RESTORE, kind, 2) for kind in (Kind.KILLED_AFTER, Kind.STOPPED, Kind.DATABASE_CUT)]
+    assert [can_be(harm, begins) for harm in early] == [False, False, True]
+    assert can_be(Harm(Scenario.RESTORE, Kind.KILLED_BEFORE, 3), begins)
+    assert can_be(Harm(Scenario.UPDATE, Kind.KILLED_BEFORE, 1), begins)
+    points = {Scenario.RESTORE: 4}
+    missed = unvisited(points, [], begins)
+    assert f"restore: {KILLED} at point 2" not in missed
+    assert {f"restore: {KILLED} at point 3", f"restore: {CUT} at point 1"} <= set(missed)
+    assert {harm.event for harm in drawn_by_class(events, CLUSTER_HARMS, 6, 1, begins)} <= {3, 4}

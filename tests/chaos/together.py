@@ -23,7 +23,7 @@ from typing import Any
 
 from approvals.audit import verify_chain
 from approvals.models import BundleDeployment, Request
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
@@ -54,7 +54,7 @@ class Writing:
 
     def install(self) -> None:
         for name in WRITES:
-            setattr(Cluster, name, self._telling(getattr(Cluster, name), name))
+            setattr(ClusterClient, name, self._telling(getattr(ClusterClient, name), name))
 
     def _telling(self, original: Callable[..., Any], verb: str) -> Callable[..., Any]:
         def write(*words: Any, **named: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import AccessRequest, Identity
 from tests.contract.objects import crd
 from tests.support.folders import ROOT
@@ -132,8 +132,8 @@ class Server:
         return self.ask("PATCH", f"{path}?fieldManager={manager}{more}", obj, APPLY)
 
 
-def admin(endpoint: Endpoint) -> Cluster:
-    return Cluster.connect(endpoint.kubeconfig("admin"), timeout_seconds=TIMEOUT_SECONDS)
+def admin(endpoint: Endpoint) -> ClusterClient:
+    return ClusterClient.connect(endpoint.kubeconfig("admin"), timeout_seconds=TIMEOUT_SECONDS)
 
 
 def _reply(code: int, body: bytes, headers: Any) -> Reply:

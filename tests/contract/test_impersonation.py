@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.client.access import ask
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.rbac import Ours, PolicyRule, powers
 from provisioner.values import AccessRequest, Identity, ObjectRef
@@ -190,7 +190,7 @@ def test_which_half_is_missing_is_said_also_where_the_object_is_a_secret(
         "what": rule(IDENTITY, "users", "impersonate:user-info", name=ZOE),
     }[half]
     carol.give({**given, "resources": ["secrets"]} if half == "who" else given)
-    api = Cluster.connect(server.endpoint.kubeconfig("carol")).acting_as(Identity(its(server, ZOE)))
+    api = ClusterClient.connect(server.endpoint.kubeconfig("carol")).acting_as(Identity(its(server, ZOE)))
     with pytest.raises(Forbidden) as refusal:
         api.get(ObjectRef("", "v1", "Secret", server.namespace, "s"))
     verb = "impersonate:user-info" if half == "who" else "impersonate-on:user-info:get"

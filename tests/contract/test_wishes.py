@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.contract.conftest import Server, asked
@@ -32,3 +34,39 @@ def test_S31_an_installing_account_is_named_as_accounts_are(wishing: Server, fie
 def test_accounts_may_have_dots_in_their_names_and_namespaces_not(wishing: Server) -> None:
     assert asked(wishing, serviceAccountName="crane.harbour").code == 201
     assert asked(wishing, installNamespace="crane.harbour").code == 422
+
+
+IMAGE = {"kind": "image", "image": {"ref": "example.com/x/y:1"}}
+GIT = {"repository": "https://example.com/x", "ref": {"branch": "main"}}
+OLD = "auth.name is an old spelling, write auth: {secret: {name: NAME}}"
+SOURCES = {
+    "a plug-in's": ([{"kind": "bucket", "parameters": {"name": "b", "depth": {"of": [1]}}}], ""),
+    "a plug-in's without parameters": ([{"kind": "bucket"}], ""),
+    "two in two folders": ([IMAGE, {**IMAGE, "destination": "more"}], ""),
+    "two in one folder": ([{**IMAGE, "destination": "a"}] * 2, "no two sources may have the same destination"),
+    "two in the root": ([IMAGE, {"kind": "git", "git": GIT}], "no two sources may have the same destination"),
+    "kind and field differ": ([{**IMAGE, "kind": "git"}], "kind names exactly the one source"),
+    "a plug-in's with our field": ([{**IMAGE, "kind": "image", "git": GIT}], "kind names exactly the one source"),
+    "our kind with parameters": ([{**IMAGE, "parameters": {"a": 1}}], "parameters are for sources of plug-ins"),
+    "a kind that is no name": ([{"kind": "a b"}], "should match"),
+    "the old name of a secret": ([{"kind": "image", "image": {"ref": "x/y", "auth": {"name": "pull"}}}], OLD),
+    "both names of a secret": (
+        [{"kind": "image", "image": {"ref": "x/y", "auth": {"name": "pull", "secret": {"name": "pull"}}}}],
+        OLD,
+    ),
+    "a destination inside git": (
+        [{"kind": "git", "git": {**GIT, "destination": "a"}}],
+        "destination is written one level up, beside kind",
+    ),
+    "a destination inside http": (
+        [{"kind": "http", "http": {"url": "https://example.com/x", "destination": "a"}}],
+        "destination is written one level up, beside kind",
+    ),
+}
+
+
+@pytest.mark.parametrize(("sources", "words"), SOURCES.values(), ids=SOURCES)
+def test_sources_are_what_the_crd_says_and_a_no_says_why(wishing: Server, sources: list[Any], words: str) -> None:
+    answer = asked(wishing, sources=sources)
+    assert answer.code == (422 if words else 201), answer.message
+    assert words in answer.message

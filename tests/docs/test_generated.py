@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -75,7 +77,15 @@ def test_codes_are_found_however_they_are_given(source: str, expected: list[str]
 
 
 def test_every_code_says_what_to_do() -> None:
-    for part in errors.words().values():
-        for code, said in part.items():
-            assert said.meaning.endswith("."), code
-            assert said.action.endswith("."), code
+    for code, said in errors.words().items():
+        assert said.meaning.endswith("."), code
+        assert said.action.endswith("."), code
+
+
+def test_each_code_stands_once_among_the_codes() -> None:
+    """A code has one meaning. What the gate says beside it are reasons, which may share one."""
+    rows = re.findall(r"^\| `([a-z-]+)` \|", errors.page(), re.MULTILINE)
+    assert len(rows) > 60
+    assert [code for code, count in Counter(rows).items() if count > 1] == []
+    written = re.findall(r"^([a-z-]+):$", errors.WORDS.read_text("utf-8"), re.MULTILINE)
+    assert written == sorted(set(written))

@@ -23,7 +23,9 @@ PUT_INTO = {
     "templates/": "approvals/shipped/templates/",
     "static/": "approvals/shipped/static/",
     "deploy/crds/": "approvals/shipped/deploy/crds/",
+    "deploy/admission/": "approvals/shipped/deploy/admission/",
     "deploy/demo/": "approvals/shipped/deploy/demo/",
+    "deploy/gitops/": "approvals/shipped/deploy/gitops/",
     "deploy/rbac.yaml": "approvals/shipped/deploy/rbac.yaml",
 }
 METADATA = "pratique-0.1.0.dist-info/"
@@ -44,8 +46,8 @@ def test_the_wheel_holds_each_file_of_the_packages_and_of_templates_and_static(b
 @pytest.mark.parametrize(
     "name",
     [
-        "approvals/shipped/templates/sign_in.html",
-        "approvals/shipped/static/css/pratique.css",
+        "approvals/shipped/templates/signing_in/sign_in.html",
+        "approvals/shipped/static/css/base.css",
         "approvals/shipped/deploy/crds/bundledeployments.yaml",
         "approvals/migrations/0001_records.py",
         "approvals/py.typed",

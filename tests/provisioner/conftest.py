@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner import findings_made
@@ -28,12 +28,12 @@ def rules_are_as_their_files_say() -> Iterator[None]:
 
 
 @pytest.fixture
-def api(controlplane: Endpoint) -> Cluster:
-    return Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+def api(controlplane: Endpoint) -> ClusterClient:
+    return ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
 
 
 @pytest.fixture
-def namespace(api: Cluster) -> Iterator[str]:
+def namespace(api: ClusterClient) -> Iterator[str]:
     name = f"pipeline-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name

@@ -191,6 +191,7 @@ def test_roles_and_bindings_that_are_none(objects: list[Any], one: Any, other: A
     asked(rbac.powers_of, held.grants, OURS, known)
     asked(rbac.powers, [(each.rule, each.scope) for each in held.grants], OURS, one)
     asked(rbac.is_strong_name, str(one))
+    asked(rbac.names_of_risk, str(one))
     asked(rbac.diff, EffectiveRules(ROBOT, (), ()), held)
     asked(rbac.grants, held, AccessRequest("get", resource="pods", namespace="shop"))
 

@@ -9,7 +9,7 @@ import pytest
 
 import approvals
 import provisioner
-from provisioner.sentences import and_more, number, some, some_phrases, verb
+from provisioner.sentences import and_more, number, some, some_phrases, unescaped, verb
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,17 @@ def test_only_one_place_says_how_many_more_there_are() -> None:
     assert [name for name, text in texts.items() if re.search(r"\band \{[^}]*\} more", text)] == [
         "provisioner/sentences.py"
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ('Invalid value: {"a":"\\u003cb\\u003e \\u0026"}', 'Invalid value: {"a":"<b> &"}'),
+        ('"\\\\u003c"', '"\\\\u003c"'),
+        ('"\\\\\\u003c"', '"\\\\<"'),
+        ("\\u00e9", "\\u00e9"),
+    ],
+)
+def test_what_go_escapes_for_browsers_is_shown_as_it_is(words: str, shown: str) -> None:
+    """An escaped backslash before it makes it a text that holds `u003c` itself."""
+    assert unescaped(words) == shown

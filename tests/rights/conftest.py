@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from approvals.rights import Form
+from approvals.rights import ImpersonationForm
 from tests.rights.household import Household, audited
 from tests.support.journeys.machine import environment
 from tests.support.kubernetes.controlplane import ControlPlane
@@ -22,13 +22,13 @@ class Noted:
 
     control_plane: ControlPlane
     folder: Path
-    form: Form
+    form: ImpersonationForm
 
 
-@pytest.fixture(scope="session", params=[*Form])
+@pytest.fixture(scope="session", params=[*ImpersonationForm])
 def noted(request: pytest.FixtureRequest, binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noted]:
     folder = tmp_path_factory.mktemp("rights")
-    options = [*audited(folder), *([OFF] if request.param is Form.LEGACY else [])]
+    options = [*audited(folder), *([OFF] if request.param is ImpersonationForm.LEGACY else [])]
     with ControlPlane(binaries, logs=folder / "logs", options=options) as control_plane:
         yield Noted(control_plane, folder, request.param)
 

@@ -18,7 +18,7 @@ import yaml
 
 from approvals.management.demo.bundles import checksums, pack
 from approvals.rights import Process
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.folders import ROOT
 from tests.support.journeys.machine import Machine
 from tests.support.journeys.station import binding, group
@@ -26,6 +26,12 @@ from tests.support.kubernetes import live
 from tests.support.kubernetes.controlplane import ControlPlane
 from tests.support.servers.process import free_port
 
+APPLIED = (
+    "deploy/rbac.yaml",
+    "deploy/kubernetes/accounts.yaml",
+    "deploy/admission/authors.yaml",
+    "deploy/admission/author-stamp.yaml",
+)
 NAME = "here"
 NAMESPACE = "pratique"
 SHOP = "harbour-system"
@@ -99,7 +105,7 @@ def prepare(api: Api) -> None:
     """What an operator applies, in the order of the manual, and people with rights of their own."""
     for path in sorted((ROOT / "deploy/crds").glob("*.yaml")):
         api.apply(yaml.safe_load(path.read_text()), field_manager="operator")
-    for file in ("deploy/rbac.yaml", "deploy/kubernetes/accounts.yaml"):
+    for file in APPLIED:
         for obj in yaml.safe_load_all((ROOT / file).read_text()):
             api.apply(obj, field_manager="operator")
     for obj in _place():
@@ -152,7 +158,7 @@ class Household:
         pack(self.sources, self.folder / "bundles")
         served = ("--bind", "127.0.0.1", "--directory", self.folder / "bundles")
         self.machine.start("-m", "http.server", self.bundles_port, *served)
-        self.machine.run("manage.py", "migrate", "--verbosity", "0")
+        self.machine.make_database()
         (self.folder / "registered").write_text(self._kubeconfig(None))
         self.machine.run("manage.py", "register_cluster", NAME, "--kubeconfig", self.folder / "registered")
         for process in Process:

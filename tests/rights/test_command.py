@@ -15,11 +15,12 @@ from django.utils import timezone
 
 from approvals.access.port import connect
 from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request, Revision
-from approvals.rights import Form, choose_form, registered
+from approvals.rights import ImpersonationForm, choose_form, registered
 from approvals.rights.form import _known
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.render import load_all
 from tests.support.approvals import world
+from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
 
 SOURCES = [
@@ -75,7 +76,7 @@ def names_in(objects: list[Any], resource: str) -> list[list[str]]:
 
 
 def test_the_form_is_the_one_that_the_cluster_serves_and_it_says_why(cluster: Cluster) -> None:
-    assert choose_form(connect(cluster)).form is Form.CONSTRAINED
+    assert choose_form(connect(cluster)).form is ImpersonationForm.CONSTRAINED
     objects, said = rights()
     assert "prod: the constrained form, because the API server (v1.36) checks the verbs" in said
     assert [one["metadata"]["name"] for one in objects] == ["pratique-web-impersonates"] * 2
@@ -118,7 +119,10 @@ def test_S31_a_wish_alone_gives_no_right_to_the_control_planes_accounts_and_secr
 
 
 # In the legacy form whoever may read a Secret is named, and not the Secret.
-NAMED = {Form.CONSTRAINED: ["crane", "kim", "night", "bundle", "key"], Form.LEGACY: ["crane", "kim", "night"]}
+NAMED = {
+    ImpersonationForm.CONSTRAINED: ["crane", "kim", "night", "bundle", "key"],
+    ImpersonationForm.LEGACY: ["crane", "kim", "night"],
+}
 UNPROVED = "ConfigMap harbour/bundle, Secret keys/key, harbour/crane."
 
 
@@ -143,7 +147,7 @@ def test_S31_what_somebody_merely_wrote_in_a_wish_gives_no_right(
     """An administrator pipes what is printed into kubectl."""
     more = {"subject_digest": "sha256:x"} if about.get("state") == "denied" else {}
     wished(cluster, requesters=asked_by("kim"), is_requester_known=True, **about, **more)
-    for form in Form:
+    for form in ImpersonationForm:
         objects, said = rights("--form", form, "--named")
         found = {name for names in map(sum_of, objects) for name in names}
         assert [name in found for name in NAMED[form]] == [is_named] * len(NAMED[form])
@@ -183,8 +187,8 @@ def test_S31_the_operator_names_the_account_of_a_wish_whose_requester_nobody_kno
 ROBOT = "system:serviceaccount:ci:robot"
 
 
-@pytest.mark.parametrize("form", Form)
-def test_S31_the_worker_reads_for_an_account_and_cannot_be_it(cluster: Cluster, form: Form) -> None:
+@pytest.mark.parametrize("form", ImpersonationForm)
+def test_S31_the_worker_reads_for_an_account_and_cannot_be_it(cluster: Cluster, form: ImpersonationForm) -> None:
     """With the verbs that installers need, being the account would be all that the account may."""
     wished(cluster, requesters=asked_by(ROBOT), is_requester_known=True)
     objects, _ = rights("--form", form, "--process", "worker")
@@ -194,7 +198,7 @@ def test_S31_the_worker_reads_for_an_account_and_cannot_be_it(cluster: Cluster, 
 
 
 def test_S31_one_account_for_all_processes_says_which_halves_it_joins(
-    cluster: Cluster, settings: Any, tmp_path: Path
+    cluster: Cluster, settings: Any, request: pytest.FixtureRequest
 ) -> None:
     identify(cluster, ROBOT, [])
     wished(cluster)
@@ -205,8 +209,7 @@ def test_S31_one_account_for_all_processes_says_which_halves_it_joins(
     )
     assert "one account for all" in rights()[1], "all processes come by the registered kubeconfig"
     assert "one account for all" not in rights("--account", "ops/pratique", "--installer", "ci/robot")[1]
-    (tmp_path / "prod").write_text(cluster.kubeconfig)
-    settings.PRATIQUE = {**settings.PRATIQUE, "KUBECONFIGS_DIR": str(tmp_path)}
+    install(cluster, request, settings)
     assert "one account for all" not in rights()[1], "each process has an account of its own"
 
 
@@ -231,8 +234,52 @@ def subjects_in(objects: list[Any]) -> list[dict[str, str]]:
     return [subject for one in objects for subject in one.get("subjects", [])]
 
 
+def install(cluster: Cluster, request: pytest.FixtureRequest, settings: Any) -> str:
+    """What deploy/ has of accounts and roles, under names of this test alone; the namespace of the accounts.
+
+    The command asks as who may ask about others, as web and worker may.
+    """
+    endpoint: Endpoint = request.getfixturevalue(request.node.callspec.params["cluster"])
+    api, namespace = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20), f"own-{uuid.uuid4().hex[:8]}"
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    for role in yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()):
+        name, process = f"{namespace}-{role['metadata']['name']}", role["metadata"]["name"].removeprefix("pratique-")
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        who = [{"kind": "ServiceAccount", "name": process, "namespace": namespace}]
+        api.create({**role, "metadata": {"name": name}})
+        api.create({**about, "kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": ref, "subjects": who})
+    settings.PRATIQUE = {**settings.PRATIQUE, "NAMESPACE": namespace}
+    cluster.kubeconfig = endpoint.kubeconfig("admin")
+    cluster.save()
+    return namespace
+
+
+def test_S31_the_rights_are_the_same_wherever_the_command_runs(
+    cluster: Cluster, settings: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """What one process alone was given says nothing of the others: the register and the cluster do."""
+    endpoint: Endpoint = request.getfixturevalue(request.node.callspec.params["cluster"])
+    (tmp_path / "prod").write_text(endpoint.kubeconfig("admin"))
+    elsewhere = {"KUBECONFIGS_DIR": str(tmp_path)}
+    before, _ = rights()
+    settings.PRATIQUE = {**settings.PRATIQUE, **elsewhere}
+    assert rights()[0] == before
+    assert subjects_in(before)[0]["name"] == "mallory"
+    with pytest.raises(CommandError, match="the account of web lacks permissions"):
+        call_command("rights", "--cluster", "prod", "--check", stdout=StringIO())
+    cluster.kubeconfig = without_user(cluster.kubeconfig)
+    cluster.save()
+    assert subjects_in(rights()[0]) == [{"kind": "ServiceAccount", "name": "web", "namespace": "pratique"}]
+
+
+def without_user(kubeconfig: str) -> str:
+    config = yaml.safe_load(kubeconfig)
+    users = [{**one, "user": {}} for one in config["users"]]
+    return yaml.safe_dump({**config, "users": users})
+
+
 def test_S31_the_rights_are_for_who_the_registered_kubeconfig_is(
-    cluster: Cluster, settings: Any, tmp_path: Path
+    cluster: Cluster, settings: Any, request: pytest.FixtureRequest
 ) -> None:
     """All processes come as that one: roles for the accounts of others would mend nothing."""
     user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}
@@ -242,11 +289,10 @@ def test_S31_the_rights_are_for_who_the_registered_kubeconfig_is(
     objects, said = rights("--account", "ops/pratique")
     assert {one["name"] for one in subjects_in(objects)} == {"pratique"}
     assert "the registered kubeconfig" not in said
-    # A process with a kubeconfig of its own: each has an account of its own.
-    (tmp_path / "prod").write_text(cluster.kubeconfig)
-    settings.PRATIQUE = {**settings.PRATIQUE, "KUBECONFIGS_DIR": str(tmp_path)}
+    # Where the accounts of deploy/ hold their roles, each process comes as one of them.
+    namespace = install(cluster, request, settings)
     objects, said = rights()
-    assert subjects_in(objects) == [{"kind": "ServiceAccount", "name": "web", "namespace": "pratique"}]
+    assert subjects_in(objects) == [{"kind": "ServiceAccount", "name": "web", "namespace": namespace}]
     assert "the registered kubeconfig" not in said
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from approvals.rights import Form, Process
+from approvals.rights import ImpersonationForm, Process
 from approvals.rights.missing import own_rules
 from approvals.rights.needs import REQUESTS_OF_INSTALLERS, SEEN_AS_INSTALLERS, WRITES_OF_PEOPLE
 from provisioner.values import ObjectRef
@@ -33,7 +33,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     _check_told(household, noted.form)
     household.grant()
     printed = household.grant("--installer", f"{SHOP}/installer")
-    assert (f"the {noted.form} form" in printed, "rita" in printed) == (True, noted.form is Form.LEGACY)
+    assert (f"the {noted.form} form" in printed, "rita" in printed) == (True, noted.form is ImpersonationForm.LEGACY)
 
     household.api.create(basic_auth("pull"))
     spec = {
@@ -73,6 +73,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
         "the kinds of the bundle are watched",
     )
 
+    _check_written_with_kubectl(household, rita)
     _check_put_back(household, rita, alice, spec)
     uid = rita.deployment("lighthouse")["uid"]
     live = household.api.get(LIGHTHOUSE)
@@ -101,6 +102,24 @@ def _check_web_is_missing_its_right(rita: Person) -> None:
     assert (answer.status_code, answer.json()["code"]) == (503, "missing-right"), answer.text
     assert f"Pratique is not allowed to impersonate rita on cluster {NAME}" in answer.json()["detail"]
     assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in answer.json()["detail"]
+
+
+def _check_written_with_kubectl(household: Household, rita: Person) -> None:
+    """The watch reads, by its own rights, that the policies behind the author's stamp were still in force."""
+    sure = "select 1 from approvals_authoradmission where sure_from is not null"
+    household.until(lambda: household.machine.rows(sure), "the policies are known to be in force")
+    spec = {
+        "installNamespace": SHOP,
+        "serviceAccountName": "installer",
+        "format": "plain",
+        "sources": [{"kind": "http", "http": household.archive("tugboat", "1.0.0")}],
+    }
+    wish = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "tugboat"}}
+    by_rita = ("--as", "rita", "--as-group", "requesters", "--as-group", "system:authenticated")
+    household.kubectl("create", "-f", "-", *by_rita, given=yaml.safe_dump({**wish, "spec": spec}))
+    request = rita.until("tugboat", 1, ["in_review"])
+    assert [one["username"] for one in request["requesters"]] == ["rita"]
+    assert request["is_requester_known"]
 
 
 def _check_put_back(household: Household, rita: Person, alice: Person, spec: dict[str, Any]) -> None:
@@ -134,9 +153,9 @@ def printed_roles(text: str) -> int:
     return sum(1 for one in yaml.safe_load_all(text) if one and one["kind"] in ("Role", "ClusterRole"))
 
 
-def _check_told(household: Household, form: Form) -> None:
+def _check_told(household: Household, form: ImpersonationForm) -> None:
     """In the constrained form web is to act as whoever signs in, registered or not; it says that it may not."""
-    if form is Form.LEGACY:
+    if form is ImpersonationForm.LEGACY:
         return
     notes = household.until(lambda: household.readiness().get("notes"), "what is missing is told")
     words = notes["rights"][NAME]

@@ -14,7 +14,7 @@ import yaml
 
 from approvals.encryption.keys import new_key
 from approvals.rights import Process
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from tests.rights.conftest import Noted
 from tests.rights.household import NAMESPACE, prepare
 from tests.support.folders import ROOT

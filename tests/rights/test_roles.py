@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.rights import Form, Process, Registered, Rule, accounts_of, manifests, roles, words_of
+from approvals.rights import ImpersonationForm, NeededRule, Process, Registered, accounts_of, manifests, roles, words_of
 from approvals.rights.missing import own_rules
 from approvals.rights.needs import AUTHENTICATION
 from provisioner.api_groups import OWN_GROUP
@@ -29,11 +29,13 @@ LEGACY = ("impersonate",)
 BEING = ("impersonate:serviceaccount",)
 
 
-def rules_of(known: Registered, form: Form, process: Process, **more: Any) -> dict[str, tuple[Rule, ...]]:
+def rules_of(
+    known: Registered, form: ImpersonationForm, process: Process, **more: Any
+) -> dict[str, tuple[NeededRule, ...]]:
     return {one.namespace: one.rules for one in roles(known, form, [process], **more)}
 
 
-def every_rule(known: Registered, form: Form, **more: Any) -> Iterator[Rule]:
+def every_rule(known: Registered, form: ImpersonationForm, **more: Any) -> Iterator[NeededRule]:
     for role in roles(known, form, **more):
         yield from role.rules
 
@@ -45,20 +47,20 @@ def on(mode: str, *verbs: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("known", [KNOWN, Registered()], ids=["some", "nobody"])
 @pytest.mark.parametrize("is_named", [True, False])
 def test_S31_no_legacy_right_is_without_names(known: Registered, is_named: bool) -> None:
-    for form in Form:
+    for form in ImpersonationForm:
         for rule in every_rule(known, form, is_named=is_named):
             assert rule.names or "impersonate" not in rule.verbs
             assert all(rule.names) and "*" not in rule.verbs
 
 
-@pytest.mark.parametrize("form", Form)
-def test_S31_where_nobody_is_registered_no_role_names_anybody(form: Form) -> None:
+@pytest.mark.parametrize("form", ImpersonationForm)
+def test_S31_where_nobody_is_registered_no_role_names_anybody(form: ImpersonationForm) -> None:
     made = roles(Registered(), form)
-    assert {role.process for role in made} == ({Process.WEB} if form is Form.CONSTRAINED else set())
+    assert {role.process for role in made} == ({Process.WEB} if form is ImpersonationForm.CONSTRAINED else set())
 
 
-@pytest.mark.parametrize("form", Form)
-def test_S01_names_of_the_system_are_never_acted_as(form: Form) -> None:
+@pytest.mark.parametrize("form", ImpersonationForm)
+def test_S01_names_of_the_system_are_never_acted_as(form: ImpersonationForm) -> None:
     names = {name for rule in every_rule(KNOWN, form, is_named=True) for name in rule.names}
     assert not [name for name in names if name.startswith("system:")]
     assert KNOWN.left_out == ("system:admin", "system:authenticated", "system:masters")
@@ -66,35 +68,35 @@ def test_S01_names_of_the_system_are_never_acted_as(form: Form) -> None:
 
 def test_S31_web_writes_wishes_as_people_and_nothing_else() -> None:
     writes = ("create", "delete", "update")
-    assert rules_of(KNOWN, Form.CONSTRAINED, Process.WEB) == {
+    assert rules_of(KNOWN, ImpersonationForm.CONSTRAINED, Process.WEB) == {
         "": (
-            Rule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
-            Rule(OWN_GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
-            Rule(OWN_GROUP, ("bundledeployments",), on("user-info", *writes)),
+            NeededRule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
+            NeededRule(OWN_GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
+            NeededRule(OWN_GROUP, ("bundledeployments",), on("user-info", *writes)),
         ),
-        "ci": (Rule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
+        "ci": (NeededRule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
     }
-    named = rules_of(KNOWN, Form.CONSTRAINED, Process.WEB, is_named=True)[""]
-    assert Rule(AUTHENTICATION, ("users",), ("impersonate:user-info",), ("alice", "rita")) in named
-    assert Rule(AUTHENTICATION, ("groups",), ("impersonate:user-info",), ("platform",)) in named
-    assert rules_of(KNOWN, Form.LEGACY, Process.WEB) == {
-        "": (Rule("", ("groups",), LEGACY, ("platform",)), Rule("", ("users",), LEGACY, ("alice", "rita"))),
-        "ci": (Rule("", ("serviceaccounts",), LEGACY, ("robot",)),),
+    named = rules_of(KNOWN, ImpersonationForm.CONSTRAINED, Process.WEB, is_named=True)[""]
+    assert NeededRule(AUTHENTICATION, ("users",), ("impersonate:user-info",), ("alice", "rita")) in named
+    assert NeededRule(AUTHENTICATION, ("groups",), ("impersonate:user-info",), ("platform",)) in named
+    assert rules_of(KNOWN, ImpersonationForm.LEGACY, Process.WEB) == {
+        "": (NeededRule("", ("groups",), LEGACY, ("platform",)), NeededRule("", ("users",), LEGACY, ("alice", "rita"))),
+        "ci": (NeededRule("", ("serviceaccounts",), LEGACY, ("robot",)),),
     }
 
 
 def test_S31_the_worker_acts_as_installers_and_reads_what_sources_name() -> None:
-    found = rules_of(KNOWN, Form.CONSTRAINED, Process.WORKER)
+    found = rules_of(KNOWN, ImpersonationForm.CONSTRAINED, Process.WORKER)
     assert found[""] == (
-        Rule("*", ("*",), on("serviceaccount", "delete", "get", "list", "patch", "watch")),
-        Rule(AUTHENTICATION, ("groups",), ("impersonate:user-info",), ("platform",)),
-        Rule(AUTHENTICATION, ("users",), ("impersonate:user-info",), ("alice", "rita")),
+        NeededRule("*", ("*",), on("serviceaccount", "delete", "get", "list", "patch", "watch")),
+        NeededRule(AUTHENTICATION, ("groups",), ("impersonate:user-info",), ("platform",)),
+        NeededRule(AUTHENTICATION, ("users",), ("impersonate:user-info",), ("alice", "rita")),
     )
     assert found["shop"] == (
-        Rule("", ("secrets",), on("user-info", "get"), ("pull",)),
-        Rule(AUTHENTICATION, ("serviceaccounts",), BEING, ("installer", "other")),
+        NeededRule("", ("secrets",), on("user-info", "get"), ("pull",)),
+        NeededRule(AUTHENTICATION, ("serviceaccounts",), BEING, ("installer", "other")),
     )
-    assert found["quay"][0] == Rule("", ("configmaps",), on("user-info", "get"), ("c",))
+    assert found["quay"][0] == NeededRule("", ("configmaps",), on("user-info", "get"), ("c",))
     assert set(found) == {"", "shop", "quay"}
 
 
@@ -102,7 +104,7 @@ def test_S31_the_worker_acts_as_no_person_where_sources_name_nothing() -> None:
     known = Registered(
         people=KNOWN.people, groups=KNOWN.groups, readers=frozenset({ROBOT}), installers=KNOWN.installers
     )
-    for form in Form:
+    for form in ImpersonationForm:
         resources = {
             one for rules in rules_of(known, form, Process.WORKER).values() for it in rules for one in it.resources
         }
@@ -117,24 +119,28 @@ def test_S31_no_process_joins_the_halves_of_two_others() -> None:
     """
     known = replace(KNOWN, readers=frozenset({ROBOT}), for_accounts=KNOWN.sources)
     for process in Process:
-        rules = [(role.namespace, rule) for role in roles(known, Form.CONSTRAINED, [process]) for rule in role.rules]
+        rules = [
+            (role.namespace, rule)
+            for role in roles(known, ImpersonationForm.CONSTRAINED, [process])
+            for rule in role.rules
+        ]
         being = {(place, name) for place, rule in rules if rule.verbs == BEING for name in rule.names}
         wide = [
             rule for _, rule in rules if any(verb.startswith("impersonate-on:serviceaccount") for verb in rule.verbs)
         ]
         if any(rule.resources != ("bundledeployments",) for rule in wide):
             assert being <= known.installers
-    worker = rules_of(known, Form.CONSTRAINED, Process.WORKER)
-    assert Rule("", ("secrets",), ("get",), ("pull",)) in worker["shop"]
-    assert Rule("", ("configmaps",), ("get",), ("c",)) in worker["quay"]
+    worker = rules_of(known, ImpersonationForm.CONSTRAINED, Process.WORKER)
+    assert NeededRule("", ("secrets",), ("get",), ("pull",)) in worker["shop"]
+    assert NeededRule("", ("configmaps",), ("get",), ("c",)) in worker["quay"]
     assert known.beyond == (("ci", "robot"),)
 
 
 def test_S31_the_watch_sees_what_bundles_brought_as_its_installers() -> None:
-    found = rules_of(KNOWN, Form.CONSTRAINED, Process.WATCH)
+    found = rules_of(KNOWN, ImpersonationForm.CONSTRAINED, Process.WATCH)
     assert found[""] == (
-        Rule("", ("configmaps", "services"), on("serviceaccount", "list", "watch")),
-        Rule("apps", ("deployments",), on("serviceaccount", "list", "watch")),
+        NeededRule("", ("configmaps", "services"), on("serviceaccount", "list", "watch")),
+        NeededRule("apps", ("deployments",), on("serviceaccount", "list", "watch")),
     )
     assert set(found) == {"", "shop", "quay"}
 
@@ -145,12 +151,12 @@ def test_the_order_does_not_depend_on_how_it_was_read() -> None:
         known = Registered(
             frozenset(people), frozenset(reversed(people)), installers=frozenset({("y", "i"), ("x", "i")})
         )
-        texts.add(yaml.safe_dump_all(manifests(roles(known, Form.LEGACY), accounts_of("pratique"))))
+        texts.add(yaml.safe_dump_all(manifests(roles(known, ImpersonationForm.LEGACY), accounts_of("pratique"))))
     assert len(texts) == 1
 
 
 def test_each_role_is_bound_to_the_account_of_its_process() -> None:
-    objects = manifests(roles(KNOWN, Form.CONSTRAINED), accounts_of("pratique"))
+    objects = manifests(roles(KNOWN, ImpersonationForm.CONSTRAINED), accounts_of("pratique"))
     names = [(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in objects]
     assert len(set(names)) == len(names)
     for role, binding in zip(objects[::2], objects[1::2], strict=True):
@@ -171,9 +177,12 @@ def test_S31_no_shipped_role_holds_impersonate() -> None:
 
 
 def test_what_a_process_does_as_itself_is_its_shipped_role() -> None:
-    assert Rule("authentication.k8s.io", ("tokenreviews",), ("create",)) in own_rules(Process.WEB)
+    assert NeededRule("authentication.k8s.io", ("tokenreviews",), ("create",)) in own_rules(Process.WEB)
+    assert NeededRule("", ("namespaces",), ("get",), ("kube-system",)) in own_rules(Process.WEB), (
+        "whose token it is (S19)"
+    )
     own = own_rules(Process.WATCH)
-    assert Rule("", ("namespaces",), ("get",), ("kube-system",)) in own
+    assert NeededRule("", ("namespaces",), ("get",), ("kube-system",)) in own
     assert {verb for rule in own for verb in rule.verbs} == {"get", "list", "watch"}
 
 

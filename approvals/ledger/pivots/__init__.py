@@ -1,6 +1,7 @@
 """From what was seen in a cluster to requests: a change of content or options is a pivot, a pivot makes one request."""
 
-from approvals.ledger.pivots.asking import ask_once_more, ensure_request, follow_up, take_up
+from approvals.ledger.pivots.asking import ask_once_more, ensure_request, follow_up, take_up, why_unreadable
+from approvals.ledger.pivots.listing import list_report, weight_of
 from approvals.ledger.pivots.problems import note_problem
 from approvals.ledger.pivots.seen import (
     ANNOTATION_LENGTH,
@@ -11,7 +12,7 @@ from approvals.ledger.pivots.seen import (
     forget,
     see,
 )
-from approvals.ledger.pivots.writers import Writer, has_asked
+from approvals.ledger.pivots.writers import SpecWriter, has_asked
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -19,13 +20,16 @@ __all__ = [
     "PAUSE_REASON",
     "PAUSE_REASON_LENGTH",
     "ROLLBACK_TO",
-    "Writer",
+    "SpecWriter",
     "ask_once_more",
     "ensure_request",
     "follow_up",
     "forget",
     "has_asked",
+    "list_report",
     "note_problem",
     "see",
     "take_up",
+    "weight_of",
+    "why_unreadable",
 ]

@@ -13,13 +13,22 @@ from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
+from approvals.errors import UNREADABLE, KeyMissing
 from approvals.ledger import labels, quotas
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
+from approvals.ledger.pivots import listing
 from approvals.ledger.pivots.problems import keep_problem, problem_of
-from approvals.ledger.pivots.writers import Writer, asker_of, person_record, standing, with_asker, writers_of
+from approvals.ledger.pivots.writers import (
+    SpecWriter,
+    asker_of,
+    person_record,
+    requesters_of_spec,
+    with_asker,
+    writers_of,
+)
 from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
-from approvals.models import BundleDeployment, Request, Revision
+from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.selectors import revisions
 
 
@@ -28,11 +37,11 @@ class Asking:
     """What a request is to be made for.
 
     `is_by_nobody`: no write calls for it, and nobody can tell who asked for it. `again`: although there was one of the
-    same wish. `stands_for`: nobody asks now, and those who asked for that one ask still (`standing`).
+    same wish. `stands_for`: nobody asks now, and those who asked for that one ask still (`requesters_of_spec`).
     """
 
     purpose: str
-    asker: Writer | None
+    asker: SpecWriter | None
     is_by_nobody: bool = False
     stands_for: Request | None = None
     to_revision: Revision | None = None
@@ -48,14 +57,17 @@ class Asking:
         }
 
 
-def ensure_request(deployment: BundleDeployment, *, again: bool = False, asker: Writer | None = None) -> Request | None:
+def ensure_request(
+    deployment: BundleDeployment, *, again: bool = False, asker: SpecWriter | None = None
+) -> Request | None:
     """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended.
 
-    `again`: also where there was one and it is settled, because somebody, `asker` if known, asks for it once more.
+    `again`: also where there was one and it is settled, or what is stored for it cannot be read, because somebody,
+    `asker` if known, asks for it once more.
     """
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE
-    if is_same and latest and not (again and latest.state in SETTLED):
+    if is_same and latest and not (again and (latest.state in SETTLED or why_unreadable(latest))):
         return None
     if deployment.deletion_requested_at or not _make_room(deployment):
         return None
@@ -80,7 +92,7 @@ def _ask_once_more(deployment: BundleDeployment, of: Request) -> Request | None:
     is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
     if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
-    requesters, is_known = standing(deployment, of)
+    requesters, is_known = requesters_of_spec(deployment, of)
     if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), {"once_more": of.pk}):
         return None
     return _new_request(deployment, Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of))
@@ -96,7 +108,7 @@ def follow_up(deployment: BundleDeployment) -> None:
 
 @transaction.atomic
 def take_up(deployment_id: int) -> None:
-    """Make the request that waits for room, if there is some by now (ledger.quotas)."""
+    """Make the request that waits for room, if there is some now (ledger.quotas)."""
     rows = BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)
     deployment = for_change(rows).get()
     wish, deployment.waiting = deployment.waiting, None
@@ -121,21 +133,22 @@ def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> Non
         ensure_request(deployment, again=wish["again"], asker=asker)
 
 
-def ensure_deletion_request(deployment: BundleDeployment, asker: Writer | None, *, again: bool = False) -> None:
+def ensure_deletion_request(deployment: BundleDeployment, asker: SpecWriter | None, *, again: bool = False) -> None:
     """Make the request for what is Terminating. `again`: also where there was one and it is settled, because somebody,
     `asker` if known, asks for it once more."""
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose == Request.Purpose.DELETE
-    if is_same and latest and (latest.state in OPEN or (asker is None and not again)):
+    is_kept = latest is not None and latest.state in OPEN and not (again and why_unreadable(latest))
+    if is_same and (is_kept or (asker is None and not again)):
         # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
         return
-    if deployment.inventory.exists() and _make_room(deployment):
+    if deployment.needs_deletion and _make_room(deployment):
         asker = asker or _waiting_asker(deployment, Request.Purpose.DELETE)
         is_by_nobody = again and asker is None
         _ask(deployment, Asking(Request.Purpose.DELETE, asker, is_by_nobody, again=again))
 
 
-def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Writer | None) -> None:
+def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: SpecWriter | None) -> None:
     """Ask for the content of an earlier revision; why that cannot be is kept as the deployment's problem."""
     why_not = revisions.why_not_restorable(deployment=deployment, number=number)
     revision = revisions.numbered(deployment=deployment, number=number)
@@ -148,10 +161,28 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Wr
         _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
 
 
-def _waiting_asker(deployment: BundleDeployment, purpose: str) -> Writer | None:
+def _waiting_asker(deployment: BundleDeployment, purpose: str) -> SpecWriter | None:
     """Who asked for this first, where it waits for room and is only seen again now."""
     wish = deployment.waiting
     return asker_of(wish) if wish and wish.get("purpose") == purpose else None
+
+
+def why_unreadable(request: Request) -> dict[str, str]:
+    """Why what is stored for an open request cannot be read, so that it may be asked for anew (S30); empty if it can.
+
+    That a key is missing is found out here: what nobody has reviewed yet is read by nobody.
+    """
+    if request.state not in SUPERSEDABLE:
+        return {}
+    if request.problem_code in UNREADABLE:
+        return {"problem_code": request.problem_code, "problem": request.problem}
+    field = Report._meta.get_field("body")
+    try:
+        for report in request.reports.filter(round=request.round):
+            field.check_key(report)
+    except KeyMissing as exc:
+        return {"problem_code": exc.code, "problem": str(exc)}
+    return {}
 
 
 def hold_open(deployment: BundleDeployment) -> list[Request]:
@@ -167,7 +198,10 @@ def _make_room(deployment: BundleDeployment) -> bool:
         return True
     if current.state not in SUPERSEDABLE:
         return False
-    move(locked(current.pk), Event.SUPERSEDE, actor=MACHINE, facts={"by generation": deployment.generation})
+    cause = why_unreadable(current)
+    said = {"code": cause["problem_code"], "why": cause["problem"]} if cause else {}
+    facts = {"by generation": deployment.generation, **said}
+    move(locked(current.pk), Event.SUPERSEDE, actor=MACHINE, facts=facts, **cause)
     return True
 
 
@@ -193,7 +227,7 @@ def _has_room(deployment: BundleDeployment, requester: str, wish: Mapping[str, A
 def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict[str, Any]], bool]:
     """Whose request it will be, and whether all of them are known."""
     if asking.stands_for:
-        return standing(deployment, asking.stands_for)
+        return requesters_of_spec(deployment, asking.stands_for)
     writers, is_known = ([], True) if asking.to_revision else writers_of(deployment)
     requesters = with_asker(writers, asking.asker) if asking.asker else writers
     return requesters, bool(requesters) and is_known and not asking.is_by_nobody
@@ -207,12 +241,15 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
     latest = deployment.requests.order_by("-number").first()
     number = latest.number + 1 if latest else 1
     active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
+    spec = to_revision.request.spec if to_revision else deployment.spec
     request = Request.objects.create(
         deployment=deployment,
+        cluster_id=deployment.cluster_id,
         number=number,
         purpose=asking.purpose,
         generation=deployment.generation,
-        spec=to_revision.request.spec if to_revision else deployment.spec,
+        spec=spec,
+        format=listing.format_of(spec),
         labels=deployment.labels,
         earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,
@@ -226,6 +263,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         changed_at=now,
         expires_at=now + timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"]),
     )
+    listing.list_request(request)
     names = ", ".join(person["username"] for person in requesters) or "unknown"
     audit.record(
         verb="request.made",
@@ -239,4 +277,5 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         },
     )
     wake.request(request.pk)
+    wake.deployment(deployment.pk)  # the cluster shows it from the first moment
     return request

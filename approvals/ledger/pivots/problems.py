@@ -15,7 +15,7 @@ from provisioner.errors import BadHealthCheck
 
 @transaction.atomic(durable=True)
 def note_problem(*, of: Request, words: str) -> None:
-    """Keep why no request of this spec can be prepared, unless the spec is another one by now."""
+    """Keep why no request of this spec can be prepared, unless the spec is another one now."""
     deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
     if deployment.options_digest == of.options_digest:
         keep_problem(deployment, words)

@@ -7,12 +7,13 @@ from typing import Any
 from approvals import audit
 from approvals.audit import Actor
 from approvals.ledger.pivots.asking import ensure_request
-from approvals.ledger.pivots.writers import Writer, joined, with_asker, writers_of
+from approvals.ledger.pivots.listing import list_askers
+from approvals.ledger.pivots.writers import SpecWriter, joined, with_asker, writers_of
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request
 
 
-def correct_requesters(deployment: BundleDeployment, writer: Writer) -> None:
+def correct_requesters(deployment: BundleDeployment, writer: SpecWriter) -> None:
     """The watch saw a write before the door that made it could say by whom."""
     request = deployment.requests.order_by("-number").first()
     if request is None or request.is_requester_known:
@@ -25,7 +26,7 @@ def correct_requesters(deployment: BundleDeployment, writer: Writer) -> None:
         _note_requesters(request, joined(writers, but_last=request.requesters), is_known, writer)
 
 
-def join(deployment: BundleDeployment, asker: Writer, *, is_theirs: bool) -> None:
+def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool) -> None:
     """Who asks is a requester as well, also where the watch saw it first; `is_theirs`: it saw this very asking."""
     request = deployment.requests.order_by("-number").first()
     if request is None:
@@ -39,8 +40,9 @@ def join(deployment: BundleDeployment, asker: Writer, *, is_theirs: bool) -> Non
             _note_requesters(request, requesters, is_known, asker)
 
 
-def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_known: bool, latest: Writer) -> None:
+def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_known: bool, latest: SpecWriter) -> None:
     request.requesters, request.is_requester_known = requesters, is_known
     request.save(update_fields=["requesters", "is_requester_known"])
+    list_askers(request)
     actor = Actor(latest.identity.username, latest.via)
     audit.record(verb="request.requester-known", actor=actor, request=request)

@@ -17,30 +17,31 @@ from approvals.ledger.moves import move
 from approvals.ledger.pivots.asking import ensure_deletion_request, ensure_request, ensure_rollback_request, hold_open
 from approvals.ledger.pivots.problems import problem_of
 from approvals.ledger.pivots.requesters import correct_requesters, join
-from approvals.ledger.pivots.writers import Writer
+from approvals.ledger.pivots.writers import SpecWriter
 from approvals.lifecycle import SUPERSEDABLE, Event
 from approvals.models import BundleDeployment, Cluster, SpecWrite
+from provisioner.api_groups import OWN_GROUP
 
 # `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
-ASK_AGAIN = "core.rukpak.io/ask-again"
+ASK_AGAIN = f"{OWN_GROUP}/ask-again"
 # `kubectl annotate bd NAME core.rukpak.io/rollback-to=3 --overwrite`: back to the content of revision 3. What follows a
 # slash means nothing, so that the same can be asked for twice: 3/1, 3/2.
-ROLLBACK_TO = "core.rukpak.io/rollback-to"
+ROLLBACK_TO = f"{OWN_GROUP}/rollback-to"
 ANNOTATION_LENGTH = 100
 # Why it is paused, for people; written beside spec.paused by whoever pauses it.
-PAUSE_REASON = "core.rukpak.io/pause-reason"
+PAUSE_REASON = f"{OWN_GROUP}/pause-reason"
 PAUSE_REASON_LENGTH = 1000
 
 
 @transaction.atomic
 def see(
-    *, cluster: Cluster, obj: Mapping[str, Any], writer: Writer | None, asker: Writer | None = None
+    *, cluster: Cluster, obj: Mapping[str, Any], writer: SpecWriter | None, asker: SpecWriter | None = None
 ) -> BundleDeployment:
     """Copy a BundleDeployment as it stands in the cluster, and make a request where that is a pivot.
 
     An older open request is superseded in this same transaction. Seeing the same object again changes nothing; what
     is older than the row is ignored. `writer` is who made this generation of the spec, None where nobody can tell;
-    `asker` is who asked for it once more or for its deletion, which may leave the spec somebody else's (S05).
+    `asker` is who asked for it once more or for its deletion, which may leave the spec someone else's (S05).
     """
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
@@ -107,7 +108,7 @@ def _mark_gone(deployment: BundleDeployment) -> None:
 def _note_writes(
     deployment: BundleDeployment,
     generation: int,
-    writer: Writer | None,
+    writer: SpecWriter | None,
     spec: dict[str, Any],
     meta: Mapping[str, Any],
 ) -> None:
@@ -148,7 +149,7 @@ def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Map
     deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
 
 
-def _note_write(deployment: BundleDeployment, generation: int, writer: Writer | None) -> bool:
+def _note_write(deployment: BundleDeployment, generation: int, writer: SpecWriter | None) -> bool:
     """True where this generation is new, or its writer was not known before."""
     facts: dict[str, Any] = writer.columns() if writer else {"via": "cluster"}
     write, is_new = SpecWrite.objects.get_or_create(

@@ -18,7 +18,7 @@ from provisioner.values import Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class SpecWriter:
     """Who wrote a spec, proved: by their session here, or by the admission policy's stamp.
 
     `groups_at` is when the groups were proved, None where nobody knows. `issuer` and `subject` are "" where the cluster
@@ -33,7 +33,7 @@ class Writer:
     subject: str = ""
 
     @classmethod
-    def of_proof(cls, proof: access.Proof, via: str, user: User) -> Writer:
+    def of_proof(cls, proof: access.Proof, via: str, user: User) -> SpecWriter:
         return cls(proof.identity, via, user, proof.proved_at, proof.issuer, proof.subject)
 
     def columns(self) -> dict[str, Any]:
@@ -51,11 +51,11 @@ class Writer:
 
 
 def has_asked(request: Request, person: access.Person) -> bool:
-    """Whether this person is one of those who asked, whatever they are called by now (S05)."""
+    """Whether this person is one of those who asked, whatever they are called now (S05)."""
     return any(person.is_same(access.person_recorded(one)) for one in request.requesters)
 
 
-def person_record(writer: Writer) -> dict[str, Any]:
+def person_record(writer: SpecWriter) -> dict[str, Any]:
     return access.requester_record(**writer.columns())
 
 
@@ -66,7 +66,7 @@ def _key(person: Mapping[str, Any]) -> tuple[Any, ...]:
 def joined(requesters: list[dict[str, Any]], *, but_last: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Everybody once, in the order of their first asking.
 
-    Who differs in anything but groups stands there beside the other: the same name may be somebody else's by now.
+    Who differs in anything but groups stands there beside the other: the same name may be someone else's now.
     """
     found = {_key(one): dict(one) for one in requesters}
     for one in but_last:
@@ -74,12 +74,12 @@ def joined(requesters: list[dict[str, Any]], *, but_last: Iterable[Mapping[str, 
     return list(found.values())
 
 
-def with_asker(requesters: list[dict[str, Any]], asker: Writer) -> list[dict[str, Any]]:
+def with_asker(requesters: list[dict[str, Any]], asker: SpecWriter) -> list[dict[str, Any]]:
     person = person_record(asker)
     return joined([one if _key(one) != _key(person) else person for one in requesters], but_last=[person])
 
 
-def asker_of(wish: Mapping[str, Any]) -> Writer | None:
+def asker_of(wish: Mapping[str, Any]) -> SpecWriter | None:
     """Who asked for what waits."""
     person = wish.get("asker")
     if not person:
@@ -87,7 +87,7 @@ def asker_of(wish: Mapping[str, Any]) -> Writer | None:
     identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
     user = User.objects.filter(pk=person["user_id"]).first()
     proved_at = parse_datetime(person.get("groups_at") or "")
-    return Writer(identity, person["via"], user, proved_at, person.get("issuer") or "", person.get("subject") or "")
+    return SpecWriter(identity, person["via"], user, proved_at, person.get("issuer") or "", person.get("subject") or "")
 
 
 def writers_of(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
@@ -95,7 +95,7 @@ def writers_of(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool
     return _writers_since(deployment, _applied(deployment).aggregate(last=Max("generation"))["last"] or 0)
 
 
-def standing(deployment: BundleDeployment, of: Request) -> tuple[list[dict[str, Any]], bool]:
+def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[dict[str, Any]], bool]:
     """Who asks for the same as `of` where nobody does so now, and whether every one of them is known.
 
     The last who wrote the spec, since what ran before `of` was asked for, and those who asked for `of` otherwise.
@@ -124,6 +124,6 @@ def _writers_since(deployment: BundleDeployment, generation: int) -> tuple[list[
     return list(people.values()), all(write.username for write in writes)
 
 
-def _writer_of(write: SpecWrite) -> Writer:
+def _writer_of(write: SpecWrite) -> SpecWriter:
     identity = Identity(write.username, tuple(write.groups), write.uid)
-    return Writer(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)
+    return SpecWriter(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)

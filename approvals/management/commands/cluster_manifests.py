@@ -6,17 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 
 class Command(BaseCommand):
     help = (
-        "Print the CRDs and roles that Pratique needs in a cluster:"
+        "Print the CRDs, roles and admission policies that Pratique needs in a cluster:"
         " pratique-manage cluster_manifests | kubectl apply --server-side -f -"
     )
     requires_system_checks = ()
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--without-author-stamp",
+            action="store_true",
+            help="leave out the policy that stamps authors, which Kubernetes before 1.36 does not serve",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         deploy = Path(settings.BASE_DIR) / "deploy"
-        files = [*sorted((deploy / "crds").glob("*.yaml")), deploy / "rbac.yaml"]
+        admission = [deploy / "admission" / name for name in ("mirrors.yaml", "reviews.yaml", "authors.yaml")]
+        if not options["without_author_stamp"]:
+            admission.append(deploy / "admission/author-stamp.yaml")
+        files = [*sorted((deploy / "crds").glob("*.yaml")), deploy / "rbac.yaml", *admission]
         self.stdout.write("\n---\n".join(file.read_text().strip() for file in files))

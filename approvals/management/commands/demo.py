@@ -176,7 +176,7 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
         "REDIS_URL": f"redis://127.0.0.1:{free_port()}/0",
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "ALLOWED_NETWORKS": "127.0.0.0/8",
-        "PLAIN_HTTP": "true",
+        "PLAIN_HTTP_HOSTS": "127.0.0.1",
         "LOCAL_ACCOUNTS": "true",
         "OIDC_FILE": str(state / "issuers.yaml"),
         "LOG_FORMAT": "console",

@@ -34,7 +34,7 @@ from approvals.management.demo.seeds import (
 )
 from approvals.models import BundleDeployment, Cluster, Policy, Request
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
 OPERATOR = Actor("demo", "shell")
@@ -124,7 +124,12 @@ def prepare_cluster(api: Api) -> None:
     for path in sorted((root / "deploy/crds").glob("*.yaml")):
         api.apply(yaml.safe_load(path.read_text()), field_manager=SEEDER)
     wait_until(lambda: _is_served(api), "the CRDs are served")
-    for obj in [*yaml.safe_load_all((root / "deploy/rbac.yaml").read_text()), *cluster_objects()]:
+    shipped = [
+        root / "deploy/rbac.yaml",
+        root / "deploy/admission/mirrors.yaml",
+        root / "deploy/admission/reviews.yaml",
+    ]
+    for obj in [*(obj for file in shipped for obj in yaml.safe_load_all(file.read_text())), *cluster_objects()]:
         api.apply(obj, field_manager=SEEDER)
 
 

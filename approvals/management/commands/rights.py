@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from approvals.access.port import connect
+from approvals.access.port import connect, connect_as_registered
 from approvals.gate.planning import reserved_namespaces
 from approvals.management.names import cluster_named
 from approvals.models import Cluster
 from approvals.rights import (
     Chosen,
-    Form,
+    ImpersonationForm,
     Process,
     accounts_of,
     choose_form,
@@ -30,7 +31,7 @@ from approvals.rights import (
 )
 from approvals.rights.holders import Holder
 from approvals.rights.needs import Account
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
 from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
@@ -47,7 +48,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--cluster", required=True, help="its name here")
-        parser.add_argument("--form", choices=[*Form], help="default: the form that the cluster supports")
+        parser.add_argument("--form", choices=[*ImpersonationForm], help="default: the form that the cluster supports")
         parser.add_argument("--process", action="append", choices=[*Process], help="only this process; may be repeated")
         parser.add_argument("--check", action="store_true", help="report what is missing instead of printing roles")
         parser.add_argument(
@@ -75,7 +76,7 @@ class Command(BaseCommand):
 
     def _print(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
         given = options["form"]
-        chosen = Chosen(Form(given), "--form says so") if given else choose_form(api)
+        chosen = Chosen(ImpersonationForm(given), "--form says so") if given else choose_form(api)
         known = registered(cluster, api)
         known = replace(
             known,
@@ -86,7 +87,7 @@ class Command(BaseCommand):
         kept = {namespace for namespace, _ in options["installer"]}
         known, planted = known.without(reserved_namespaces(), kept=kept)
         made = roles(known, chosen.form, _processes(options), is_named=options["named"])
-        shared = options["account"] or shared_by_all(cluster, api)
+        shared = options["account"] or shared_by_all(cluster, api, settings.PRATIQUE["NAMESPACE"])
         objects = manifests(made, _holders(shared))
         words = f"the {chosen.form} form, because {chosen.why}"
         left_out = visible(", ".join(known.left_out))
@@ -131,10 +132,10 @@ class Command(BaseCommand):
 
 def _missing(cluster: Cluster, api: Api, process: Process, account: Account | None) -> list[AccessRequest]:
     """What lacks who works as this process: `account`, who the registered kubeconfig is, or the account of its own."""
-    if account is None and shared_by_all(cluster, api):
-        return missing_of_self(cluster, api, process)
-    own = (settings.PRATIQUE["NAMESPACE"], str(process))
-    return missing_of_account(cluster, api, process, account or own)
+    namespace = settings.PRATIQUE["NAMESPACE"]
+    if account is None and shared_by_all(cluster, api, namespace):
+        return missing_of_self(cluster, connect_as_registered(cluster), process)
+    return missing_of_account(cluster, api, process, account or accounts_of(namespace)[process])
 
 
 def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
@@ -142,7 +143,7 @@ def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
     return tuple(process for process in Process if not chosen or process in chosen)
 
 
-def _holders(shared: Holder | None) -> dict[Process, Holder]:
+def _holders(shared: Holder | None) -> Mapping[Process, Holder]:
     return dict.fromkeys(Process, shared) if shared else accounts_of(settings.PRATIQUE["NAMESPACE"])
 
 

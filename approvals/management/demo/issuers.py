@@ -32,6 +32,7 @@ def write_issuers(path: Path, url: str) -> None:
         "url": url,
         "audiences": ["pratique"],
         "client": {"id": "pratique"},
+        "commandLine": {"id": "kubectl-pratique"},
         "clusters": [{"name": CLUSTER, "claimMappings": mappings}],
     }
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """How often the pages and callbacks may be asked: strangers by address, people by who they are.
 
-docs/operating/doors.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted
+docs/operating/limits.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted
 there (approvals.api.throttling), credentials where they are tried (approvals.limits.credentials).
 """
 
@@ -23,7 +23,10 @@ PERSON = Limit("person", 600, 60)
 EXPENSIVE = Limit("expensive", 60, 60)
 WRITING = Limit("writing", 60, 60)
 # They read a whole report and ask the cluster about each object in it.
-EXPENSIVE_PAGES = {"request-report", "request-objects", "request-object", "request-rights", "request-schemas"}
+EXPENSIVE_PAGES = {"request-report", "request-changes", "request-rights", "request-schemas"}
+# They compare the lines of one object.
+COMPARING = Limit("comparing", 240, 60)
+COMPARING_PAGES = {"request-change", "request-change-lines"}
 # Answered whatever happens: whoever asks them decides whether this process lives.
 FREE = {"/healthz", "/readyz"}
 WORDS = "too many requests: try again in {time}"
@@ -84,6 +87,8 @@ def _count_dear(http: HttpRequest, person: str) -> None:
     name = http.resolver_match.url_name or "" if http.resolver_match else ""
     if name in EXPENSIVE_PAGES:
         take(EXPENSIVE, person, words=WORDS)
+    if name in COMPARING_PAGES:
+        take(COMPARING, person, words=WORDS)
     if http.method == "POST":
         take(WRITING, person, words=WORDS)
 

@@ -11,6 +11,7 @@ from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
 from approvals.steps.applied import OVERDUE
+from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
 from provisioner.review.base.text import visible
 
 MAX_MESSAGE = 8000
@@ -62,10 +63,54 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     ]
 
 
+def of_readiness(deployment: BundleDeployment, latest: Request | None, words: str) -> list[Condition]:
+    """Ready, Reconciling and Stalled, by the one table of what a deployment can be in; `words` say why."""
+    readiness = readiness_of(facts_of(deployment, latest))
+    row = readiness.value
+    why = row.reason or (camel(latest.problem_code) if latest and latest.problem_code else "Failed")
+    since = _since(readiness, deployment, latest)
+    is_ready, is_unknown = row.ready is ConditionStatus.TRUE, row.ready is ConditionStatus.UNKNOWN
+    return [
+        Condition("Ready", is_ready, why, words, since, is_unknown=is_unknown),
+        Condition("Reconciling", row.is_reconciling, why, words if row.is_reconciling else "", since),
+        Condition("Stalled", row.is_stalled, why, words if row.is_stalled else "", since),
+    ]
+
+
+def facts_of(deployment: BundleDeployment, latest: Request | None) -> ReadinessFacts:
+    """What decides how a deployment stands, out of its rows."""
+    active = deployment.active_revision
+    return ReadinessFacts(
+        state=State(latest.state) if latest else None,
+        is_deletion=latest is not None and latest.purpose == Request.Purpose.DELETE,
+        is_rollback=latest is not None and latest.purpose == Request.Purpose.ROLLBACK,
+        is_leaving=deployment.deletion_requested_at is not None,
+        waits_for_quota=deployment.waiting_since is not None,
+        is_paused=deployment.is_paused,
+        has_problem=latest is not None and bool(latest.problem),
+        is_overdue=active is not None and active.overdue_at is not None,
+        health=deployment.health,
+    )
+
+
+def _since(readiness: Readiness, deployment: BundleDeployment, latest: Request | None) -> datetime:
+    """Since when it has stood so, as far as anybody kept it."""
+    active = deployment.active_revision
+    if readiness is Readiness.QUOTA and deployment.waiting_since:
+        return deployment.waiting_since
+    if readiness is Readiness.DELETION_ASKED and deployment.deletion_requested_at:
+        return deployment.deletion_requested_at
+    if readiness is Readiness.OVERDUE and active and active.overdue_at:
+        return active.overdue_at
+    if readiness is Readiness.READY and active and active.healthy_at:
+        return active.healthy_at
+    return (latest.problem_since or latest.changed_at) if latest else deployment.seen_at
+
+
 def _where(latest: Request | None) -> str:
     """The state of the latest request as a reason; of one that failed or cannot be prepared yet, why."""
     if latest and latest.state in (State.PREPARING, State.FAILED) and latest.problem_code:
-        return _camel(latest.problem_code)
+        return camel(latest.problem_code)
     return reason(latest.state if latest else State.PREPARING)
 
 
@@ -92,14 +137,14 @@ def of_request(
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
     elif voided and voided.was_approved:
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"
-        found.append(Condition("Approved", False, _camel(voided.code), words, voided.at))
+        found.append(Condition("Approved", False, camel(voided.code), words, voided.at))
     if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
-        found.append(Condition("Applied", False, _camel(request.problem_code), told(request), since))
+        found.append(Condition("Applied", False, camel(request.problem_code), told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):
         words = "" if state == State.SUPERSEDED else told(request)
         found.append(Condition(reason(state), True, reason(state), words, since))
     if verdict and state == State.FAILED and not revision:
-        found.append(Condition("Applied", False, _camel(request.problem_code), told(request), since))
+        found.append(Condition("Applied", False, camel(request.problem_code), told(request), since))
     if revision and state in (State.APPLIED, State.FAILED):
         words = told(request) if request.problem else f"revision {revision.number}"
         found.append(Condition("Applied", state == State.APPLIED, reason(state), words, since))
@@ -130,10 +175,11 @@ def _health_reason(deployment: BundleDeployment, active: Revision | None) -> str
 
 def reason(state: str) -> str:
     """`in_review` as Kubernetes writes reasons: InReview."""
-    return _camel(state, "_")
+    return camel(state, "_")
 
 
-def _camel(words: str, separator: str = "-") -> str:
+def camel(words: str, separator: str = "-") -> str:
+    """A code as Kubernetes writes reasons: `held-back` is HeldBack."""
     return "".join(word.capitalize() for word in words.split(separator))
 
 

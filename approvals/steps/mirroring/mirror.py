@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.db.models import F, Q
+from django.conf import settings
+from django.db.models import Case, DateTimeField, F, Q, Value, When
 from django.utils import timezone
 
 from approvals.access.port import connect
@@ -18,19 +19,24 @@ from approvals.ledger import pivots
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, lists
-from approvals.steps.mirroring import conditions
+from approvals.steps.mirroring import conditions, events
+from approvals.steps.mirroring.telling import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.errors import InvalidObject, PreconditionFailed, TryLater
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import InvalidObject, PratiqueError, PreconditionFailed, TryLater
 from provisioner.review.base.text import visible
 from provisioner.values import ObjectRef
 
 GROUP_VERSION = f"{OWN_GROUP}/v1alpha2"
-FINALIZER = "core.rukpak.io/pratique"
+FINALIZER = f"{OWN_GROUP}/pratique"
 FIELD_MANAGER = "pratique-mirror"
+# As the CRD has them.
+MAX_GROUPS, MAX_GROUP = 500, 253
 # Nobody asked for it just now: its requester is who wrote the spec.
 UNATTENDED = "unattended"
+# In the place of a resourceVersion while a mirror is written.
+WRITING = "?"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 
 
@@ -52,21 +58,28 @@ def look_after(deployment_id: int) -> None:
         note_unknown(deployment.pk, str(exc))
         raise
     deployment.refresh_from_db()
-    _mirror_requests(api, deployment)
-    _mirror_finalizer(api, deployment, live)
-    _mirror_status(api, deployment)
-
-
-def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> None:
-    """Hold a deployment that owns objects until its deletion request is applied (S15)."""
     is_leaving = deployment.deletion_requested_at is not None
-    may_go = is_leaving and not deployment.inventory.exists() and not _has_open_deletion(deployment)
+    if not is_leaving:
+        # First: nothing that is only shown may keep it from being there.
+        _mirror_finalizer(api, deployment, live)
+    problem = _mirror_requests(api, deployment)
+    if not (is_leaving and _mirror_finalizer(api, deployment, live)):
+        _mirror_status(api, deployment)
+    if problem:
+        raise problem
+
+
+def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> bool:
+    """Hold a deployment that owns objects until its deletion request is applied (S15); whether it may go."""
+    is_leaving = deployment.deletion_requested_at is not None
+    may_go = is_leaving and not deployment.needs_deletion and not _has_open_deletion(deployment)
     has_it = FINALIZER in (live["metadata"].get("finalizers") or [])
     if has_it == (not may_go) or (is_leaving and not has_it):
-        return
+        return may_go
     _apply(api, deployment, {"metadata": {"finalizers": [] if may_go else [FINALIZER]}})
     if may_go:
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+    return may_go
 
 
 def _has_open_deletion(deployment: BundleDeployment) -> bool:
@@ -74,13 +87,10 @@ def _has_open_deletion(deployment: BundleDeployment) -> bool:
 
 
 def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
-    if deployment.gone_at or deployment.deletion_requested_at:
-        return
     latest = deployment.requests.select_related("content", "to_revision").order_by("-number").first()
-    active = deployment.active_revision
-    shown = conditions.of_deployment(
-        deployment, latest, _stands(deployment, latest), lists.pause_words(deployment=deployment)
-    )
+    active, paused = deployment.active_revision, lists.pause_words(deployment=deployment)
+    shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused))
+    shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
     shown.append(conditions.of_drift(deployment, drift.summary(deployment=deployment)))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
@@ -105,18 +115,39 @@ def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
     return "; ".join(one for one in (words, deployment.waiting_words, deployment.problem) if one)
 
 
-def _mirror_requests(api: Api, deployment: BundleDeployment) -> None:
+def _mirror_requests(api: Api, deployment: BundleDeployment) -> PratiqueError | None:
+    """Write the mirrors that are due; the first error, which keeps no other mirror and no status from being written."""
+    problem: PratiqueError | None = None
     to_show = deployment.requests.select_related("content", "from_revision", "to_revision").filter(
         Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at"))
     )
-    for request in to_show.exclude(state=State.PREPARING).order_by("number"):
-        _mirror_request(api, deployment, request)
-        # What was said meanwhile is shown by the next look.
-        shown = {name: getattr(request, name) for name in ("changed_at", "problem", "problem_code", "remedy")}
-        Request.objects.filter(pk=request.pk, **shown).update(mirrored_at=request.changed_at)
+    for request in to_show.order_by("number"):
+        try:
+            _mirror(api, deployment, request)
+        except PratiqueError as exc:
+            problem = problem or exc
+            if isinstance(exc, TryLater):
+                break
+    return problem
 
 
-def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) -> None:
+def _mirror(api: Api, deployment: BundleDeployment, request: Request) -> None:
+    """Write one mirror and its event. Meanwhile the watch waits with what it sees of it."""
+    row = Request.objects.filter(pk=request.pk)
+    row.update(mirrored_version=WRITING)
+    version = _mirror_request(api, deployment, request)
+    # What was said meanwhile, or changed in the mirror, is mended by the next look.
+    said = {name: getattr(request, name) for name in ("changed_at", "problem", "problem_code", "remedy")}
+    is_shown = Case(When(**said, then=Value(request.changed_at)), default=None, output_field=DateTimeField())
+    row.update(mirrored_version=version, mirrored_at=is_shown if version else None)
+    events.tell(api, deployment, request, name=mirror_name(request), url=_page_of(request))
+
+
+def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) -> str:
+    """Write one mirror; its resourceVersion after that, "" where somebody changed it in between.
+
+    Its spec never changes, and holds what is known at once.
+    """
     name = mirror_name(request)
     requester = request.requesters[-1] if request.requesters else {}
     obj: dict[str, Any] = {
@@ -124,7 +155,8 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "kind": "BundleDeploymentRequest",
         "metadata": {
             "name": name,
-            "labels": {**MANAGED_BY, "core.rukpak.io/bundle-deployment": deployment.name[:63]},
+            "labels": {**MANAGED_BY, f"{OWN_GROUP}/bundle-deployment": deployment.name[:63]},
+            "annotations": {f"{OWN_GROUP}/url": _page_of(request)},
             "ownerReferences": [
                 {
                     "apiVersion": GROUP_VERSION,
@@ -142,16 +174,14 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
                 "generation": request.generation,
             },
             "purpose": request.purpose,
-            "contentDigest": request.content_id or "",
-            "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
             "fromRevision": request.from_revision.number if request.from_revision else 0,
             "toRevision": request.to_revision.number if request.to_revision else 0,
             "requester": {
                 "username": requester.get("username", "unknown"),
-                "groups": requester.get("groups", []),
+                # For reading only, so what the CRD would refuse is cut.
+                "groups": [one[:MAX_GROUP] for one in requester.get("groups", [])][:MAX_GROUPS],
                 "via": UNATTENDED if request.is_unattended else requester.get("via", "cluster"),
             },
-            "expiresAt": conditions.instant(request.expires_at),
         },
     }
     _apply_anew(api, obj)
@@ -163,19 +193,31 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "round": request.round,
         "subjectDigest": request.subject_digest,
         "state": request.state,
+        "contentDigest": request.content_id or "",
+        "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
+        "expiresAt": conditions.instant(request.expires_at),
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),
     }
-    _apply_status(api, {**obj, "status": status})
+    live = _apply_status(api, {**obj, "status": status})
+    return str(live["metadata"]["resourceVersion"]) if _is_as_sent(live["metadata"], obj["metadata"]) else ""
 
 
-def _apply_status(api: Api, obj: dict[str, Any]) -> None:
-    """The status of `obj` and nothing beside it: what an apply leaves of somebody else's, such as a forged condition of
-    a type that is not written yet, goes with a replace.
+def _is_as_sent(live: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+    """Whether our labels and annotations, and all owners, are those that were written a moment ago."""
+    kept = all(sent[part].items() <= (live.get(part) or {}).items() for part in ("labels", "annotations"))
+    owners = [{key: one.get(key) for key in sent["ownerReferences"][0]} for one in live.get("ownerReferences") or ()]
+    return kept and owners == sent["ownerReferences"]
+
+
+def _apply_status(api: Api, obj: dict[str, Any]) -> dict[str, Any]:
+    """The status of `obj` and nothing beside it: what an apply leaves of someone else's, such as a forged condition of
+    a type that is not written yet, goes with a replace. Returns the live object.
     """
     live = api.apply(obj, field_manager=FIELD_MANAGER, subresource="status", force=True).object
     if _by_type(live.get("status") or {}) != _by_type(obj["status"]):
-        api.replace({**live, "status": obj["status"]}, field_manager=FIELD_MANAGER, subresource="status")
+        live = api.replace({**live, "status": obj["status"]}, field_manager=FIELD_MANAGER, subresource="status")
+    return live
 
 
 def _by_type(status: dict[str, Any]) -> dict[str, Any]:
@@ -195,8 +237,9 @@ def _apply_anew(api: Api, obj: dict[str, Any]) -> None:
         _apply_object(api, obj)
 
 
-def mirror_name(request: Request) -> str:
-    return f"{request.deployment.name}-{request.number}"
+def _page_of(request: Request) -> str:
+    """Where people see all of it; kubectl pratique finds the service by it."""
+    return f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"
 
 
 def _report_summary(request: Request) -> dict[str, Any]:
@@ -219,7 +262,7 @@ def _apply(
     api: Api,
     deployment: BundleDeployment,
     body: dict[str, Any],
-    apply: Callable[[Api, dict[str, Any]], None] = _apply_object,
+    apply: Callable[[Api, dict[str, Any]], object] = _apply_object,
 ) -> None:
     """Server-side apply to exactly this object: its uid is the precondition, so it is never made anew."""
     obj = {

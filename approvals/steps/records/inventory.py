@@ -12,7 +12,7 @@ from django.db.models import Max, Q, QuerySet
 from approvals.ledger import strays
 from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from provisioner.cluster.tracking import Owner
+from provisioner.cluster.tracking import RevisionOwner
 from provisioner.values import InventoryItem as Item
 from provisioner.values import ObjectIdentity, ObjectRef
 
@@ -30,7 +30,7 @@ class _Row:
 class DatabaseInventory:
     """Each call is one short transaction of its own, so that a crash between two writes leaves the intents behind.
 
-    `check_held` raises where the claim is another worker's by now; it is asked in the transaction that records an
+    `check_held` raises where the claim is another worker's now; it is asked in the transaction that records an
     intent. Without it a worker that stood still would put its nonces in the place of its successor's, and then neither
     of them would know the objects as its own. Who writes only some of the revision is shown `only` those: an apply
     forgets vain intents that it does not wish for, and those of the other objects are not its to judge.
@@ -82,7 +82,7 @@ class DatabaseInventory:
         InventoryItem.objects.filter(pk__in=standing).update(revision_id=revision)
         _update_each("uid = %s, version = %s, nonce = %s, revision_id = %s", changed)
         for made in InventoryItem.objects.bulk_create(new):
-            ref = ref_of(made)
+            ref = ObjectRef.from_parts(made)
             self._rows[ref.identity] = _Row(made.pk, Item(ref, made.nonce))
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
@@ -90,7 +90,7 @@ class DatabaseInventory:
 
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
-        """What is news, where the row still has the nonce: nobody asks here whether the claim is another's by now."""
+        """What is news, where the row still has the nonce: nobody asks here whether the claim is another's now."""
         news = [one for one in made if not self._says(*one)]
         rows = self._locked(ref for ref, _, _ in news) if news else {}
         confirmed = []
@@ -135,14 +135,10 @@ class DatabaseInventory:
             self._rows.pop(ref.identity, None)
 
 
-def owner_of(revision: Revision) -> Owner:
+def owner_of(revision: Revision) -> RevisionOwner:
     """Whom an object names that is written for this revision, by somebody who begins to write now."""
     newest = revision.deployment.revisions.aggregate(number=Max("number"))["number"] or 0
-    return Owner(revision.deployment.name, revision.number, newest)
-
-
-def ref_of(row: InventoryItem) -> ObjectRef:
-    return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
+    return RevisionOwner(revision.deployment.name, revision.number, newest)
 
 
 def _known(rows: QuerySet[InventoryItem], *fields: str) -> Iterator[tuple[Any, ...]]:

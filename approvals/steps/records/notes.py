@@ -6,7 +6,8 @@ A batch that a dying worker did not write is no loss: whoever carries on goes th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,7 +22,7 @@ from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
 from provisioner.review.base.record import ref_record
 from provisioner.values import Action, OutcomeState
-from provisioner.values import Outcome as Done
+from provisioner.values import ObjectOutcome as Done
 
 NOT_ADOPTED = "it belongs to someone else and was not adopted; the reason is shown only to people who may get it"
 # No statement has more rows; mostly it is time that says when.
@@ -74,6 +75,15 @@ class Notes:
         """Something is done again: what was left while nothing was is taken back before it."""
         working.go_on()
         self._busy_at = time.monotonic()
+
+    @contextmanager
+    def off_the_clock(self) -> Iterator[None]:
+        """What is asked, and waited for, before anything is done again is no time at work."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._counted_at += time.monotonic() - began
 
     def pulse(self, check: Callable[[], None]) -> None:
         """For every few seconds of a wait: hold on to the claim where that was long ago; as rarely as it lapses, check.
@@ -147,7 +157,7 @@ class Notes:
 
 
 def told(outcome: Done) -> Done:
-    """As everybody may know it: why somebody else's object was not adopted tells what it holds, so that it is said only
+    """As everybody may know it: why someone else's object was not adopted tells what it holds, so that it is said only
     to people who may get it (S09)."""
     if outcome.action is not Action.ADOPT or outcome.state is not OutcomeState.FAILED:
         return outcome

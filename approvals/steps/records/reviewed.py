@@ -5,7 +5,7 @@ from __future__ import annotations
 from approvals import store
 from approvals.gate import Approved
 from approvals.models import Request
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import from_record
 from provisioner.values import Content, Plan
@@ -30,4 +30,4 @@ def approved_plan(request: Request) -> Plan:
 def _approved_content(request: Request) -> Content:
     """The reviewed bytes, hashed again (promise 1)."""
     assert request.content is not None  # a database constraint: nothing is approved without a subject
-    return store.get(request.content, pins=store.pins_of(request.pins))
+    return store.get(request.content, fetched_by=request)

@@ -22,21 +22,21 @@ from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from approvals.steps.records.inventory import DatabaseInventory, owner_of, ref_of
+from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.running import optional, strays
 from approvals.steps.running.leftovers import leftovers_of
-from approvals.working import Recurring, Step, do
+from approvals.working import Recurring, WorkStep, do
 from provisioner.cluster.apply.correction import Look, look_at, put_back
 from provisioner.cluster.apply.run import recover
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.drift.backoff import PEACE
-from provisioner.cluster.drift.detection import CORRECTABLE, Change, Held
+from provisioner.cluster.drift.detection import CORRECTABLE, FieldChangeKind, OwnObject
 from provisioner.cluster.drift.left_out import IsScaled, has_replicas, scaled_by
 from provisioner.cluster.order import phases
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, WorkerDied
 from provisioner.pipeline import FIELD_MANAGER
-from provisioner.values import Manifest, ObjectIdentity
+from provisioner.values import Manifest, ObjectIdentity, ObjectRef
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ REPORT = "Report"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RevisionToCorrect:
     """A running revision and how to reach it: as the service, and as the account that installed it."""
 
     deployment: BundleDeployment
@@ -73,8 +73,8 @@ class Correct(Recurring):
         strays.take(self.key, worker)
         return is_due
 
-    def step(self) -> Step:
-        return Step("comparing the cluster with the approved state", is_long=True)
+    def step(self) -> WorkStep:
+        return WorkStep("comparing the cluster with the approved state", is_long=True)
 
     def call(self) -> None:
         wake.drift(self.key)
@@ -113,7 +113,7 @@ def _take_some(deployment_id: int, worker: str) -> bool:
     try:
         service = connect(deployment.cluster)
         installer = service.acting_as(installer_of(revision.request.spec)).guarded(claims.sure_sending(worker))
-        _work(Case(deployment, revision, service, installer, worker, now), items)
+        _work(RevisionToCorrect(deployment, revision, service, installer, worker, now), items)
     except LostClaim:
         instruments.lost_claims.labels("deployment").inc()
         return False
@@ -124,18 +124,21 @@ def _take_some(deployment_id: int, worker: str) -> bool:
     return len(items) == AT_ONCE
 
 
-def _work(case: Case, items: list[InventoryItem]) -> None:
+def _work(case: RevisionToCorrect, items: list[InventoryItem]) -> None:
     gate.require(case.revision.request, reader.meeting(case.revision.request, case.service))
     content = store.get(case.revision.content)
     manifests = {one.ref.identity: one for one in content.manifests}
     left = leftovers_of(case.revision, manifests.keys())
     comparable = manifests.keys() - left.objects
     for item in items:
-        if ref_of(item).identity not in comparable:
+        if ObjectRef.from_parts(item).identity not in comparable:
             drifts.drop(item)
-    items = _recovered(case, [item for item in items if ref_of(item).identity in comparable])
+    items = _recovered(case, [item for item in items if ObjectRef.from_parts(item).identity in comparable])
     owner = owner_of(case.revision)
-    held = [Held(manifests[ref_of(one).identity], one.uid, Tracking.of(one.nonce, owner)) for one in items]
+    held = [
+        OwnObject(manifests[ObjectRef.from_parts(one).identity], one.uid, Tracking.of(one.nonce, owner))
+        for one in items
+    ]
     is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
     looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
@@ -145,23 +148,23 @@ def _work(case: Case, items: list[InventoryItem]) -> None:
         _put_all_back(case, to_correct, is_scaled)
 
 
-def _inventory(case: Case) -> DatabaseInventory:
+def _inventory(case: RevisionToCorrect) -> DatabaseInventory:
     check_held = partial(claims.check_held_deployment, case.deployment.pk, case.worker)
     return DatabaseInventory(case.deployment, case.revision, check_held)
 
 
-def _recovered(case: Case, items: list[InventoryItem]) -> list[InventoryItem]:
+def _recovered(case: RevisionToCorrect, items: list[InventoryItem]) -> list[InventoryItem]:
     """What a crash left between the intent to create an object and its uid is settled first (S20)."""
     if all(item.uid for item in items):
         return items
     known = recover(case.installer, _inventory(case))
     for item in items:
-        found = known.get(ref_of(item).identity)
+        found = known.get(ObjectRef.from_parts(item).identity)
         item.uid = found.uid if found else ""
     return items
 
 
-def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]], left: str) -> None:
+def _note_unknown(case: RevisionToCorrect, found: Iterable[tuple[InventoryItem, Look]], left: str) -> None:
     """What could not be compared is said, and never taken for fine (promise 4); so is what is `left` uncompared."""
     unknown = [(item, look) for item, look in found if look.problem]
     drifts.postpone([item for item, _ in unknown], _after(case.now, AGAIN_SECONDS))
@@ -169,8 +172,8 @@ def _note_unknown(case: Case, found: Iterable[tuple[InventoryItem, Look]], left:
     drifts.note_problem(case.deployment.pk, "; ".join(filter(None, [left, *words])))
 
 
-def _note(case: Case, item: InventoryItem, look: Look) -> bool:
-    """Record what a look found; True where it is to be put back now."""
+def _note(case: RevisionToCorrect, item: InventoryItem, look: Look) -> bool:
+    """Record what a look found; True where it is to be restored now."""
     if look.problem:
         return False
     strikes = drifts.strikes_of(item)
@@ -197,7 +200,7 @@ def _note(case: Case, item: InventoryItem, look: Look) -> bool:
 
 
 def _put_all_back(
-    case: Case, to_correct: Mapping[ObjectIdentity, tuple[InventoryItem, Look]], is_scaled: IsScaled
+    case: RevisionToCorrect, to_correct: Mapping[ObjectIdentity, tuple[InventoryItem, Look]], is_scaled: IsScaled
 ) -> None:
     """In the order of an apply; before each phase everything is asked again (S25)."""
     wished: list[Manifest] = [look.held.manifest for _, look in to_correct.values()]
@@ -229,15 +232,15 @@ def check_running(revision: Revision) -> None:
     gate.require(revision.request, reader.running(revision))
 
 
-def _check_correctable(case: Case) -> None:
+def _check_correctable(case: RevisionToCorrect) -> None:
     """Of the approved and the wished setting the stricter counts; the approved one was looked at before."""
     gate.require(case.revision.request, reader.correcting(case.revision, case.service))
 
 
-def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) -> None:
+def _put_back(case: RevisionToCorrect, item: InventoryItem, look: Look, is_scaled: IsScaled) -> None:
     check_running(case.revision)
     drift = look.drift
-    assert drift is not None  # nothing else is to be put back
+    assert drift is not None  # nothing else is to be restored
     nonce = item.nonce
     inventory = _inventory(case)
     if look.live is None:
@@ -251,11 +254,11 @@ def _put_back(case: Case, item: InventoryItem, look: Look, is_scaled: IsScaled) 
         item=item, revision=case.revision, drift=drift, altered=corrected.altered, now=timezone.now()
     )
     # What somebody added beside what they changed still stands there, and is told of by another look.
-    is_left = any(field.change == Change.ADDED for field in drift.fields)
+    is_left = any(field.change == FieldChangeKind.ADDED for field in drift.fields)
     drifts.settle(item, corrected.fingerprint, again_at=timezone.now() if is_left else None)
 
 
-def _keep_waiting(case: Case, pairs: Iterable[tuple[InventoryItem, Look]], error: PratiqueError) -> None:
+def _keep_waiting(case: RevisionToCorrect, pairs: Iterable[tuple[InventoryItem, Look]], error: PratiqueError) -> None:
     for item, look in pairs:
         if look.drift is not None and look.drift.kind in CORRECTABLE:
             strikes = drifts.strikes_of(item)

@@ -1,4 +1,4 @@
-"""What a revision that failed has left behind: objects that are neither as it wished nor surely as the one that runs.
+"""What a revision that failed has left behind: objects that are neither as it wished nor surely as the running one.
 
 Nobody approved that state, so nobody can say what of it is drift. All other objects are still the running revision's.
 """
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.models import InventoryItem, Outcome, Report, Revision
-from approvals.steps.records.inventory import ref_of
 from provisioner.sentences import some
 from provisioner.values import Action, ObjectIdentity, ObjectRef, OutcomeState
 
@@ -52,7 +51,7 @@ def _written(revision: Revision, known: Collection[ObjectIdentity]) -> Iterator[
     One without a uid that only the failed revision knows was never made: it met another's object, or a refusal.
     """
     for row in InventoryItem.objects.filter(deployment_id=revision.deployment_id, revision=revision):
-        ref = ref_of(row)
+        ref = ObjectRef.from_parts(row)
         if row.uid or ref.identity in known:
             yield ref
 

@@ -20,7 +20,6 @@ from approvals.ledger.moves import locked
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import applied
 from approvals.steps.applied import OVERDUE
-from approvals.steps.records.inventory import ref_of
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
 from provisioner.health_checks import HealthCheck, deadline_minutes, health_checks, unused
@@ -53,7 +52,7 @@ def observe(deployment: BundleDeployment) -> None:
     """Read every object of the inventory once, as the installer, and keep its health.
 
     Which account reads, which checks are asked and how long a revision may take is what was approved with the revision
-    that runs, whatever the spec says by now. A change of the whole has an audit row.
+    that runs, whatever the spec says now. A change of the whole has an audit row.
     """
     rows, began = list(deployment.inventory.exclude(uid="")), timezone.now()
     if not rows:
@@ -62,10 +61,10 @@ def observe(deployment: BundleDeployment) -> None:
     spec = revision.request.spec if revision else deployment.spec
     checks, problem = _checks(spec)
     api = connect(deployment.cluster).acting_as(installer_of(spec))
-    found = pipeline.observe(api, [ref_of(row) for row in rows], checks=checks)
+    found = pipeline.observe(api, [ObjectRef.from_parts(row) for row in rows], checks=checks)
     changed = []
     for row in rows:
-        health = found.get(ref_of(row), Health(HealthState.UNKNOWN, "was not evaluated"))
+        health = found.get(ObjectRef.from_parts(row), Health(HealthState.UNKNOWN, "was not evaluated"))
         found_now = (health.state, health.message, health.server_words)
         if (row.health, row.health_message, row.health_words) != found_now:
             row.health, row.health_message, row.health_words = found_now
@@ -195,6 +194,6 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
     if revision.overdue_at is None:
         return ""
     words = overdue(revision)
-    # No word of the objects is lost with the health of what is put back.
+    # No word of the objects is lost with the health of what is restored.
     told = applied.act(revision, row, "; ".join([words, *health.message.splitlines()]))
     return f"{words}\n{told}"

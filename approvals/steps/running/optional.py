@@ -28,12 +28,12 @@ from approvals.steps.records.notes import Notes
 from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.apply.run import recover
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.inventory import uids
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.left_out_objects import objection
 from provisioner.errors import Forbidden, PratiqueError
-from provisioner.values import Action, Content, ObjectIdentity, OutcomeState, Plan, PlannedAction
+from provisioner.values import Action, Content, ObjectIdentity, ObjectRef, OutcomeState, Plan, PlannedAction
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ Rows = Mapping[ObjectIdentity, OptionalObject]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RevisionToComplete:
     """A running revision whose left-out objects may have come due, and how to reach its cluster."""
 
     revision: Revision
@@ -71,7 +71,9 @@ def take(deployment_id: int, worker: str) -> None:
     revision = rows[0].revision
     try:
         service = connect(revision.request.deployment.cluster)
-        _create(Case(revision, service, worker), {optionals.ref_of(row).identity: row for row in rows})
+        _create(
+            RevisionToComplete(revision, service, worker), {ObjectRef.from_parts(row).identity: row for row in rows}
+        )
     except LostClaim:
         logger.warning("another worker has taken over", extra={"deployment_id": deployment_id})
         instruments.lost_claims.labels("deployment").inc()
@@ -81,7 +83,7 @@ def take(deployment_id: int, worker: str) -> None:
         optionals.wait(rows, str(exc), _again())
 
 
-def _create(case: Case, rows: Rows) -> None:
+def _create(case: RevisionToComplete, rows: Rows) -> None:
     _check(case)
     rows = _served(case, rows)
     request = case.revision.request
@@ -95,14 +97,14 @@ def _create(case: Case, rows: Rows) -> None:
         _write(case, rows, pipeline.part_of(content, ready), Plan(tuple(ready.values()), plan_digest(ready.values())))
 
 
-def _check(case: Case) -> None:
+def _check(case: RevisionToComplete) -> None:
     """Everything that S25 names, reviewers and guards included: this is a first write."""
     if not claims.renew_deployment(case.revision.deployment_id, case.worker):
         raise LostClaim
     gate.require(case.revision.request, reader.creating(case.revision, case.service))
 
 
-def _served(case: Case, rows: Rows) -> Rows:
+def _served(case: RevisionToComplete, rows: Rows) -> Rows:
     """Those whose API is there; the others wait for it."""
     served = {
         identity: row for identity, row in rows.items() if case.service.resource_of(row.group, row.version, row.kind)
@@ -111,13 +113,13 @@ def _served(case: Case, rows: Rows) -> Rows:
     return served
 
 
-def _approved(case: Case, rows: Rows) -> set[ObjectIdentity]:
+def _approved(case: RevisionToComplete, rows: Rows) -> set[ObjectIdentity]:
     """Those that the approved plan says this of; the rows themselves prove nothing."""
     plan = approved_plan(case.revision.request)
     return {one.ref.identity for one in plan.actions if one.action is Action.SKIP} & rows.keys()
 
 
-def _sorted_out(case: Case, rows: Rows, content: Content) -> dict[ObjectIdentity, PlannedAction]:
+def _sorted_out(case: RevisionToComplete, rows: Rows, content: Content) -> dict[ObjectIdentity, PlannedAction]:
     """What may be written; the rest waits, or people are asked for it."""
     mine = _mine(case, content)
     manifests = {one.ref.identity: one for one in content.manifests}
@@ -139,12 +141,14 @@ def _sorted_out(case: Case, rows: Rows, content: Content) -> dict[ObjectIdentity
     return ready
 
 
-def _mine(case: Case, content: Content) -> dict[ObjectIdentity, str]:
+def _mine(case: RevisionToComplete, content: Content) -> dict[ObjectIdentity, str]:
     wanted = {one.ref.identity for one in content.manifests}
     return uids(recover(case.installer, case.inventory(wanted)).values())
 
 
-def _planned(case: Case, content: Content, mine: Mapping[ObjectIdentity, str]) -> tuple[PlannedAction, ...]:
+def _planned(
+    case: RevisionToComplete, content: Content, mine: Mapping[ObjectIdentity, str]
+) -> tuple[PlannedAction, ...]:
     """What creating them would do now, by dry-runs as the installer."""
     request = case.revision.request
     plan = pipeline.plan_again(
@@ -158,7 +162,7 @@ def _planned(case: Case, content: Content, mine: Mapping[ObjectIdentity, str]) -
     return plan.actions
 
 
-def _write(case: Case, rows: Rows, content: Content, plan: Plan) -> None:
+def _write(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -> None:
     request = case.revision.request
     hold = partial(claims.renew_deployment, case.revision.deployment_id, case.worker)
     notes = Notes(request, hold, Outcome.Step.OPTIONAL)

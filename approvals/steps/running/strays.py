@@ -18,15 +18,15 @@ from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, strays
 from approvals.models import Request, Stray
-from approvals.steps.restore import KEPT, STATEFUL_SET
-from provisioner.cluster.client.api import Cluster as Api
+from approvals.steps.restore import KEPT
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of, version_of
 from provisioner.cluster.order import is_built_in
 from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.cluster.tracking import has_named_owner, nonce_of
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.pipeline import FIELD_MANAGER
-from provisioner.review.workloads.volumes import takes_claims_along
+from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.values import JsonObject, ObjectRef
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def _is_looked_for(row: Stray, service: Api, worker: str) -> bool:
     except LostClaim:
         raise
     except PratiqueError as exc:
-        logger.warning("could not look for a stray", extra={"object": str(strays.ref_of(row)), "code": exc.code})
+        logger.warning("could not look for a stray", extra={"object": str(ObjectRef.from_parts(row)), "code": exc.code})
         return False
     return True
 
@@ -69,7 +69,7 @@ def _is_looked_for(row: Stray, service: Api, worker: str) -> bool:
 def _look(row: Stray, service: Api, worker: str) -> None:
     installer = service.acting_as(installer_of(_request_of(row).spec)).guarded(claims.sure_sending(worker))
     try:
-        ref = in_served_version(installer, strays.ref_of(row))
+        ref = in_served_version(installer, ObjectRef.from_parts(row))
         live = installer.get(ref)
     except UnknownKind:
         return
@@ -93,7 +93,7 @@ def _request_of(row: Stray) -> Request:
 
 
 def _holds_data(ref: ObjectRef, live: JsonObject) -> bool:
-    """A custom resource as well: what its controller has made for it by now goes with it."""
+    """A custom resource as well: what its controller has made for it now goes with it."""
     if ref.group_kind == STATEFUL_SET:
         return takes_claims_along(live)
     return ref.group_kind in KEPT or not is_built_in(ref.group)

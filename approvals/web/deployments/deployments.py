@@ -10,18 +10,23 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
+from approvals.access import Permission
 from approvals.errors import InvalidInput
+from approvals.ledger.pivots import why_unreadable
 from approvals.models import BundleDeployment
-from approvals.selectors import lists
+from approvals.selectors import keyset, lists
 from approvals.selectors import revisions as known_revisions
-from approvals.web.access_decorators import of_deployment, only_by_form, person, readable, signed_in
+from approvals.selectors.keyset import ListOrder
+from approvals.selectors.status import statuses
+from approvals.web.access_decorators import may_create, of_deployment, only_by_form, person, readable, signed_in
 from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
+from approvals.web.deployments.progress import HISTORY, progress
+from approvals.web.paging import page_of
 from approvals.web.rendering import page
 
 ROWS = 50
 OBJECTS = 200
-HISTORY = 30
 VIA = "browser"
 MAX_DIGITS = 9
 
@@ -32,19 +37,32 @@ def index(http: HttpRequest) -> HttpResponse:
     clusters = readable(http)
     search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
     rows = lists.deployments(clusters=clusters, search=search, cluster=cluster)
+    window = page_of(http, rows, ListOrder.of(rows), size=ROWS)
+    shown = keyset.in_order(lists.with_open_requests(rows), window.keys)
+    open_requests = lists.requests_by_key(one.open_key for one in shown if one.open_key)
+    how = statuses(open_requests.values())
     facts = {
-        "rows": Paginator(rows, ROWS).get_page(http.GET.get("page")),
+        "window": window,
+        "rows": [(one, open_requests.get(one.open_key), how.get(one.open_key)) for one in shown],
         "search": search,
         "cluster": cluster,
         "clusters": clusters,
+        "creating": may_create(http, clusters),
     }
-    return page(http, "deployments.html", facts)
+    return page(http, "deployments/deployments.html", facts)
 
 
 @require_safe
 @of_deployment
 def show(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return _whole(http, deployment)
+
+
+@require_safe
+@of_deployment
+def live(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """What follows the deployment on its page, alone."""
+    return page(http, "deployments/_live.html", progress(http, deployment))
 
 
 @require_http_methods(["GET", "POST"])
@@ -54,7 +72,7 @@ def new(http: HttpRequest) -> HttpResponse:
     clusters = readable(http)
     form = NewForm(clusters, http.POST or None)
     if http.method == "GET" or not form.is_valid():
-        return _form(http, form, None)
+        return _form(http, form, None, may_create(http, clusters))
     given = form.cleaned_data
     try:
         made = services.create_deployment(
@@ -182,12 +200,12 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
         for verb in ("update", "delete", "approve")
     }
+    stands = progress(http, deployment)
+    open_request = stands["open_request"]
     facts = {
-        "deployment": deployment,
-        "open_request": lists.open_request(deployment=deployment),
-        "history": lists.requests_of(deployment=deployment, limit=HISTORY),
+        **stands,
+        "may_request_again": open_request is None or bool(why_unreadable(open_request)),
         "revisions": lists.revisions(deployment=deployment, limit=HISTORY),
-        "health": lists.inventory_health(deployment=deployment),
         "rows": with_health_words(person(http), deployment, Paginator(rows, OBJECTS).get_page(http.GET.get("page"))),
         "search": search,
         "wanted_health": wanted_health,
@@ -201,12 +219,20 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "may_revoke": rights["approve"].allowed and not deployment.gone_at,
         "wrong": wrong,
     }
-    return page(http, "deployment.html", facts, status=422 if wrong else 200)
+    return page(http, "deployments/deployment.html", facts, status=422 if wrong else 200)
 
 
-def _form(http: HttpRequest, form: SpecForm, deployment: BundleDeployment | None) -> HttpResponse:
-    facts = {"form": form, "deployment": deployment, "more_sources": _more_sources(deployment)}
-    return page(http, "deployment_form.html", facts, status=422 if form.is_bound else 200)
+def _form(
+    http: HttpRequest, form: SpecForm, deployment: BundleDeployment | None, permission: Permission | None = None
+) -> HttpResponse:
+    """`permission` is whether the viewer may create a deployment anywhere, where the form is for a new one."""
+    facts = {
+        "form": form,
+        "deployment": deployment,
+        "more_sources": _more_sources(deployment),
+        "permission": permission,
+    }
+    return page(http, "deployments/deployment_form.html", facts, status=422 if form.is_bound else 200)
 
 
 def _more_sources(deployment: BundleDeployment | None) -> int:

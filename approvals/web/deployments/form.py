@@ -10,6 +10,7 @@ from django import forms
 from django.conf import settings
 
 from approvals.models import Cluster
+from approvals.source_refs import body_of
 from approvals.web.fields import LabelsField, YamlField, mono
 
 KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP"), ("configMap", "ConfigMap")]
@@ -46,8 +47,11 @@ NEEDED = {
 }
 
 
-def _text(label: str, help_text: str = "", *, required: bool = False, **more: Any) -> forms.CharField:
-    widget = forms.TextInput(attrs=mono())
+def _text(
+    label: str, help_text: str = "", *, required: bool = False, offered: str = "", **more: Any
+) -> forms.CharField:
+    """A line of text; `offered` is the id of the names to pick from."""
+    widget = forms.TextInput(attrs=mono(**({"list": offered} if offered else {})))
     return forms.CharField(label=label, help_text=help_text, required=required, max_length=2000, widget=widget, **more)
 
 
@@ -69,8 +73,10 @@ class Group:
 class SpecForm(forms.Form):
     """The parts of a spec that people change. What it does not show stays as it is."""
 
-    install_namespace = _text("Install namespace", "The namespace must exist.", required=True)
-    service_account = _text("ServiceAccount", "All objects are applied as this ServiceAccount.", required=True)
+    install_namespace = _text("Install namespace", "The namespace must exist.", required=True, offered="namespaces")
+    service_account = _text(
+        "ServiceAccount", "All objects are applied as this ServiceAccount.", required=True, offered="accounts"
+    )
     kind = forms.ChoiceField(label="Source", choices=KINDS)
     image = _text("Image", "registry/name:tag or @sha256:…")
     repository = _text("Repository", "https:// or ssh:// URL")
@@ -117,23 +123,30 @@ class SpecForm(forms.Form):
     )
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        kind = self.initial.get("kind", "image")
+        if kind not in FIELDS:
+            choices = [(kind, f"{kind} (a plug-in's; it stays as it is)"), *KINDS]
+            self.fields["kind"].choices = choices  # type: ignore[attr-defined] # the stubs know a Field here only
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         for name in _needed(cleaned.get("kind", "")):
             if not cleaned.get(name):
-                self.add_error(name, "required for this kind of source")
+                self.add_error(name, "This field is required for this kind of source.")
         for name in ("config_map", "secret"):
             if (cleaned.get(name) or "").count("/") > 1:
-                self.add_error(name, f"{cleaned[name]} is not NAMESPACE/NAME")
+                self.add_error(name, f"{cleaned[name]} is not NAMESPACE/NAME: there is more than one slash.")
         for key in sorted(ASKED & (cleaned.get("rest") or {}).keys()):
             words = (
                 "cannot be set here: pause and resume on the deployment page"
                 if key == "paused"
                 else "has its own field in this form"
             )
-            self.add_error("rest", f"{key} {words}")
+            self.add_error("rest", f"{key} {words}.")
         if cleaned.get("secret") and cleaned.get("kind") == "configMap":
-            self.add_error("secret", "a ConfigMap needs no Secret")
+            self.add_error("secret", "A ConfigMap needs no Secret.")
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
@@ -161,10 +174,7 @@ class SpecForm(forms.Form):
         before = self._kept(base or {})
         sources = list(before.get("sources") or [{}])
         first = sources[0]
-        auth = {"secret": _reference(given["secret"])} if given["secret"] else None
-        body = {**(first.get(given["kind"]) or {}), **self._source(), "auth": auth}
-        kept = {"destination": first["destination"]} if first.get("destination") else {}
-        made = {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
+        made = self._changed(first) if given["kind"] in FIELDS else first
         return {
             **before,
             "installNamespace": given["install_namespace"],
@@ -173,6 +183,14 @@ class SpecForm(forms.Form):
             **{key: given[name] for name, key in CHOSEN.items() if given[name]},
             **{key: given[name] for name, key in LEFT_OUT.items() if given[name]},
         }
+
+    def _changed(self, first: Mapping[str, Any]) -> dict[str, Any]:
+        """The first source as the form asks for it, where its kind is one of ours."""
+        given = self.cleaned_data
+        auth = {"secret": _reference(given["secret"])} if given["secret"] else None
+        body = {**(first.get(given["kind"]) or {}), **self._source(), "auth": auth}
+        kept = {"destination": first["destination"]} if first.get("destination") else {}
+        return {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
 
     def _kept(self, base: Mapping[str, Any]) -> dict[str, Any]:
         """The spec without what the form was given; what it was not even asked for stays."""
@@ -220,7 +238,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
     """What the form shows of a spec."""
     source = (spec.get("sources") or [{}])[0]
     kind = source.get("kind", "image")
-    body = source.get(kind) or {}
+    body = body_of(source)
     ref = body.get("ref") if kind == "git" else None
     git_ref = next((name for name, _ in GIT_REFS if (ref or {}).get(name)), "tag")
     return {

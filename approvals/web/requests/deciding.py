@@ -46,7 +46,7 @@ def _written_by(given: Review, ticks: list[Tick]) -> Written:
 
 @dataclass(frozen=True, slots=True)
 class DecisionForm:
-    """What the viewer may do here. `ticks` are what an approval has to name."""
+    """What the viewer may do here. `ticks` are what an approval must name."""
 
     options: ViewerOptions
     waivers: Waivers | None

@@ -7,13 +7,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from approvals.errors import DigestMoved
-from approvals.models import Request
+from approvals.models import Report, Request
 from approvals.selectors import pages
 from approvals.selectors.pages import FindingFilter
 from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
+from approvals.web.requests.bar import bar_of
 from approvals.web.requests.deciding import form_of, written_in
-from approvals.web.requests.shown import WORDS, ShownReport
+from approvals.web.requests.shown import WORDS, ShownReport, by_rule, together
 from provisioner.values import Section, Severity
 
 FINDINGS_PER_PAGE = 50
@@ -23,8 +24,9 @@ MAX_SEARCHED = 200
 @require_http_methods(["GET", "HEAD", "POST"])
 @of_request
 def index(http: HttpRequest, request: Request) -> HttpResponse:
-    """The findings that the filter takes, those of one page with all that is known of them, and the form that decides:
-    each of them can be accepted here. Who turns the page sends what they wrote along, and finds it there.
+    """By section without a filter; with one the findings that it takes, those of one page with all that is known of
+    them, and the form that decides: each of them can be accepted here. Who turns the page sends what they wrote along,
+    and finds it there.
     """
     written = written_in(http) if http.method == "POST" else None
     if written and (seen := http.POST.get("subject_digest", "")) != request.subject_digest:
@@ -32,23 +34,48 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
     report = pages.report_of(request)
     if report is None:
         raise Http404
+    if not http.GET and written is None:
+        return _by_section(http, request, report)
     wish = filter_of(http)
     found = pages.findings_of(report, wish)
     rows = Paginator(found, FINDINGS_PER_PAGE).get_page(http.GET.get("page"))
     sight = ShownReport(person(http), request.deployment.cluster, report)
     shown = [sight.finding(record) for record in rows]
-    form = form_of(person(http), request, report, pages.reviews_of(request), written)
+    reviews = pages.reviews_of(request)
+    form = form_of(person(http), request, report, reviews, written)
     facts = {
         "item": request,
+        "report": report,
+        "bar": bar_of(person(http), request, report, reviews),
         "wish": wish,
         "rows": rows,
         "findings": shown,
+        "groups": by_rule(together(shown)),
         "counts": pages.severity_counts(found),
         "total": len(report.body["findings"]),
         **choices(),
         **form.facts(shown, sight),
     }
-    return page(http, "request_findings.html", facts)
+    return page(http, "findings/request_findings.html", facts)
+
+
+def _by_section(http: HttpRequest, request: Request, report: Report) -> HttpResponse:
+    """Every section, the one with the worst new finding first: what is safe or not new is a number with a link."""
+    reviews = pages.reviews_of(request)
+    sight = ShownReport(person(http), request.deployment.cluster, report)
+    sections = [sight.section(section) for section in pages.sections_of(report)]
+    form = form_of(person(http), request, report, reviews)
+    facts = {
+        "item": request,
+        "report": report,
+        "bar": bar_of(person(http), request, report, reviews),
+        "sections": sections,
+        "total": len(report.body["findings"]),
+        "counts": pages.severity_counts(report.body["findings"]),
+        **choices(),
+        **form.facts((one for section in sections for one in section.findings), sight),
+    }
+    return page(http, "findings/request_findings.html", facts)
 
 
 def filter_of(http: HttpRequest) -> FindingFilter:
@@ -60,6 +87,7 @@ def filter_of(http: HttpRequest) -> FindingFilter:
         severity=asked.get("severity", ""),
         is_new=asked.get("new") == "yes",
         fingerprint=asked.get("only", ""),
+        is_quiet=asked.get("quiet") == "yes",
     )
 
 

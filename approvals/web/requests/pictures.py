@@ -35,7 +35,9 @@ def rights(http: HttpRequest, request: Request) -> HttpResponse:
         raise Http404
     seen = {ref.identity for ref in hidden}
     graph = account_graph(shown, by_name[name], hidden=seen) if name else None
-    return page(http, "request_rights.html", {"item": request, "names": list(by_name), "graph": graph, "chosen": name})
+    return page(
+        http, "pictures/request_rights.html", {"item": request, "names": list(by_name), "graph": graph, "chosen": name}
+    )
 
 
 @require_safe
@@ -54,7 +56,7 @@ def schemas(http: HttpRequest, request: Request) -> HttpResponse:
         permission = access.may_see_object(caller, cluster, planned.ref)
     picture = picture_of(shown, planned) if planned and permission.allowed else None
     facts = {"item": request, "names": list(by_name), "picture": picture, "chosen": name, "permission": permission}
-    return page(http, "request_schemas.html", {**facts, "planned": planned})
+    return page(http, "pictures/request_schemas.html", {**facts, "planned": planned})
 
 
 def _report_or_404(request: Request) -> Report:

@@ -4,36 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from csp.decorators import csp
 from django.conf import settings
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
-from approvals import services
-from approvals.access.sight import Sight, is_private, said_of, show_words
+from approvals import access, services
+from approvals.access import Caller
+from approvals.access.containers import SeenContainers, seen_containers
+from approvals.access.sight import ReportSight, Sight, said_of, show_words
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
-from approvals.gate.doors import check_reviewer
+from approvals.gate.reviewer_checks import check_reviewer
 from approvals.lifecycle import SETTLED, State
 from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.selectors.lists import pause_words
+from approvals.selectors.since_review import SinceReview, since_your_review
+from approvals.selectors.status import status
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
-from approvals.web.requests import findings, viewer_options
+from approvals.web.requests import overview, viewer_options
+from approvals.web.requests.bar import bar_of
+from approvals.web.requests.changes.shown import ShownChanges
 from approvals.web.requests.deciding import DecisionForm, Written, form_of, written_in
+from approvals.web.requests.grid import grids
 from approvals.web.requests.sharing import shared_html
 from approvals.web.requests.shown import MAX_ASKED, ShownReport
-from approvals.web.requests.shown import show_object as sight_of
 from approvals.web.requests.waivers import typed_in
 
 OBJECTS_OF_PAGE = 100
-OBJECTS_PER_PAGE = 200
 MAX_OUTCOMES = 500
+APPROVE_ANYWAY = "ApproveAnyway"
+ASKED_AGAIN = "It cannot be applied as it stands. To approve it all the same, choose Approve anyway beside the reasons."
 DENY_WITHOUT_REASON = "DenyWithoutReason"
 NO_REASON = "You gave no reason for the denial. Enter one, so that the requester knows what to change."
 FILE_POLICY = {"default-src": ["'none'"], "style-src": ["'unsafe-inline'"], "frame-ancestors": ["'none'"]}
@@ -53,7 +60,7 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
     """
     seen = http.GET.get("seen", "")
     has_moved = bool(seen) and seen != _mark(request)
-    answer = page(http, "_progress.html", {**_progress(http, request), "has_moved": has_moved, "seen": seen})
+    answer = page(http, "requests/_progress.html", {**_progress(http, request), "has_moved": has_moved, "seen": seen})
     may_be_writing = seen.startswith(State.IN_REVIEW) and not request.reviews.filter(user=person(http).user).exists()
     if has_moved and not may_be_writing:
         answer["HX-Refresh"] = "true"
@@ -63,11 +70,15 @@ def progress(http: HttpRequest, request: Request) -> HttpResponse:
 @only_by_form
 @of_request
 def review(http: HttpRequest, request: Request) -> HttpResponse:
-    """Take a decision on the digest that was on the screen. A denial without a reason is asked about once."""
+    """Take a decision on the digest that was on the screen.
+
+    A denial without a reason is asked about once, and so is an approval of what cannot be applied as it stands.
+    """
     reason, decision = http.POST.get("reason", "").strip(), http.POST.get("decision", "")
     digest = http.POST.get("subject_digest", "")
     may_lack_reason = decision == DENY_WITHOUT_REASON
-    decision = "Deny" if may_lack_reason else decision
+    is_sure = decision == APPROVE_ANYWAY
+    decision = "Deny" if may_lack_reason else "Approve" if is_sure else decision
     is_open = request.state == State.IN_REVIEW and digest == request.subject_digest
     if decision == "Deny" and not reason and not may_lack_reason and is_open:
         check_reviewer(person(http), request)
@@ -78,6 +89,9 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
         if decision == "Approve" and digest == request.subject_digest:
             report = pages.report_of(request)
             viewer_options.check_typed(request, report.worst if report else "", http.POST.get("typed", ""), reason)
+            if report and is_open and not is_sure and overview.blockers(report.body):
+                check_reviewer(person(http), request)
+                return _whole(http, request, written_in(http, ASKED_AGAIN), asks_again=True)
         services.review(
             by=person(http),
             request_id=request.pk,
@@ -90,6 +104,24 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
         )
     except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
         return _whole(http, request, written_in(http, str(refusal)))
+    return redirect("request", uid=request.uid)
+
+
+@only_by_form
+@of_request
+def dismiss(http: HttpRequest, request: Request, review_id: int) -> HttpResponse:
+    """Let the request go on without the changes that a review asks for."""
+    reason = http.POST.get("reason", "")
+    try:
+        services.dismiss(
+            by=person(http),
+            request_id=request.pk,
+            review_id=review_id,
+            reason=reason,
+            channel=Review.Channel.BROWSER,
+        )
+    except InvalidInput as refusal:
+        return _whole(http, request, wrong_dismissal=str(refusal))
     return redirect("request", uid=request.uid)
 
 
@@ -111,30 +143,14 @@ def report_file(http: HttpRequest, request: Request) -> HttpResponse:
     return answer
 
 
-@require_safe
-@of_request
-def objects(http: HttpRequest, request: Request) -> HttpResponse:
-    """All planned objects, in pages."""
-    rows = _rows(_report_or_404(request))
-    facts = {"item": request, "rows": Paginator(rows, OBJECTS_PER_PAGE).get_page(http.GET.get("page"))}
-    return page(http, "request_objects.html", facts)
-
-
-@require_safe
-@of_request
-def show_object(http: HttpRequest, request: Request, position: int) -> HttpResponse:
-    """What changes in one object; the lines alone where htmx asks for them."""
-    report = _report_or_404(request)
-    actions = report.body["plan"]["actions"]
-    if position >= len(actions):
-        raise Http404
-    shown = sight_of(person(http), request.deployment.cluster, report, actions[position])
-    is_fragment = bool(http.headers.get("HX-Request"))
-    template = "_object.html" if is_fragment else "request_object.html"
-    return page(http, template, {"item": request, "shown": shown})
-
-
-def _whole(http: HttpRequest, request: Request, written: Written | None = None) -> HttpResponse:
+def _whole(
+    http: HttpRequest,
+    request: Request,
+    written: Written | None = None,
+    *,
+    asks_again: bool = False,
+    wrong_dismissal: str = "",
+) -> HttpResponse:
     report = pages.report_of(request)
     reviews = list(pages.reviews_of(request))
     form = form_of(person(http), request, report, reviews, written)
@@ -142,41 +158,74 @@ def _whole(http: HttpRequest, request: Request, written: Written | None = None) 
         "item": request,
         "report": report,
         "reviews": reviews,
+        "dismissal": viewer_options.dismissal_of(person(http), request, reviews),
+        "wrong_dismissal": wrong_dismissal,
+        "since": _since(http, request),
         "voided_rounds": pages.voided_rounds_of(request),
         "evaluations": pages.evaluations_of(request),
-        "timeline": pages.timeline_of(request),
+        "bar": bar_of(person(http), request, report, reviews),
+        "asks_again": asks_again,
         "totals": pages.severity_totals(report) if report else [],
-        **findings.choices(),
         **_progress(http, request),
         **_report(http, request, report, form),
+        **_standing(http, request),
     }
-    return page(http, "request.html", facts, status=422 if written else 200)
+    return page(http, "requests/request.html", facts, status=422 if written or wrong_dismissal else 200)
+
+
+def _standing(http: HttpRequest, request: Request) -> dict[str, Any]:
+    """How the request stands, and of the next steps those that the viewer may take."""
+    how, deployment = status(request), request.deployment
+    verbs = {step.verb for step in how.steps if step.verb}
+    may = {
+        verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
+        for verb in sorted(verbs)
+    }
+    return {"how": how, "offered": [one for one in how.steps if not one.verb or may[one.verb].allowed]}
+
+
+def _since(http: HttpRequest, request: Request) -> SinceReview | None:
+    sight = Sight(person(http), request.deployment.cluster, limit=MAX_ASKED)
+    return since_your_review(request=request, user=person(http).user, sight_of=partial(ReportSight, sight))
 
 
 def _report(http: HttpRequest, request: Request, report: Report | None, form: DecisionForm) -> dict[str, Any]:
-    """The sections and the plan, and the form beside them."""
+    """What a first look needs, the plan, and the form beside them."""
     if report is None:
-        return {"sections": [], "rows": [], "row_count": 0, **form.facts((), None)}
+        return {"rows": [], "row_count": 0, **form.facts((), None)}
     sight = ShownReport(person(http), request.deployment.cluster, report)
-    sections = [sight.section(section) for section in pages.sections_of(report)]
-    rows = _rows(report)
+    stopping = overview.blockers(report.body)
+    rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report))
+    # Those of accounts alone: what is said of them is asked of Kubernetes one by one.
+    of_accounts = [one for one in report.body["findings"] if one["evidence"].get("subject")]
+    seen = [record for record in of_accounts[:MAX_ASKED] if sight.may_show(record)]
     return {
-        "sections": sections,
+        "blockers": stopping,
+        "blocked_words": overview.blocked_words(stopping),
+        "tiles": overview.tiles(report.body),
+        "frights": overview.frights(seen),
+        "grids": grids(seen),
         "rows": rows[:OBJECTS_OF_PAGE],
         "row_count": len(rows),
-        "unchanged": report.actions.get("none", 0),
-        **form.facts((one for section in sections for one in (*section.findings, *section.known)), sight),
+        "unchanged": unchanged,
+        "containers": _containers(person(http), request, report),
+        **form.facts((), sight),
     }
 
 
-def _rows(report: Report) -> list[tuple[int, Mapping[str, Any]]]:
-    """Every planned action that does something, with its position in the plan, as everybody may know it."""
-    numbered = enumerate(_public(one) for one in report.body["plan"]["actions"])
-    return [(position, action) for position, action in numbered if action["action"] != "none" or action["problem"]]
+def _rows(shown: ShownChanges) -> tuple[list[tuple[int, Mapping[str, Any]]], int]:
+    """Every planned action that does something, with its position in the plan, as this viewer may know it; and how many
+    do nothing. A stored Secret that is hidden is a row, whatever happens to it.
+    """
+    records = shown.records()
+    rows = [(at, one) for at, one in records if one["action"] != "none" or one["problem"]]
+    return rows, sum(1 for _, one in records if one["action"] == "none")
 
 
-def _public(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**action, "problem": "", "isProved": True} if is_private(action) else action
+def _containers(caller: Caller, request: Request, report: Report) -> SeenContainers:
+    return seen_containers(
+        ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), report.body), report.body
+    )
 
 
 def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
@@ -192,6 +241,7 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
         "outcomes": outcomes,
         "done": sum(counted.values()),
         "failures": counted["failed"],
+        "failed_together": overview.failed_together(one for one in outcomes if one.step == step),
         "total": max(sum((report.actions if report else {}).values()), sum(counted.values())),
         "approvals": approvals,
         "needed": settings.PRATIQUE["APPROVALS_NEEDED"],

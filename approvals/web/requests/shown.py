@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from approvals import access
-from approvals.access import Caller, Permission
-from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
+from approvals.access import Caller
+from approvals.access.sight import Record, ReportSight, Sight, exists, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
 from approvals.web.requests.grid import Grid, grids
 from approvals.web.requests.rules import explanation
-from provisioner.review.base.difference import DiffLine, diff_lines
-from provisioner.review.output.evidence import Fact, facts_of
-from provisioner.review.output.lines import concerned_lines
+from provisioner.api_groups import RBAC_GROUP
+from provisioner.review.base.difference import DiffLine
+from provisioner.review.base.record import finding_from
+from provisioner.review.base.statements import Statement, count, statements
+from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
+from provisioner.review.output.excerpts import names_in, rules_behind
+from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
+from provisioner.review.rules import rule_text
 from provisioner.values import Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
 MAX_ASKED = 30
 # So many findings of a section open in place; of the others critical and unknown ones keep their sentence on the page.
 MAX_OPENED = 25
+# What so many more statements of a section say stands on the page as well.
+MAX_STATEMENTS = 40
 WORDS = {
     Section.OBJECTS: "Objects",
+    Section.AVAILABILITY: "Availability",
     Section.PERMISSIONS: "Permissions",
     Section.CRDS: "Custom resources",
     Section.PODS: "Pods",
@@ -51,28 +59,134 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownLines:
+    """The lines of one object of the plan that a finding comes from."""
+
+    ref: Record
+    position: int
+    lines: list[DiffLine]
+
+
+@dataclass(frozen=True, slots=True)
 class ShownFinding:
     """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is.
 
     `position` is that of its object in the plan, `basis` whether schemas or stored objects settled how bad it is.
+    `statement` is what it says of several places, with all of them; None for one place.
     """
 
     record: Record
     hidden: str
     position: int | None
     explanation: str
-    facts: list[Fact]
+    facts: list[EvidenceFact]
     basis: str = ""
-    lines: list[DiffLine] = field(default_factory=list)
+    excerpts: list[ShownLines] = field(default_factory=list)
     picture: Picture | None = None
+    statement: Statement | None = None
+
+    @property
+    def words(self) -> str:
+        """What it says: of several fields or objects that, and how many they are; they are listed below."""
+        said = self.statement
+        return f"{said.words}: {said.size}" if said and count(said.places) > 1 else str(self.record["message"])
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStatement:
+    """What `findings` say alike, or one says alone; `is_open` where none of its places may be folded (S24).
+
+    Each of the findings is shown with all that is known of it, and accepted by itself.
+    """
+
+    statement: Statement
+    findings: list[ShownFinding]
+    is_open: bool
+
+    @property
+    def is_alone(self) -> bool:
+        return len(self.findings) == 1
+
+    @property
+    def words(self) -> str:
+        said = self.statement
+        return f"{said.words}: {said.size}" if said.is_of_several else said.words
+
+    @property
+    def query(self) -> str:
+        """Where its findings are listed."""
+        first = self.statement.first
+        if self.is_alone:
+            return urlencode({"only": first.fingerprint})
+        return urlencode({"section": first.section, "severity": first.severity, "search": first.rule})
+
+
+def together(found: Iterable[ShownFinding]) -> list[ShownStatement]:
+    """Findings in their order, those that say the same beside the first of them."""
+    by_name: dict[str, list[ShownFinding]] = {}
+    shown = list(found)
+    for one in shown:
+        by_name.setdefault(one.record["fingerprint"], []).append(one)
+    return [
+        ShownStatement(
+            one,
+            [by_name[finding.fingerprint].pop(0) for finding in one.everything],
+            one.first.severity in NEVER_FOLDED,
+        )
+        for one in statements(finding_from(it.record) for it in shown)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGroup:
+    """What findings of one rule say. `title` says what the rule is about, "" for one statement alone.
+
+    `objects` names what they are about.
+    """
+
+    rule: str
+    title: str
+    statements: list[ShownStatement]
+
+    @property
+    def findings(self) -> list[ShownFinding]:
+        return [one for said in self.statements for one in said.findings]
+
+    @property
+    def objects(self) -> list[str]:
+        named = [one.record["ref"] for one in self.findings if one.record["ref"]]
+        return list(dict.fromkeys(f"{ref['kind']} {_place(ref)}" for ref in named))
+
+
+def by_rule(told: Iterable[ShownStatement]) -> list[RuleGroup]:
+    """Statements in their order, those of one rule beside the first of them."""
+    found: dict[tuple[str, str], list[ShownStatement]] = {}
+    for one in told:
+        # Nobody may learn which rules say something of a Secret that they may not get (S09).
+        rule = one.findings[0].record["rule"]
+        found.setdefault((rule, one.findings[0].record["severity"]), []).append(one)
+    return [RuleGroup(rule, _title(rule) if _is_many(rows) else "", rows) for (rule, _), rows in found.items()]
+
+
+def _is_many(told: list[ShownStatement]) -> bool:
+    return len(told) > 1 or not told[0].is_alone
+
+
+def _title(rule: str) -> str:
+    words = rule_text(rule) if rule else None
+    return words.title if words else rule or "Findings without a rule"
+
+
+def _place(ref: Record) -> str:
+    return f"{ref['namespace']}/{ref['name']}" if ref["namespace"] else str(ref["name"])
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """`findings` are those to look at, `known` those that were there before and can stay folded.
+    """`findings` are those to look at; `known_counts` says how many more are safe or were there before.
 
-    `brief` are sentences of those past MAX_OPENED that are never left out, `left_out` counts by severity what the page
-    of all findings lists and this one does not.
+    `brief` are sentences of those past MAX_OPENED that are never left out, `more` what the others past it say alike, at
+    most MAX_STATEMENTS; `left_out` counts by severity what only the page of all findings lists.
     """
 
     name: str
@@ -81,24 +195,15 @@ class ShownSection:
     known_counts: list[tuple[str, int]]
     is_loud: bool
     findings: list[ShownFinding]
-    known: list[ShownFinding]
     grids: list[Grid]
     brief: list[ShownFinding]
+    more: list[ShownStatement]
     left_out: list[tuple[str, int]]
     picture: str
 
-
-@dataclass(frozen=True, slots=True)
-class ShownObject:
-    """One planned action with its lines, without what the viewer may not see.
-
-    `permission` says whether that is the live object's values; `private` are findings about somebody else's object.
-    """
-
-    record: Record
-    permission: Permission
-    lines: list[DiffLine]
-    private: list[Record] = field(default_factory=list)
+    @property
+    def groups(self) -> list[RuleGroup]:
+        return by_rule(together(self.findings))
 
 
 class ShownReport:
@@ -107,16 +212,18 @@ class ShownReport:
     def __init__(self, caller: Caller, cluster: Cluster, report: Report) -> None:
         self._sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED, widest_first=False), report.body)
         self._actions = actions = report.body["plan"]["actions"]
+        self._drawn: dict[tuple[object, ...], list[DiffLine]] = {}
+        self._roles = {str(reference(one["ref"])): at for at, one in enumerate(actions) if _is_role(one["ref"])}
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
 
     def section(self, section: ReportSection) -> ShownSection:
-        shown, known = (
-            [self.finding(record) for record in part[:MAX_OPENED]] for part in (section.to_look_at, section.known)
-        )
-        rest = section.to_look_at[MAX_OPENED:]
+        to_look_at = _by_statement(section.to_look_at)
+        shown = [self.finding(record) for record in to_look_at[:MAX_OPENED]]
+        rest = to_look_at[MAX_OPENED:]
         brief = [self._sentence(record) for record in rest if record["severity"] in NEVER_FOLDED]
-        left_out = [record for record in rest if record["severity"] not in NEVER_FOLDED] + section.known[MAX_OPENED:]
-        seen = [one.record for one in shown + known if not one.hidden]
+        more = together(self._sentence(record) for record in rest if record["severity"] not in NEVER_FOLDED)
+        untold = [one.record for said in more[MAX_STATEMENTS:] for one in said.findings]
+        seen = [one.record for one in shown if not one.hidden]
         return ShownSection(
             section.name,
             WORDS[section.name],
@@ -124,12 +231,16 @@ class ShownReport:
             section.known_counts,
             section.is_loud,
             shown,
-            known,
             grids(seen),
             brief,
-            severity_counts(left_out),
+            more[:MAX_STATEMENTS],
+            severity_counts(untold),
             PICTURES.get(section.name, ""),
         )
+
+    def may_show(self, record: Record) -> bool:
+        """Whether the viewer may see the evidence of a finding."""
+        return not self._sight.why_hidden(record)
 
     def finding(self, record: Record) -> ShownFinding:
         """One finding with its evidence as far as the viewer may see it."""
@@ -138,26 +249,65 @@ class ShownReport:
             return said
         evidence = record["evidence"]
         basis = BASES.get(str(evidence.get("basis", "")), "")
-        lines = self._lines(record, said.position)
+        excerpts = [*self._own_lines(record, said.position), *self._rules(record)]
         told = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
-        return replace(said, facts=facts_of(told), basis=basis, lines=lines, picture=_picture(record))
+        facts = facts_of(without_listed_places(told))
+        return replace(said, facts=facts, basis=basis, excerpts=excerpts, picture=_picture(record))
 
-    def _lines(self, record: Record, position: int | None) -> list[DiffLine]:
+    def _own_lines(self, record: Record, position: int | None) -> list[ShownLines]:
         """Of a live object only where its finding's evidence may be seen, of which the viewer was asked about."""
-        if position is None or not record["path"]:
+        if position is None or not record["path"] or not self._may_see(position):
             return []
         action = self._actions[position]
-        if exists(action) and not self._sight.may_see(action["ref"]):
-            return []
         version = str(record["evidence"].get("version") or "")
-        return concerned_lines(action["before"], action["after"], tuple(record["path"]), version)
+        # Many findings are about a part that comes or goes as a whole: its lines are compared once.
+        place = concerned_place(action["before"], action["after"], tuple(record["path"]), version)
+        key = (position, *place)
+        if key not in self._drawn:
+            self._drawn[key] = lines_at(action["before"], action["after"], place)
+        lines = self._drawn[key]
+        told = [*lines[:1], *telling_lines(lines[1:], names_in(record["rule"], record["evidence"]))]
+        return [ShownLines(action["ref"], position, told)] if told else []
+
+    def _rules(self, record: Record) -> list[ShownLines]:
+        """The rules of roles of the plan that rights come from."""
+        names = names_in(record["rule"], record["evidence"])
+        made = []
+        for role, index in rules_behind(record["evidence"]):
+            position = self._roles.get(role)
+            if position is None or not self._may_see(position):
+                continue
+            action = self._actions[position]
+            lines = rule_lines(action["before"], action["after"], index, names)
+            made += [ShownLines(action["ref"], position, lines)] if lines else []
+        return made
+
+    def _may_see(self, position: int) -> bool:
+        action = self._actions[position]
+        return not exists(action) or bool(self._sight.may_see(action["ref"]))
 
     def _sentence(self, record: Record) -> ShownFinding:
         ref = record["ref"]
         position = self._positions.get(key_of(ref)) if ref else None
         hidden = self._sight.why_hidden(record)
         record = withheld(record, hidden) if hidden else record
-        return ShownFinding(record, hidden, position, explanation(record["rule"], record["evidence"]), [])
+        means = explanation(record["rule"], record["evidence"])
+        (told,) = statements([finding_from(record)])
+        return ShownFinding(record, hidden, position, means, [], statement=told if told.is_of_several else None)
+
+
+def _is_role(ref: Record) -> bool:
+    return ref["group"] == RBAC_GROUP and ref["kind"] in ("Role", "ClusterRole")
+
+
+def _by_statement(records: Iterable[Record]) -> list[Record]:
+    """Records in their order, those that say the same one after the other."""
+    by_name: dict[str, list[Record]] = {}
+    everything = list(records)
+    for one in everything:
+        by_name.setdefault(one["fingerprint"], []).append(one)
+    told = statements(map(finding_from, everything))
+    return [by_name[one.fingerprint].pop(0) for said in told for one in said.everything]
 
 
 def _picture(record: Record) -> Picture | None:
@@ -169,16 +319,3 @@ def _picture(record: Record) -> Picture | None:
     if page == "request-rights" and subject and ref.get("kind") in ("ServiceAccount", "User", "Group"):
         return Picture(page, urlencode({"account": subject}), f"Show how {subject} comes by it")
     return None
-
-
-def show_object(caller: Caller, cluster: Cluster, report: Report, action: Record) -> ShownObject:
-    """The lines in which an object changes, and what the API server says of it, as far as the viewer may get it."""
-    if not exists(action):
-        lines = diff_lines(None, action["after"])
-        shown = ReportSight(Sight(caller, cluster, limit=1, widest_first=False), report.body).action(action)
-        return ShownObject(shown, Permission(True, "the object is new"), lines)
-    permission = access.may_see_object(caller, cluster, reference(action["ref"]))
-    if not permission.allowed:
-        return ShownObject(hidden_action(action), permission, [])
-    about = [one for one in report.body["private"] if key_of(one["ref"]) == key_of(action["ref"])]
-    return ShownObject(action, permission, diff_lines(action["before"], action["after"]), about)

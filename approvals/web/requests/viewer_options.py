@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from approvals import access, lifecycle, services
 from approvals.access import Caller
 from approvals.errors import InvalidInput, Refused
-from approvals.gate.doors import check_reviewer
+from approvals.gate.reviewer_checks import check_dismisser, check_reviewer
 from approvals.lifecycle import Event, State
-from approvals.models import Report, Request, Review
+from approvals.models import REQUEST_CHANGES, Report, Request, Review
 from approvals.services import Acknowledgement
 from approvals.services.reviews import is_requester, is_self_approval
-from provisioner.values import Identity, Severity
+from provisioner.sentences import number
+from provisioner.values import Action, Identity, Severity
 
 # An approval of this or worse asks for a reason and for the deployment's name, typed: unknown is worse.
 SERIOUS = Severity.DANGEROUS
-# Past this many objects an approval ticks kinds, each with the list of its objects.
-MAX_TICKS = 50
+MAY_SAY_NO = "You can deny it or request changes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,67 @@ class ViewerOptions:
     given: Review | None = None
 
 
+class Loss(StrEnum):
+    """What an approval gives up, the worst first; each is acknowledged by itself."""
+
+    NAMESPACES = "namespaces"
+    CRDS = "crds"
+    DATA = "data"
+    MADE_ANEW = "made-anew"
+    TAKEN_OVER = "taken-over"
+    OBJECTS = "objects"
+
+    def words(self, count: int) -> str:
+        return LOSSES[self].format(of=number(count, OF_LOSS.get(self, "object")))
+
+
+# One sentence for each; {of} says how many there are.
+LOSSES = {
+    Loss.NAMESPACES: "{of}, and every object inside",
+    Loss.CRDS: "{of}, and every stored object",
+    Loss.DATA: "data in the volumes of {of}",
+    Loss.MADE_ANEW: "{of}, deleted and created again",
+    Loss.TAKEN_OVER: "{of}, taken over from others",
+    Loss.OBJECTS: "{of}, deleted",
+}
+OF_LOSS = {Loss.NAMESPACES: "namespace", Loss.CRDS: "custom resource definition"}
+# What takes something along, whatever is done to it.
+HOLDERS = {
+    "Namespace": Loss.NAMESPACES,
+    "CustomResourceDefinition.apiextensions.k8s.io": Loss.CRDS,
+    "PersistentVolumeClaim": Loss.DATA,
+    "PersistentVolume": Loss.DATA,
+    "StatefulSet.apps": Loss.DATA,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TickKind:
+    """All objects of one kind that one action concerns: `delete ConfigMap`, and each with what goes with it."""
+
+    kind: str
+    items: list[Acknowledgement]
+
+    @property
+    def objects(self) -> list[tuple[str, str]]:
+        return [(one.name.split(" ", 2)[2], one.words) for one in self.items]
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A checkbox of the form: one object's action with what goes with it, or a kind's with all its objects."""
+    """A checkbox of the form: one kind of loss, in `words`, with all that is lost."""
 
     value: str
-    words: str = ""
+    words: str
     items: list[Acknowledgement] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[TickKind]:
+        """Its objects by action and kind, `delete ConfigMap`, what takes something along first."""
+        found: dict[str, list[Acknowledgement]] = defaultdict(list)
+        for one in sorted(self.items, key=lambda it: (not it.words, it.name)):
+            found[" ".join(one.name.split(" ")[:2])].append(one)
+        return [TickKind(kind, items) for kind, items in found.items()]
 
 
 def options_of(caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> ViewerOptions:
@@ -63,12 +118,40 @@ def options_of(caller: Caller, request: Request, report: Report | None, reviews:
         rule = str(refusal.facts.get("rule", ""))
         return ViewerOptions(identity, may_withdraw=may_withdraw, words=str(refusal), rule=rule, given=given)
     if is_self_approval(request, checked.person):
-        words = "You requested this change, so someone else must approve it. You can deny it."
+        words = "You requested this change, so someone else must approve it. " + MAY_SAY_NO
         return ViewerOptions(checked.identity, False, True, may_withdraw, words, given=given)
     if services.collisions(report):
-        words = "This request cannot be approved while it collides with objects of someone else. You can deny it."
+        words = "This request cannot be approved while it collides with objects of someone else. " + MAY_SAY_NO
         return ViewerOptions(checked.identity, False, True, may_withdraw, words, given=given)
     return ViewerOptions(checked.identity, True, True, may_withdraw, given=given)
+
+
+@dataclass(frozen=True, slots=True)
+class DismissalOptions:
+    """The reviews that request changes and may be dismissed, by key; `words` say why the viewer may not, `rule` is the
+    RBAC that would allow it."""
+
+    keys: frozenset[int] = frozenset()
+    may: bool = False
+    words: str = ""
+    rule: str = ""
+
+
+def dismissal_of(caller: Caller, request: Request, reviews: Iterable[Review]) -> DismissalOptions:
+    """Asks Kubernetes, by the very check that a dismissal goes through, where there is something to dismiss."""
+    if request.state != State.IN_REVIEW or not any(one.decision == REQUEST_CHANGES for one in reviews):
+        return DismissalOptions()
+    asking = Review.objects.judged(request).filter(decision=REQUEST_CHANGES, dismissals=None)
+    keys = frozenset(asking.values_list("pk", flat=True))
+    if not keys:
+        return DismissalOptions()
+    try:
+        checked = check_dismisser(caller, request)
+    except Refused as refusal:
+        return DismissalOptions(keys, words=str(refusal), rule=str(refusal.facts.get("rule", "")))
+    if is_self_approval(request, checked.person):
+        return DismissalOptions(keys, words="You requested this change, so someone else must dismiss the review.")
+    return DismissalOptions(keys, may=True)
 
 
 def is_serious(worst: str) -> bool:
@@ -88,35 +171,27 @@ def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
 
 
 def ticks(request: Request) -> list[Tick]:
-    """What an approval has to acknowledge, what takes something along first."""
-    items = sorted(services.acknowledgements(request), key=lambda it: not it.words)
-    if len(items) <= MAX_TICKS:
-        return [_tick(item) for item in items]
-    telling = [item for item in items if item.words]
-    alone = telling if len(telling) <= MAX_TICKS else []
-    kinds: dict[str, list[Acknowledgement]] = defaultdict(list)
-    for item in items:
-        if item not in alone:
-            kinds[_kind(item.name)].append(item)
-    return [*map(_tick, alone), *(Tick(kind, items=of_kind) for kind, of_kind in sorted(kinds.items()))]
+    """What an approval has to acknowledge: one tick for each kind of loss, the worst first, with all its objects."""
+    losses: dict[Loss, list[Acknowledgement]] = {}
+    for item in services.acknowledgements(request):
+        losses.setdefault(_loss_of(item), []).append(item)
+    return [Tick(loss.value, loss.words(len(losses[loss])), losses[loss]) for loss in Loss if loss in losses]
 
 
 def ticked_by(review: Review, offered: Iterable[Tick]) -> list[str]:
     """The checkboxes that say what `review` acknowledges."""
     named = set(review.acknowledges)
-    return [tick.value for tick in offered if {it.name for it in tick.items} <= named or tick.value in named]
+    return [tick.value for tick in offered if {it.name for it in tick.items} <= named]
 
 
 def ticked(request: Request, values: Sequence[str]) -> list[str]:
-    """The acknowledged objects, where a tick may stand for all of a kind."""
-    named = [tick for tick in ticks(request) if tick.value in values]
-    return sorted(one for tick in named for one in ([it.name for it in tick.items] or [tick.value]))
+    """The acknowledged objects: a tick stands for all of its kind of loss, and an object may be named by itself."""
+    everything = [(tick.value, one.name) for tick in ticks(request) for one in tick.items]
+    return sorted(name for loss, name in everything if loss in values or name in values)
 
 
-def _tick(item: Acknowledgement) -> Tick:
-    return Tick(item.name, item.words)
-
-
-def _kind(item: str) -> str:
-    """`delete ConfigMap` of `delete ConfigMap harbour/settings`."""
-    return " ".join(item.split(" ")[:2])
+def _loss_of(item: Acknowledgement) -> Loss:
+    action, kind = item.name.split(" ")[:2]
+    if kind in HOLDERS:
+        return HOLDERS[kind]
+    return Loss.TAKEN_OVER if action == Action.ADOPT else Loss.MADE_ANEW if action == Action.REPLACE else Loss.OBJECTS

@@ -16,8 +16,9 @@ from approvals.services.waivers import Waiver, check_right, why_not
 from approvals.web.requests.shown import ShownFinding
 from approvals.web.requests.viewer_options import ViewerOptions
 
-# The field in which a finding is accepted is named after it; left empty, it is not.
+# The field in which a finding is accepted is named after it; left empty, it is not. One for a group names each.
 FIELD = "waive:"
+AND = ","
 MAY = (
     "You may accept a finding, so that guards ignore it: open the finding and write a reason. It counts with your"
     " approval of this request."
@@ -41,6 +42,15 @@ class ShownWaiver:
     accepted: list[AcceptedFinding]
     field: str
     words: str
+    typed: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWaiver:
+    """One field that accepts `count` findings, each of them by its fingerprint."""
+
+    field: str
+    count: int
     typed: str
 
 
@@ -78,6 +88,12 @@ class Waivers:
         field = FIELD + fingerprint if self.may and not words else ""
         return ShownWaiver(accepted, field, words, self._typed.get(fingerprint, ""))
 
+    def of_group(self, findings: Iterable[ShownFinding]) -> GroupWaiver:
+        """One field for those of the findings that can be accepted; what was typed for all of them stands in it."""
+        names = [one.field.removeprefix(FIELD) for one in map(self.of, findings) if one.field]
+        typed = {self._typed.get(name, "") for name in names}
+        return GroupWaiver(FIELD + AND.join(names), len(names), typed.pop() if len(typed) == 1 else "")
+
     def given_in(self, review: Review) -> list[AcceptedFinding]:
         """What a review accepts, for the history; of another round's report only the fingerprints are at hand."""
         known = self._records if review.round == self._round else {}
@@ -96,9 +112,12 @@ def _why_not_offered(finding: ShownFinding) -> str:
 
 
 def typed_in(form: QueryDict) -> list[Waiver]:
-    """The findings for whose acceptance a reason was written."""
+    """The findings for whose acceptance a reason was written; what was written at one counts before its group's."""
     fields = ((name, str(value).replace("\r\n", "\n").strip()) for name, value in form.items())
-    return [Waiver(name.removeprefix(FIELD), reason) for name, reason in fields if name.startswith(FIELD) and reason]
+    written = [(name.removeprefix(FIELD), reason) for name, reason in fields if name.startswith(FIELD) and reason]
+    of_groups = {one: reason for name, reason in written if AND in name for one in name.split(AND)}
+    alone = {name: reason for name, reason in written if AND not in name}
+    return [Waiver(name, reason) for name, reason in {**of_groups, **alone}.items()]
 
 
 def _name(record: Mapping[str, Any] | None, waiver: Mapping[str, str]) -> str:

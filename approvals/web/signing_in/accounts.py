@@ -23,7 +23,7 @@ from approvals.services import Browser, Proved
 from approvals.services.sessions import SIGN_IN
 from approvals.web.access_decorators import only_by_form
 from approvals.web.errors import with_retry
-from approvals.web.rendering import THEME_COOKIE, THEMES, caller_of, page
+from approvals.web.rendering import DENSITIES, THEME_COOKIE, THEMES, WIDTHS, caller_of, page
 from provisioner.values import Identity
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -66,13 +66,18 @@ def sign_in(http: HttpRequest) -> HttpResponse:
 def sign_out(http: HttpRequest) -> HttpResponse:
     elsewhere = services.sign_out(sign_in_id=http.session.get(SIGN_IN))
     logout(http)
-    return page(http, "signed_out.html", {"elsewhere": elsewhere}) if elsewhere else redirect("sign-in")
+    return page(http, "signing_in/signed_out.html", {"elsewhere": elsewhere}) if elsewhere else redirect("sign-in")
 
 
 @only_by_form
 def choose_theme(http: HttpRequest) -> HttpResponse:
-    """Remember light or dark in a cookie; anything else goes back to what the browser prefers."""
+    """Remember light or dark, density and width in cookies; no known theme goes back to the browser's."""
     answer = redirect(_target(http))
+    for name, offered in (("density", DENSITIES), ("width", WIDTHS)):
+        if name in http.POST:
+            if http.POST[name] in offered:
+                _remember(answer, name, http.POST[name])
+            return answer
     theme = http.POST.get("theme", "")
     if theme in THEMES:
         _remember(answer, THEME_COOKIE, theme)
@@ -89,7 +94,9 @@ def _with_token(http: HttpRequest, form: TokenForm) -> HttpResponse:
         rights = services.rights_to_tell(proved)
         if rights:
             _keep_waiting(http, proved)
-            return page(http, "sign_in_rights.html", {"proved": proved, "rights": rights, "next": _target(http)})
+            return page(
+                http, "signing_in/sign_in_rights.html", {"proved": proved, "rights": rights, "next": _target(http)}
+            )
         return _with_proof(http, proved)
     except Refused as refusal:
         form.add_error("token", str(refusal))
@@ -233,4 +240,4 @@ def _form(http: HttpRequest, token: TokenForm, password: PasswordForm, *, status
         "proxied": proxied(http),
         "issuers": [issuer for issuer in settings.PRATIQUE["OIDC_FILE"] if issuer.client],
     }
-    return page(http, "sign_in.html", facts, status=status)
+    return page(http, "signing_in/sign_in.html", facts, status=status)

@@ -123,7 +123,7 @@ def leave(http: HttpRequest, *, name: str) -> HttpResponse:
         answer = adapter.get_provider().redirect(http, process="login", next_url=wanted, auth_params=more, nonce=nonce)
     except IssuerSilent as exc:
         return errors.refused(http, IssuerAway(f"No answer from {issuer.title}: {exc}. Try again in a minute."))
-    return page(http, "leaving.html", {"address": answer.url, "title": issuer.title})
+    return page(http, "signing_in/leaving.html", {"address": answer.url, "title": issuer.title})
 
 
 @require_GET

@@ -6,34 +6,37 @@ to the uid and the resourceVersion of the very object that was compared: nothing
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from provisioner.cluster.client.answers import Applied
-from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.client.failures import is_of_webhook
 from provisioner.cluster.compare import altered, uid_of, version_of
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.detection import (
     CORRECTABLE,
-    Drift,
     DriftKind,
-    Held,
+    ObjectDrift,
+    OwnObject,
     compare,
     fingerprint,
     left_to_others,
     to_apply,
 )
 from provisioner.cluster.drift.left_out import IsScaled, has_replicas
-from provisioner.cluster.plan.dry_run import NO_DRY_RUN, body_of
+from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
 from provisioner.cluster.tracking import Tracking
-from provisioner.errors import ClusterError, InvalidObject, PreconditionFailed, UnknownKind, Unreachable
+from provisioner.errors import ClusterError, InvalidObject, LosesData, PreconditionFailed, UnknownKind, Unreachable
+from provisioner.retention import STATEFUL_SET, left_out, scaling_words
 from provisioner.values import JsonObject, Manifest, ObjectRef
 
 PARALLEL = 8
-# An object that changes between our read and our dry-run is looked at again, so often.
-ATTEMPTS = 5
+# An object that changes between our read and our write is looked at again, so often: its controller may be writing.
+ATTEMPTS = 6
+FIRST_PAUSE_SECONDS = 0.02  # doubles with each attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class Look:
     `to_send` is the approved manifest, without what others are there to write; `expected` is what would come of it.
     """
 
-    held: Held
-    drift: Drift | None = None
+    held: OwnObject
+    drift: ObjectDrift | None = None
     live: JsonObject | None = None
     to_send: Manifest | None = None
     expected: JsonObject | None = None
@@ -72,7 +75,7 @@ class Corrected:
     altered: tuple[str, ...] = ()
 
 
-def look_at(cluster: Cluster, held: Iterable[Held], *, manager: str, is_scaled: IsScaled) -> list[Look]:
+def look_at(cluster: ClusterClient, held: Iterable[OwnObject], *, manager: str, is_scaled: IsScaled) -> list[Look]:
     """Compare each object with what was approved, by reads and dry-runs as the identity of `cluster`.
 
     Raises TryLater where the API server does not answer. A webhook that does not concerns its own objects only.
@@ -81,28 +84,34 @@ def look_at(cluster: Cluster, held: Iterable[Held], *, manager: str, is_scaled: 
         return list(pool.map(lambda one: _look(cluster, one, manager, is_scaled), held))
 
 
-def put_back(cluster: Cluster, look: Look, *, manager: str, is_scaled: IsScaled) -> Corrected:
+def put_back(cluster: ClusterClient, look: Look, *, manager: str, is_scaled: IsScaled) -> Corrected:
     """Apply the approved manifest onto exactly the object that was looked at, or create it where it is gone.
 
     An object whose status was written meanwhile is looked at again. Raises PreconditionFailed, AlreadyExists or
     FieldConflict where more than that has changed: then nothing was written.
     """
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         sent = look.to_send or look.held.manifest
         try:
             return _corrected(_written(cluster, look, sent, manager), look, sent)
         except PreconditionFailed:
+            _pause(attempt)
             again = _look(cluster, look.held, manager, is_scaled)
             if look.live is None or again.drift != look.drift or again.problem:
                 raise
             look = again
-    raise PreconditionFailed(f"{look.ref} changes faster than it can be put back", status=409)
+    raise PreconditionFailed(f"{look.ref} changes faster than it can be corrected", status=409)
 
 
-def _written(cluster: Cluster, look: Look, sent: Manifest, manager: str) -> Applied:
+def _pause(attempt: int) -> None:
+    time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
+
+
+def _written(cluster: ClusterClient, look: Look, sent: Manifest, manager: str) -> Applied:
     if look.live is None:
         body = body_of(sent, tracking=look.held.tracking, resource_version=MUST_NOT_EXIST)
         return cluster.apply(body, field_manager=manager)
+    _check_keeps_claims(look, sent)
     body = body_of(sent, tracking=look.held.tracking, uid=uid_of(look.live), resource_version=version_of(look.live))
     try:
         return cluster.apply(body, field_manager=manager, force=True)
@@ -113,16 +122,25 @@ def _written(cluster: Cluster, look: Look, sent: Manifest, manager: str) -> Appl
     raise PreconditionFailed(f"{look.ref}: {old_versions.WORDS}", status=409)
 
 
+def _check_keeps_claims(look: Look, sent: Manifest) -> None:
+    """Raise LosesData where putting it back would scale down what takes claims along: that is for people."""
+    if look.ref.group_kind != STATEFUL_SET or look.live is None:
+        return
+    words = scaling_words(look.ref, left_out(look.live, look.expected or sent.body))
+    if words:
+        raise LosesData(f"{words}: it is not corrected. Scale it down yourself, or change the deployment", status=409)
+
+
 def _corrected(applied: Applied, look: Look, sent: Manifest) -> Corrected:
     wrong = altered(look.expected, applied.object, sent.body) if look.expected else []
     return Corrected(uid_of(applied.object), fingerprint(applied.object), tuple(wrong))
 
 
-def _look(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Look:
+def _look(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsScaled) -> Look:
     try:
         return _looked(cluster, held, manager, is_scaled)
     except UnknownKind as exc:
-        return Look(held, Drift(DriftKind.GONE, message="its kind is not served any more"), problem=str(exc))
+        return Look(held, ObjectDrift(DriftKind.GONE, message="its kind is not served any more"), problem=str(exc))
     except ClusterError as exc:
         return Look(held, problem=str(exc))  # the server's words stay out: many objects are told of together
     except Unreachable as exc:
@@ -131,8 +149,8 @@ def _look(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Lo
         return Look(held, problem=str(exc))
 
 
-def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> Look:
-    for _ in range(ATTEMPTS):
+def _looked(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsScaled) -> Look:
+    for attempt in range(ATTEMPTS):
         live = cluster.get(held.manifest.ref)
         drift = compare(held, live, live, manager=manager)
         if live is None or (drift and drift.kind in {DriftKind.REMADE, DriftKind.GOING}):
@@ -142,13 +160,16 @@ def _looked(cluster: Cluster, held: Held, manager: str, is_scaled: IsScaled) -> 
         try:
             expected = _asked(cluster, sent, live, held.tracking, manager)
         except PreconditionFailed:
+            _pause(attempt)
             continue
         drift = compare(held, live, expected, manager=manager, left=left)
         return Look(held, drift, live, sent, expected)
     return Look(held, problem=f"{held.manifest.ref} changes faster than it can be looked at")
 
 
-def _asked(cluster: Cluster, sent: Manifest, live: JsonObject, tracking: Tracking, manager: str) -> JsonObject | None:
+def _asked(
+    cluster: ClusterClient, sent: Manifest, live: JsonObject, tracking: Tracking, manager: str
+) -> JsonObject | None:
     """What the server would make of it; None where it cannot be asked.
 
     A webhook does not let it or does not answer, or the object is of an old version.

@@ -7,49 +7,51 @@ object itself tells whose it is. So carrying on after a crash is the same call a
 from __future__ import annotations
 
 import secrets
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
-from provisioner.cluster.apply.waiting import IDLE, Asked, Patience, Waits, changes, in_phase
-from provisioner.cluster.apply.writing import Job, Writer
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.apply.deleting import Deleter, chunks
+from provisioner.cluster.apply.hooks import HookRunner
+from provisioner.cluster.apply.waiting import IDLE, Patience, WaitOptions, Waits, changes, in_phase
+from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.watch import until_gone
-from provisioner.cluster.inventory import Inventory
+from provisioner.cluster.inventory import HookRuns, Inventory, MemoryHookRuns
 from provisioner.cluster.order import (
+    ApplyStep,
     DeletionPhase,
     Phase,
-    Step,
     deletion_phases,
-    is_system_namespace,
+    hooks_at,
     phases,
 )
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.pruning import bodies_of, in_served_version
-from provisioner.cluster.tracking import Owner, nonce_of
+from provisioner.cluster.tracking import RevisionOwner, nonce_of
 from provisioner.errors import (
-    Overtaken,
     PlanChanged,
     PratiqueError,
     PreconditionFailed,
     UnknownKind,
-    Unreachable,
     Withheld,
 )
 from provisioner.health_checks import HealthCheck
 from provisioner.values import (
     Action,
     Content,
+    HelmRelease,
+    HookMoment,
     InventoryItem,
     Manifest,
     ObjectIdentity,
+    ObjectOutcome,
     ObjectRef,
-    Outcome,
     OutcomeState,
     Plan,
     PlannedAction,
@@ -59,17 +61,24 @@ from provisioner.values import (
 TIMEOUT_SECONDS = 600.0
 # The API server's own work is what takes the time, and it does more at once than it has processors: it waits for disks.
 PARALLEL = 24
-# Recorded ahead at once; the next chunk is written while the outcomes of one are recorded.
-_CHUNK = 64
 T = TypeVar("T")
 
 
 # A write that has begun, with its nonce, or an outcome without one.
-_UnderWay = Outcome | tuple[str, Future[Outcome]]
+_UnderWay = ObjectOutcome | tuple[str, Future[ObjectOutcome]]
 
 
 def _nothing(*_: object) -> None:
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReached:
+    """A phase that changes something, the `number`th of `count`, by its name."""
+
+    number: int
+    count: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +87,33 @@ class Terms:
 
     `before_phase` is called with the name of each phase that changes anything, once all before it is written and before
     its own first write, and again after each wait within it; by raising it keeps what follows from being written, and
-    the apply ends there (S25). The deletions are the phases "delete ...". `before_wait` is called with the objects that
+    the apply ends there (S25). The deletions are the phases "delete ...". `at_phase` is told of each before it is asked
+    for. `before_wait` is called with the objects that
     are watched until they have settled, which may take minutes. `checks` are the deployment's own: what they select is
     waited for too. `while_waiting` is called every few seconds while nothing else is heard of the apply (objects settle
     or go, a write is tried again); what it raises ends the apply there. `owner` is named on each object that is
-    written.
+    written. `runs` is the record of hooks, by default one that ends with the call; `helm_release` is what adopted
+    objects are taken over from.
     """
 
     field_manager: str
     timeout_seconds: float = TIMEOUT_SECONDS
     parallel: int = PARALLEL
-    observer: Cluster | None = None
+    observer: ClusterClient | None = None
     before_phase: Callable[[str], None] = _nothing
+    at_phase: Callable[[PhaseReached], None] = _nothing
     before_wait: Callable[[Sequence[ObjectRef]], None] = _nothing
     while_waiting: Callable[[], None] = _nothing
     checks: Sequence[HealthCheck] = ()
-    owner: Owner | None = None
+    owner: RevisionOwner | None = None
+    runs: HookRuns | None = None
+    helm_release: HelmRelease | None = None
 
 
-def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, terms: Terms) -> Iterator[Outcome]:
-    """One Outcome per planned action, as they happen; after a failure the later phases are SKIPPED.
+def apply(
+    cluster: ClusterClient, content: Content, plan: Plan, inventory: Inventory, terms: Terms
+) -> Iterator[ObjectOutcome]:
+    """One ObjectOutcome per planned action, as they happen; after a failure the later phases are SKIPPED.
 
     Raises, before anything is touched, PlanChanged where the plan is not one of this content, and PreconditionFailed
     where it holds a problem or an adoption that names no object. Calling it again with the same plan carries on where
@@ -113,7 +129,7 @@ def apply(cluster: Cluster, content: Content, plan: Plan, inventory: Inventory, 
             raise
 
 
-def recover(cluster: Cluster, inventory: Inventory) -> dict[ObjectIdentity, InventoryItem]:
+def recover(cluster: ClusterClient, inventory: Inventory) -> dict[ObjectIdentity, InventoryItem]:
     """Settle what a crash left open: an object that carries the nonce written ahead for it is ours from now on.
 
     All items of the inventory, as they are then.
@@ -137,7 +153,7 @@ class _Apply:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         actions: Mapping[ObjectIdentity, PlannedAction],
         inventory: Inventory,
         terms: Terms,
@@ -150,27 +166,46 @@ class _Apply:
         self._inventory = inventory
         self._items = recover(cluster, inventory)
         self._terms = terms
+        self._runs = terms.runs or MemoryHookRuns()
         self._pool = pool
         self._patience = Patience(terms.timeout_seconds, terms.while_waiting)
-        self._writer = Writer(cluster, terms.field_manager, lambda: self._patience.end, terms.owner)
-        asked = Asked(terms.observer or cluster, terms.checks, terms.before_wait)
+        self._writer = ObjectWriter(
+            cluster, terms.field_manager, lambda: self._patience.end, terms.owner, terms.helm_release
+        )
+        asked = WaitOptions(terms.observer or cluster, terms.checks, terms.before_wait)
         self._waits = Waits(cluster, actions, asked, self._patience)
+        self._deleter = Deleter(cluster, inventory, self._writer, self._patience, pool)
         self._stopped = Why()
+        self._reached = PhaseReached(0, 0, "")
+        self._has_waited = False
 
-    def run(self, content: Content) -> Iterator[Outcome]:
+    def run(self, content: Content) -> Iterator[ObjectOutcome]:
         wished = phases(content.manifests)
-        for index, phase in enumerate(wished):
-            yield from self._phase(phase)
-            if not self._stopped:
-                self._stopped = self._waits.of_phase(phase, wished[index + 1 :])
+        early = self._hooks(content, HookMoment.BEFORE, HookMoment.BEFORE_DELETION)
+        late = self._hooks(content, HookMoment.AFTER, HookMoment.AFTER_DELETION)
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
-        yield from self._let_go([one for one in leaving if one.action is Action.NONE])
+        released = [one for one in leaving if one.action is Action.NONE]
         deleted = [one for one in leaving if one.action is Action.DELETE]
-        for going in deletion_phases((one.ref for one in deleted), bodies_of(deleted)):
-            yield from self._delete_phase(going)
+        going = deletion_phases((one.ref for one in deleted), bodies_of(deleted))
+        changing = sum(changes(phase, self._actions) for phase in wished)
+        self._reached = PhaseReached(0, changing + bool(released) + len(going) + len(early) + len(late), "")
+        made = [phase for phase in wished if early and _is_made_before_hooks(phase, self._actions)]
+        wished = [*made, *(phase for phase in wished if phase not in made)]
+        for index, phase in enumerate(wished):
+            if index == len(made):
+                yield from self._run_each(early)
+            yield from self._phase(phase)
+            if not self._stopped:
+                self._stopped = self._waits.of_phase(phase, wished[index + 1 :], is_stood_on=phase in made)
+        if len(made) == len(wished):
+            yield from self._run_each(early)
+        yield from self._let_go(released)
+        for each in going:
+            yield from self._delete_phase(each)
+        yield from self._run_each(late)
         if not self._stopped:
-            self._forget_vain(known)
+            self._deleter.forget_vain(self._items, known)
 
     def stop(self) -> None:
         """What has not begun is not to begin, and nothing is tried again: somebody said no, or knows better (S25)."""
@@ -182,9 +217,57 @@ class _Apply:
         if self._is_over:
             raise Withheld("the apply has ended")
 
+    # Hooks
+
+    def _hooks(self, content: Content, *moments: HookMoment) -> dict[HookMoment, list[Manifest]]:
+        """The hooks of each moment that has some."""
+        found = {moment: hooks_at(moment, content.manifests) for moment in moments}
+        return {moment: hooks for moment, hooks in found.items() if hooks}
+
+    def _run_each(self, hooks: Mapping[HookMoment, list[Manifest]]) -> Iterator[ObjectOutcome]:
+        for moment, running in hooks.items():
+            yield from self._run_hooks(moment, running)
+
+    def _run_hooks(self, moment: HookMoment, hooks: list[Manifest]) -> Iterator[ObjectOutcome]:
+        name, done = f"hooks {moment}", 0
+        if not self._stopped:
+            self._begin(name)
+            for outcome in self._runner(name).run(moment, hooks):
+                done += 1
+                if outcome.state is OutcomeState.FAILED:
+                    self._stopped = Why(f"phase {name}: {outcome.ref} failed")
+                yield outcome
+        yield from (_skipped(self._actions[one.ref.identity], self._stopped) for one in hooks[done:])
+
+    def _runner(self, phase: str) -> HookRunner:
+        asked = self._terms
+        return HookRunner(
+            self._cluster,
+            asked.observer or self._cluster,
+            self._actions,
+            self._runs,
+            self._inventory,
+            self._writer,
+            self._patience,
+            partial(self._ask_before, phase),
+            asked.before_wait,
+        )
+
     # Writing
 
-    def _phase(self, phase: Phase) -> Iterator[Outcome]:
+    def _begin(self, phase: str) -> None:
+        self._reached = replace(self._reached, number=self._reached.number + 1, name=phase)
+        self._terms.at_phase(self._reached)
+        self._ask_before(phase)
+
+    def _ask_before(self, phase: str) -> None:
+        """What is asked before a phase is no time at work."""
+        began = time.monotonic()
+        self._has_waited = False
+        self._patience.ask(partial(self._terms.before_phase, phase))
+        self._patience.end += time.monotonic() - began
+
+    def _phase(self, phase: Phase) -> Iterator[ObjectOutcome]:
         planned = [self._actions[one.ref.identity] for one in phase.manifests]
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
@@ -192,11 +275,11 @@ class _Apply:
         yield from (_untouched(action) for action in planned if action.action in IDLE)
         if not changes(phase, self._actions):
             return
-        self._terms.before_phase(phase.name)
+        self._begin(phase.name)
         for step in phase.steps:
             yield from self._step(phase.name, step)
 
-    def _step(self, phase: str, step: Step) -> Iterator[Outcome]:
+    def _step(self, phase: str, step: ApplyStep) -> Iterator[ObjectOutcome]:
         planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
@@ -204,7 +287,7 @@ class _Apply:
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
-        failed: list[Outcome] = []
+        failed: list[ObjectOutcome] = []
         for outcome in self._write(todo):
             if outcome.state is OutcomeState.FAILED:
                 failed.append(outcome)
@@ -212,19 +295,19 @@ class _Apply:
         if failed:
             self._stopped = Why(f"phase {phase}: {failed[0].ref} failed")
 
-    def _wait_for(self, phase: str, step: Step) -> Why:
+    def _wait_for(self, phase: str, step: ApplyStep) -> Why:
         """Wait for what a step of this phase needs, and ask once more: the wait may have taken minutes."""
         needed = [self._actions[identity] for identity in sorted(step.needs)]
         refs = [one.ref for one in needed if one.action not in IDLE]
         why = in_phase(phase, self._waits.of(refs))
         if refs and not why:
-            self._terms.before_phase(phase)
+            self._ask_before(phase)
         return why
 
-    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[Outcome]:
+    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[ObjectOutcome]:
         """Write ahead, write, write down; two chunks are on their way at any time."""
         under_way: deque[list[_UnderWay]] = deque()
-        for chunk in _chunks(todo):
+        for chunk in chunks(todo):
             under_way.append(self._begun(chunk))
             if len(under_way) > 1:
                 yield from self._ended(under_way.popleft())
@@ -239,15 +322,15 @@ class _Apply:
             (job.nonce, self._pool.submit(self._writer.write, job)) if isinstance(job, Job) else job for job in jobs
         ]
 
-    def _ended(self, chunk: list[_UnderWay]) -> list[Outcome]:
-        begun = [one for one in chunk if not isinstance(one, Outcome)]
+    def _ended(self, chunk: list[_UnderWay]) -> list[ObjectOutcome]:
+        begun = [one for one in chunk if not isinstance(one, ObjectOutcome)]
         written = self._patience.results([future for _, future in begun])
         made = zip((nonce for nonce, _ in begun), written, strict=True)
         self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in made if one.uid])
         rest = iter(written)
-        return [one if isinstance(one, Outcome) else next(rest) for one in chunk]
+        return [one if isinstance(one, ObjectOutcome) else next(rest) for one in chunk]
 
-    def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | Outcome:
+    def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | ObjectOutcome:
         item = self._items.get(manifest.ref.identity)
         try:
             return self._prepared(manifest, planned, item)
@@ -255,7 +338,7 @@ class _Apply:
             if exc is self._patience.ended_by or isinstance(exc, Withheld):
                 raise
             uid, said = item.uid if item else "", exc.server_words
-            return Outcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid, server_words=said)
+            return ObjectOutcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid, server_words=said)
 
     def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
         """What to write, from what is planned and what an earlier try has done of it already."""
@@ -280,8 +363,15 @@ class _Apply:
         return live is not None and uid_of(live) == item.uid
 
     def _make_room(self, item: InventoryItem, planned: PlannedAction) -> None:
-        """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone."""
-        deleting = self._pool.submit(self._writer.delete, item.ref, item.uid, planned.resource_version)
+        """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone.
+
+        Of several in one phase each but the first is asked for once more: the wait for the one before may have taken
+        minutes.
+        """
+        if self._has_waited:
+            self._ask_before(self._reached.name)
+        self._has_waited = True
+        deleting = self._pool.submit(self._writer.delete, item.ref, planned)
         self._patience.result(deleting)
         left = self._until_gone({item.ref: item.uid})
         if left:
@@ -298,95 +388,42 @@ class _Apply:
 
     # Deleting
 
-    def _delete_phase(self, going: DeletionPhase) -> Iterator[Outcome]:
+    def _delete_phase(self, going: DeletionPhase) -> Iterator[ObjectOutcome]:
         planned = [self._actions[ref.identity] for ref in going.refs]
+        if not self._stopped:
+            self._begin(f"delete {going.name}")
+        yield from self._until_one_fails(planned, f"delete {going.name}", self._deleter.delete)
+
+    def _let_go(self, gone: list[PlannedAction]) -> Iterator[ObjectOutcome]:
+        """What was ours and stays: from now on it is nobody's, or it is whose who made it again."""
+        if gone and not self._stopped:
+            self._begin("release")
+        yield from self._until_one_fails(gone, "release", self._deleter.release)
+
+    def _until_one_fails(
+        self,
+        planned: list[PlannedAction],
+        phase: str,
+        work: Callable[[list[PlannedAction]], Iterator[ObjectOutcome]],
+    ) -> Iterator[ObjectOutcome]:
+        """The outcomes of all, of which the first that failed stops what comes after them."""
         if self._stopped:
             yield from (_skipped(one, self._stopped) for one in planned)
             return
-        self._terms.before_phase(f"delete {going.name}")
-        asked = self._patience.results([self._pool.submit(self._delete, each) for each in planned])
-        left = self._until_gone({one.ref: one.uid for one in asked if one.state is OutcomeState.DONE})
-        for outcome in asked:
-            still = left.get(outcome.ref, Why())
-            words, said = outcome.message or still.words, outcome.server_words or still.server_words
-            is_failed = outcome.state is OutcomeState.FAILED or outcome.ref in left
-            if not is_failed:
-                self._inventory.forget(outcome.ref, outcome.uid)
-            else:
-                self._stopped = self._stopped or Why(f"phase delete {going.name}: {outcome.ref} failed")
-            state = OutcomeState.FAILED if is_failed else outcome.state
-            yield Outcome(outcome.ref, Action.DELETE, state, words, outcome.uid, server_words=said)
+        for outcome in work(planned):
+            if outcome.state is OutcomeState.FAILED:
+                self._stopped = self._stopped or Why(f"phase {phase}: {outcome.ref} failed")
+            yield outcome
 
-    def _delete(self, planned: PlannedAction) -> Outcome:
-        ref, uid = planned.ref, planned.uid
-        if is_system_namespace(ref):
-            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, f"{ref} belongs to Kubernetes itself", uid)
-        try:
-            self._writer.delete(in_served_version(self._cluster, ref), uid, planned.resource_version)
-        except Overtaken as exc:
-            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
-        except PreconditionFailed:
-            return Outcome(ref, Action.DELETE, OutcomeState.UNCHANGED, f"{ref} was made again by somebody else", uid)
-        except UnknownKind:
-            return Outcome(ref, Action.DELETE, OutcomeState.DONE, "gone with its kind", uid)
-        except Withheld:
-            raise
-        except PratiqueError as exc:
-            return Outcome(ref, Action.DELETE, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
-        return Outcome(ref, Action.DELETE, OutcomeState.DONE, "", uid)
 
-    def _let_go(self, gone: list[PlannedAction]) -> Iterator[Outcome]:
-        """What was ours and stays: from now on it is nobody's, or it is whose who made it again."""
-        if self._stopped:
-            yield from (_skipped(planned, self._stopped) for planned in gone)
-            return
-        if gone:
-            self._terms.before_phase("release")
-        for chunk in _chunks(gone):
-            for planned, released in [(one, self._pool.submit(self._release, one)) for one in chunk]:
-                outcome = self._patience.result(released)
-                if outcome.state is OutcomeState.FAILED:
-                    self._stopped = self._stopped or Why(f"phase release: {outcome.ref} failed")
-                else:
-                    self._inventory.forget(planned.ref, planned.uid)
-                yield outcome
+def _is_made_before_hooks(phase: Phase, actions: Mapping[ObjectIdentity, PlannedAction]) -> bool:
+    """Whether the hooks that run before all come after it: namespaces and definitions that are only made.
 
-    def _release(self, planned: PlannedAction) -> Outcome:
-        """Tracking that may not be taken away stays: it is no reason to go on holding what nobody wants held."""
-        words, state, said = list(planned.notes), OutcomeState.UNCHANGED, ""
-        try:
-            self._writer.release(in_served_version(self._cluster, planned.ref), planned.uid)
-        except UnknownKind:
-            words.append("gone with its kind")
-        except (Unreachable, Overtaken) as exc:
-            words, state, said = [str(exc)], OutcomeState.FAILED, exc.server_words
-        except Withheld:
-            raise
-        except PratiqueError as exc:
-            words.append(f"it still names its owner: {exc}")
-            said = exc.server_words
-        return Outcome(planned.ref, Action.NONE, state, "; ".join(words), planned.uid, server_words=said)
-
-    def _forget_vain(self, wished: set[ObjectIdentity]) -> None:
-        """End the record of writes that were refused and that nobody wishes for any more: no plan knows the object.
-
-        Where it cannot be seen whether it is ours, the record stays.
-        """
-        for identity, item in sorted(self._items.items()):
-            if item.uid or identity in wished:
-                continue
-            try:
-                live = self._patiently(partial(self._cluster.get, in_served_version(self._cluster, item.ref)))
-            except UnknownKind:
-                live = None
-            except PratiqueError as exc:
-                if exc is self._patience.ended_by:
-                    raise
-                continue
-            if live is None or nonce_of(live) != item.nonce:
-                self._inventory.forget(item.ref, "")
-            else:
-                self._inventory.let_go(item.ref, item.nonce)
+    Hooks may stand on these, as on the crds/ of a chart. What a hook is to run before is that something is changed.
+    """
+    made = (Action.CREATE, *IDLE)
+    is_made = all(actions[one.ref.identity].action in made for one in phase.manifests)
+    return phase.name in ("namespaces", "crds") and is_made
 
 
 def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction]:
@@ -404,7 +441,7 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
     for one in plan.actions:
         is_bound = one.action is not Action.ADOPT or (one.uid and one.resource_version)
         if one.problem or not is_bound:
-            words = one.problem or "an adoption has to name the object that it adopts"
+            words = one.problem or "an adoption must name the object that it adopts"
             raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}", server_words=one.server_words)
     return actions
 
@@ -417,20 +454,14 @@ def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | 
     return Job(manifest, planned, nonce, planned.uid)
 
 
-def _untouched(planned: PlannedAction) -> Outcome:
+def _untouched(planned: PlannedAction) -> ObjectOutcome:
     """What the server warns of an object that stays as it is, it would warn of again."""
     is_left_out = planned.action is Action.SKIP
     words = "; ".join(planned.notes) if is_left_out else ""
     known = (planned.uid, planned.resource_version)
-    return Outcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, *known, planned.warnings)
+    return ObjectOutcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, *known, planned.warnings)
 
 
-def _skipped(planned: PlannedAction, why: Why) -> Outcome:
-    skipped = Outcome(planned.ref, planned.action, OutcomeState.SKIPPED, f"not tried: {why.words}", planned.uid)
+def _skipped(planned: PlannedAction, why: Why) -> ObjectOutcome:
+    skipped = ObjectOutcome(planned.ref, planned.action, OutcomeState.SKIPPED, f"not tried: {why.words}", planned.uid)
     return replace(skipped, server_words=why.server_words, about=why.ref)
-
-
-def _chunks(todo: Iterable[T]) -> Iterator[list[T]]:
-    iterator = iter(todo)
-    while chunk := list(islice(iterator, _CHUNK)):
-        yield chunk

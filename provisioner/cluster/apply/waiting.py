@@ -1,4 +1,4 @@
-"""What an apply waits for before it goes on: that what later phases stand on has settled, and is served."""
+"""What an apply waits for before it continues: that what later phases stand on has settled, and is served."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.observation import until_sound
 from provisioner.cluster.health.watch import failing_pods, until_settled
 from provisioner.cluster.order import Phase, is_workload
@@ -65,8 +65,12 @@ class Patience:
 
     def pulse(self) -> None:
         self._pulsed_at = time.monotonic()
+        self.ask(self._while_waiting)
+
+    def ask(self, question: Callable[[], None]) -> None:
+        """A no is no failure of an object: it ends the apply."""
         try:
-            self._while_waiting()
+            question()
         except PratiqueError as exc:
             self.ended_by = exc
             raise
@@ -90,10 +94,10 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WaitOptions:
     """Who looks at the objects, the deployment's own checks, and who is told which objects are waited for."""
 
-    observer: Cluster
+    observer: ClusterClient
     checks: Sequence[HealthCheck]
     before_wait: Callable[[Sequence[ObjectRef]], None]
 
@@ -104,16 +108,16 @@ class Asked:
 class Waits:
     """The waits of one apply; what has settled once is not waited for again."""
 
-    def __init__(self, cluster: Cluster, actions: Actions, asked: Asked, patience: Patience):
+    def __init__(self, cluster: ClusterClient, actions: Actions, asked: WaitOptions, patience: Patience):
         self._cluster = cluster
         self._actions = actions
         self._asked = asked
         self._patience = patience
         self._settled: set[ObjectRef] = set()
 
-    def of_phase(self, phase: Phase, later: list[Phase]) -> Why:
-        """Wait for what the later phases stand on; nothing if it stands, else why not."""
-        if not any(changes(one, self._actions) for one in later):
+    def of_phase(self, phase: Phase, later: list[Phase], *, is_stood_on: bool = False) -> Why:
+        """Wait for what the later phases stand on, or hooks; nothing if it stands, else why not."""
+        if not is_stood_on and not any(changes(one, self._actions) for one in later):
             return Why()
         return in_phase(phase.name, self.of(self.stood_on(phase))) or Why(self._unserved(phase))
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.answers import Applied
-from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.compare import (
     altered,
     changes,
@@ -26,17 +26,19 @@ from provisioner.cluster.compare import (
 )
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.left_out import without_theirs
-from provisioner.cluster.plan.dry_run import NO_DRY_RUN, body_of
 from provisioner.cluster.plan.expected_refusals import POD
+from provisioner.cluster.plan.helm_releases import hand_over, is_held_by, losers, without_marks
+from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
 from provisioner.cluster.plan.ownership import holder_of
 from provisioner.cluster.plan.replacing import refusal, said_of
-from provisioner.cluster.tracking import Owner, Tracking, has_named_owner, made_for, nonce_of
+from provisioner.cluster.tracking import RevisionOwner, Tracking, has_named_owner, made_for, nonce_of
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
     FieldConflict,
     Forbidden,
     InvalidObject,
+    LosesData,
     Overtaken,
     PratiqueError,
     PreconditionFailed,
@@ -44,8 +46,18 @@ from provisioner.errors import (
     Unreachable,
     Withheld,
 )
+from provisioner.retention import STATEFUL_SET, takes_more
 from provisioner.schema.fields import is_same
-from provisioner.values import Action, JsonObject, Manifest, ObjectRef, Outcome, OutcomeState, PlannedAction
+from provisioner.values import (
+    Action,
+    HelmRelease,
+    JsonObject,
+    Manifest,
+    ObjectOutcome,
+    ObjectRef,
+    OutcomeState,
+    PlannedAction,
+)
 
 FIRST_PAUSE_SECONDS = 0.2
 MAX_PAUSE_SECONDS = 5.0
@@ -61,6 +73,7 @@ class Job:
     """One object to write. `uid` is that of the live object if it is ours, or to be adopted as planned and approved.
 
     It is "" for one that must not exist yet. `found` is tracking that somebody else wrote over ours, and that stays.
+    `is_handed_over`: a Helm release has let go of the object since the plan was made.
     """
 
     manifest: Manifest
@@ -69,10 +82,11 @@ class Job:
     uid: str = ""
     is_resumed: bool = False
     found: Tracking | None = None
+    is_handed_over: bool = False
 
     @property
     def is_adoption(self) -> bool:
-        """Whether the object is still somebody else's, as far as the inventory knows."""
+        """Whether the object is still someone else's, as far as the inventory knows."""
         return self.planned.action is Action.ADOPT and not self.is_resumed
 
 
@@ -92,15 +106,19 @@ class _View:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """Writes as the identity of `cluster` until `end()` (time.monotonic); `owner` is named on what is written."""
+class ObjectWriter:
+    """Writes as the identity of `cluster` until `end()` (time.monotonic); `owner` is named on what is written.
 
-    cluster: Cluster
+    What `helm_release` holds is taken from it before it is adopted.
+    """
+
+    cluster: ClusterClient
     field_manager: str
     end: Callable[[], float]
-    owner: Owner | None = None
+    owner: RevisionOwner | None = None
+    helm_release: HelmRelease | None = None
 
-    def write(self, job: Job) -> Outcome:
+    def write(self, job: Job) -> ObjectOutcome:
         """Do what the job plans. Of deliberate errors raises only Withheld: a failure is an outcome.
 
         An outcome with a uid says that the object exists and is ours, whether it succeeded or not.
@@ -112,15 +130,17 @@ class Writer:
             raise
         except PratiqueError as exc:
             uid = "" if job.is_adoption else job.uid
-            return Outcome(ref, action, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
+            return ObjectOutcome(ref, action, OutcomeState.FAILED, str(exc), uid, server_words=exc.server_words)
 
-    def delete(self, ref: ObjectRef, uid: str, resource_version: str = "") -> None:
-        """Delete the object of this uid. Raises PreconditionFailed where another one has its name, and Overtaken.
+    def delete(self, ref: ObjectRef, planned: PlannedAction) -> None:
+        """Delete the object that was planned to be; `ref` is in the version to ask for.
 
-        In the state `resource_version`, that of the plan, nobody has written it since: then it is not read before.
+        Raises PreconditionFailed where another one has its name, Overtaken, and LosesData. In the state of the plan
+        nobody has written it since: then it is not read before.
         """
-        version = resource_version
-        for _ in range(_REBASES if self.owner else 0):
+        uid, version = planned.uid, planned.resource_version
+        takes_claims = ref.group_kind == STATEFUL_SET
+        for _ in range(_REBASES if self.owner or takes_claims else 0):
             if not version:
                 live = self.patiently(partial(self.cluster.get, ref))
                 if live is None:
@@ -128,6 +148,7 @@ class Writer:
                 if uid_of(live) != uid:
                     break
                 self._check_not_overtaken(ref, live)
+                _check_takes_no_more(replace(planned, before=live), planned)
                 version = version_of(live)
             try:
                 self.patiently(partial(self.cluster.delete, ref, uid=uid, resource_version=version))
@@ -135,6 +156,9 @@ class Writer:
                 version = ""
                 continue
             return
+        else:
+            if takes_claims:
+                raise LosesData(f"{ref} changes faster than it can be looked at: whether its claims stay is not known")
         self.patiently(partial(self.cluster.delete, ref, uid=uid))
 
     def release(self, ref: ObjectRef, uid: str) -> None:
@@ -158,7 +182,7 @@ class Writer:
         raise PreconditionFailed(f"{ref} changes faster than it can be written", status=409)
 
     def check_creatable(self, manifest: Manifest) -> None:
-        """Raise PreconditionFailed where what is about to be deleted to be made anew could not be made by now."""
+        """Raise PreconditionFailed where what is about to be deleted to be made anew could not be made now."""
 
         def tried() -> None:
             if found := refusal(self.cluster, manifest, field_manager=self.field_manager):
@@ -187,7 +211,10 @@ class Writer:
             time.sleep(wait)
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
-    def _apply(self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False) -> Applied:
+    def _apply(
+        self, job: Job, uid: str, resource_version: str, *, dry_run: bool = False, force: bool = False
+    ) -> Applied:
+        """Forced are dry-runs only."""
         tracking = job.found or Tracking.of(job.nonce, self.owner)
         body = body_of(job.manifest, tracking=tracking, uid=uid, resource_version=resource_version)
         # What was deleted to make room is counted in its quota for a moment longer.
@@ -195,7 +222,9 @@ class Writer:
         catching_up = (Forbidden, UnknownKind) if is_late else (UnknownKind,)
         try:
             return self.patiently(
-                lambda: self.cluster.apply(body, field_manager=self.field_manager, dry_run=dry_run),
+                lambda: self.cluster.apply(
+                    body, field_manager=self.field_manager, dry_run=dry_run, force=force and dry_run
+                ),
                 catching_up=catching_up,
             )
         except InvalidObject as exc:
@@ -205,7 +234,7 @@ class Writer:
         self.patiently(lambda: old_versions.rewrite(self.cluster, ref, uid=uid, field_manager=self.field_manager))
         raise PreconditionFailed(f"{ref}: {old_versions.WORDS}", status=409)
 
-    def _create(self, job: Job) -> Outcome:
+    def _create(self, job: Job) -> ObjectOutcome:
         for _ in range(_REBASES):
             try:
                 expected = job.planned.after if job.planned.is_proved else self._dry_run(job, "", MUST_NOT_EXIST)
@@ -219,19 +248,20 @@ class Writer:
             return self._outcome(job, applied, expected)
         raise PreconditionFailed(f"{job.manifest.ref} meets conflicts faster than it can be written", status=409)
 
-    def _met(self, job: Job, live: dict[str, Any], error: AlreadyExists) -> Outcome:
+    def _met(self, job: Job, live: dict[str, Any], error: AlreadyExists) -> ObjectOutcome:
         """A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else somebody's."""
         if nonce_of(live) == job.nonce:
             return self._update(job, uid_of(live))
         owner = "; ".join(filter(None, [made_for(live), owner_words(live)]))
         words = f"{error}; it does not belong to this deployment"
-        return Outcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words, server_words=owner)
+        return ObjectOutcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words, server_words=owner)
 
-    def _update_tracked(self, job: Job) -> Outcome:
+    def _update_tracked(self, job: Job) -> ObjectOutcome:
         """Update what the uid proves to be ours; tracking that somebody wrote over ours proves nothing, and stays.
 
         So does what another controller is there to write.
         """
+        job = self._taken_over(job) if job.is_adoption and self.helm_release else job
         try:
             return self._update(job, job.uid)
         except FieldConflict:
@@ -242,13 +272,45 @@ class Writer:
                 raise
             return self._update(again, job.uid)
 
+    def _taken_over(self, job: Job) -> Job:
+        """Have the Helm release let go of the object, as planned; where it has, or never held it, nothing is done.
+
+        Raises PreconditionFailed where that would now change more than was planned.
+        """
+        for _ in range(_REBASES):
+            live = self._live(job, job.uid)
+            if not is_held_by(live, self.helm_release):
+                return replace(job, is_handed_over=True)
+            forced = self._forced(job, live)
+            if forced is None:
+                continue
+            _check_still_planned(job, _View(version_of(live), without_marks(forced, self.field_manager), live))
+            if others := losers(live, forced, self.field_manager):
+                words = f"{job.manifest.ref}: fields of it belong to other managers than Helm"
+                raise FieldConflict(words, status=409, server_words=", ".join(others))
+            part = hand_over(live, forced, self.field_manager)
+            try:
+                self.patiently(partial(self.cluster.merge, part, field_manager=self.field_manager))
+            except PreconditionFailed:
+                continue
+            return replace(job, is_handed_over=True)
+        raise PreconditionFailed(f"{job.manifest.ref} changes faster than it can be written", status=409)
+
+    def _forced(self, job: Job, live: JsonObject) -> JsonObject | None:
+        """What a forced apply would make of it, which nobody does; None where it changed between the two."""
+        sent = replace(job, manifest=self._without_theirs(job, live))
+        try:
+            return self._apply(sent, job.uid, version_of(live), dry_run=True, force=True).object
+        except PreconditionFailed:
+            return None
+
     def _without_theirs(self, job: Job, live: JsonObject) -> Manifest:
         return self.patiently(lambda: without_theirs(self.cluster, job.manifest, live, manager=self.field_manager))
 
-    def _update(self, job: Job, uid: str) -> Outcome:
+    def _update(self, job: Job, uid: str) -> ObjectOutcome:
         """Apply onto the state that the plan was made on; if it has moved, only what was planned may still change."""
         planned = job.planned
-        is_as_planned = planned.is_proved and planned.uid == uid and not job.is_resumed
+        is_as_planned = planned.is_proved and planned.uid == uid and not (job.is_resumed or job.is_handed_over)
         view = _View(planned.resource_version, planned.after) if is_as_planned else None
         for _ in range(_REBASES):
             if view is None:
@@ -269,7 +331,11 @@ class Writer:
     def _fresh_view(self, job: Job, uid: str) -> _View | None:
         """The live object and what apply would make of it; None if it changed between the two."""
         live = self._live(job, uid)
-        if job.is_adoption and nonce_of(live) != job.nonce and (holder := holder_of(live)):
+        if (
+            job.is_adoption
+            and nonce_of(live) != job.nonce
+            and (holder := holder_of(live, is_let_go=job.is_handed_over))
+        ):
             words = f"{job.manifest.ref} is held by something else since the plan was made"
             raise PreconditionFailed(words, status=409, server_words=f"held by {holder}")
         try:
@@ -301,13 +367,13 @@ class Writer:
                 return None
             raise
 
-    def _outcome(self, job: Job, applied: Applied, expected: JsonObject | None) -> Outcome:
+    def _outcome(self, job: Job, applied: Applied, expected: JsonObject | None) -> ObjectOutcome:
         """The outcome of a write that the server took, held against what was planned (S10)."""
         wished = job.manifest.body
         wrong = altered(expected, applied.object, wished) if expected is not None else []
         if not job.planned.is_proved:
             wrong = sorted({*wrong, *lost(wished, applied.object)})
-        return Outcome(
+        return ObjectOutcome(
             job.manifest.ref,
             job.planned.action,
             OutcomeState.FAILED if wrong else OutcomeState.DONE,
@@ -324,16 +390,25 @@ def _waits_for_others(ref: ObjectRef) -> bool:
     return ref.group == RBAC_GROUP or ref.group_kind == POD
 
 
-def _unchanged(job: Job, view: _View) -> Outcome:
+def _unchanged(job: Job, view: _View) -> ObjectOutcome:
     state = OutcomeState.UNCHANGED if job.planned.action is Action.UPDATE else OutcomeState.DONE
     live = view.live or {}
-    return Outcome(job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live))
+    return ObjectOutcome(job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live))
+
+
+def _check_takes_no_more(now: PlannedAction, planned: PlannedAction) -> None:
+    """Raise LosesData where `now` would take data along that the plan did not."""
+    if words := takes_more(now, planned):
+        raise LosesData(f"{words}; nobody was shown that, because it changed since the plan was made", status=409)
 
 
 def _check_still_planned(job: Job, view: _View) -> None:
-    """Raise PreconditionFailed where applying now would change something that the plan did not change."""
+    """Raise PreconditionFailed where applying now would change something that the plan did not, and LosesData."""
     planned = job.planned
-    if planned.action not in {Action.UPDATE, Action.ADOPT} or not planned.is_proved or view.expected is None:
+    if planned.action not in {Action.UPDATE, Action.ADOPT}:
+        return
+    _check_takes_no_more(replace(planned, before=view.live, after=view.expected or job.manifest.body), planned)
+    if not planned.is_proved or view.expected is None:
         return
     allowed = changes(planned.before, planned.after)
     now = changes(*masked(view.live, view.expected))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError
 from provisioner.values import AccessAnswer, AccessRequest, Action, Identity, PlannedAction
 
@@ -18,11 +18,12 @@ _VERBS = {
     Action.UPDATE: ("patch",),
     Action.ADOPT: ("patch",),
     Action.REPLACE: ("create", "delete", "patch"),
+    Action.RERUN: ("create", "delete", "patch"),
     Action.DELETE: ("delete",),
 }
 
 
-def ask(cluster: Cluster, identity: Identity, request: AccessRequest) -> AccessAnswer:
+def ask(cluster: ClusterClient, identity: Identity, request: AccessRequest) -> AccessAnswer:
     """What the API server says about `identity` doing `request` (a SubjectAccessReview).
 
     An answer with an evaluation error is a no unless some authorizer allowed it; the error stands in the reason.
@@ -41,7 +42,7 @@ def ask(cluster: Cluster, identity: Identity, request: AccessRequest) -> AccessA
     return AccessAnswer(allowed, "; ".join(words))
 
 
-def ask_self(cluster: Cluster, request: AccessRequest) -> bool:
+def ask_self(cluster: ClusterClient, request: AccessRequest) -> bool:
     """Whether this connection may do `request` (a SelfSubjectAccessReview), which everybody may ask."""
     body = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -56,7 +57,7 @@ def ask_self(cluster: Cluster, request: AccessRequest) -> bool:
 
 
 def ask_many(
-    cluster: Cluster, identity: Identity, requests: Iterable[AccessRequest], *, parallel: int = PARALLEL
+    cluster: ClusterClient, identity: Identity, requests: Iterable[AccessRequest], *, parallel: int = PARALLEL
 ) -> dict[AccessRequest, AccessAnswer]:
     """The answer to each different request, in the order in which they came. The first error is raised."""
     wanted = list(dict.fromkeys(requests))
@@ -65,7 +66,7 @@ def ask_many(
         return dict(zip(wanted, answers, strict=True))
 
 
-def refused_writes(cluster: Cluster, identity: Identity, actions: Iterable[PlannedAction]) -> list[AccessRequest]:
+def refused_writes(cluster: ClusterClient, identity: Identity, actions: Iterable[PlannedAction]) -> list[AccessRequest]:
     """What of the planned writes `identity` may not do; of kinds that are not served yet nobody can ask.
 
     Asked once for all objects of a kind and place, and one by one only where that is refused.
@@ -82,7 +83,7 @@ def refused_writes(cluster: Cluster, identity: Identity, actions: Iterable[Plann
     return [named for named, answer in ask_many(cluster, identity, doubtful).items() if not answer.allowed]
 
 
-def review_token(cluster: Cluster, token: str, audience: str) -> Identity | None:
+def review_token(cluster: ClusterClient, token: str, audience: str) -> Identity | None:
     """Whose token it is (a TokenReview), None if the cluster does not know it, or not for this `audience`."""
     if not token or not token.isascii() or not token.isprintable():
         return None
@@ -102,7 +103,7 @@ def review_token(cluster: Cluster, token: str, audience: str) -> Identity | None
     return _identity(status.get("user"))
 
 
-def review_self(cluster: Cluster) -> Identity:
+def review_self(cluster: ClusterClient) -> Identity:
     """Who the cluster takes this connection for (a SelfSubjectReview)."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.client.failures import Doing, event_failure
 from provisioner.cluster.client.transport import Stream
 from provisioner.errors import ClusterError
@@ -59,7 +59,7 @@ class WatchEvent:
 class Watch(Iterator[WatchEvent]):
     """Events until the server's timeout. `close`, from any thread, ends it at once."""
 
-    def __init__(self, stream: Stream, resource: Resource, doing: Doing):
+    def __init__(self, stream: Stream, resource: ServedResource, doing: Doing):
         self._stream = stream
         self._resource = resource
         self._doing = doing
@@ -79,7 +79,7 @@ class Watch(Iterator[WatchEvent]):
         self._stream.close()
 
 
-def named(obj: dict[str, Any], resource: Resource) -> dict[str, Any]:
+def named(obj: dict[str, Any], resource: ServedResource) -> dict[str, Any]:
     """`obj` with its apiVersion and kind, which lists leave out and metadata-only answers replace."""
     if obj.get("kind") == resource.kind and obj.get("apiVersion") == resource.api_version:
         return obj

@@ -12,12 +12,13 @@ from typing import Any, Self
 
 from provisioner.cluster.client.answers import Applied, Excerpt, Snapshot, Watch, named
 from provisioner.cluster.client.connection import TIMEOUT_SECONDS, as_pod, by_kubeconfig
-from provisioner.cluster.client.discovery import AGGREGATED, Discovery, Resource, Served
+from provisioner.cluster.client.discovery import AGGREGATED, ResourceDiscovery, Served, ServedResource
 from provisioner.cluster.client.exchanges import Observer, unobserved
 from provisioner.cluster.client.failures import Doing
-from provisioner.cluster.client.transport import APPLY, MERGE, Answer, Call, Transport
+from provisioner.cluster.client.transport import APPLY, MERGE, Transport, TransportAnswer, TransportCall
 from provisioner.errors import (
     AlreadyExists,
+    AnswerTooLarge,
     ClusterError,
     Expired,
     InvalidObject,
@@ -38,13 +39,13 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 
-class Cluster:
+class ClusterClient:
     """One API server, met as one identity; views by `acting_as` share connections and discovery. Safe for threads."""
 
     def __init__(
         self,
         transport: Transport,
-        found: Discovery,
+        found: ResourceDiscovery,
         identity: Identity | None = None,
         before_send: Callable[[], None] | None = None,
     ):
@@ -81,15 +82,15 @@ class Cluster:
     @classmethod
     def _over(cls, transport: Transport) -> Self:
         def fetch(path: str) -> dict[str, Any]:
-            return transport.send(Call("GET", path, Doing("read", path), accept=AGGREGATED), None).body
+            return transport.send(TransportCall("GET", path, Doing("read", path), accept=AGGREGATED), None).body
 
-        return cls(transport, Discovery(fetch))
+        return cls(transport, ResourceDiscovery(fetch))
 
-    def acting_as(self, identity: Identity) -> Cluster:
+    def acting_as(self, identity: Identity) -> ClusterClient:
         """The same cluster, every call impersonated."""
-        return Cluster(self._transport, self._discovery, identity, self._before_send)
+        return ClusterClient(self._transport, self._discovery, identity, self._before_send)
 
-    def guarded(self, before_send: Callable[[], None]) -> Cluster:
+    def guarded(self, before_send: Callable[[], None]) -> ClusterClient:
         """The same, but `before_send` is called right before the last of each write goes out; by raising it keeps that
         back, and the API server does nothing. It may be called several times for one write. Dry-runs are no writes.
         """
@@ -99,11 +100,15 @@ class Cluster:
             for one in asked:
                 one()
 
-        return Cluster(self._transport, self._discovery, self.identity, ask_all)
+        return ClusterClient(self._transport, self._discovery, self.identity, ask_all)
 
-    def afresh(self) -> Cluster:
+    def until(self, moment: float) -> ClusterClient:
+        """The same, for a question of many calls: at `moment` (time.monotonic) they end, and OutOfTime is raised."""
+        return ClusterClient(self._transport.until(moment), self._discovery, self.identity, self._before_send)
+
+    def afresh(self) -> ClusterClient:
         """The same over the same connections, with a discovery of its own that has read nothing yet."""
-        return Cluster(self._transport, self._discovery.afresh(), self.identity, self._before_send)
+        return ClusterClient(self._transport, self._discovery.afresh(), self.identity, self._before_send)
 
     def close(self) -> None:
         """Drop the idle connections. The cluster can still be used."""
@@ -121,9 +126,9 @@ class Cluster:
 
     def version(self) -> str:
         """Such as v1.36.3."""
-        return str(self._send(Call("GET", "/version", Doing("read", "/version"))).body.get("gitVersion") or "")
+        return str(self._send(TransportCall("GET", "/version", Doing("read", "/version"))).body.get("gitVersion") or "")
 
-    def resources(self) -> tuple[Resource, ...]:
+    def resources(self) -> tuple[ServedResource, ...]:
         return self.served().resources
 
     def served(self) -> Served:
@@ -133,7 +138,7 @@ class Cluster:
     def forget_discovery(self) -> None:
         self._discovery.forget()
 
-    def resource_of(self, group: str, version: str, kind: str) -> Resource | None:
+    def resource_of(self, group: str, version: str, kind: str) -> ServedResource | None:
         """How a kind is served, None if it is not; with version "" the preferred one.
 
         Raises Unreachable where the group's own server does not answer, because then nobody knows.
@@ -155,7 +160,7 @@ class Cluster:
         accept = _METADATA if metadata_only else "application/json"
         doing = _doing("get", ref)
         try:
-            body = self._send(Call("GET", _path(resource, ref), doing, accept=accept)).body
+            body = self._send(TransportCall("GET", _path(resource, ref), doing, accept=accept)).body
         except ClusterError as exc:
             if exc.status == 404 and exc.reason == "NotFound":
                 return None
@@ -164,7 +169,7 @@ class Cluster:
 
     def list(
         self,
-        resource: Resource,
+        resource: ServedResource,
         namespace: str = "",
         label_selector: str = "",
         page: int = PAGE,
@@ -175,21 +180,22 @@ class Cluster:
         for objects, _ in self._pages(resource, namespace, query, metadata_only):
             yield from objects
 
-    def snapshot(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> Snapshot:
-        """All objects at once, with the resourceVersion to watch from."""
+    def snapshot(self, resource: ServedResource, *, namespace: str = "", label_selector: str = "") -> Snapshot:
+        """All objects at once, with the resourceVersion to watch from: that of the first page, since a list that began
+        anew leaves out what it gave before."""
         query = {"limit": str(PAGE)} | ({"labelSelector": label_selector} if label_selector else {})
         pages = tuple(self._pages(resource, namespace, query, False))
-        return Snapshot(tuple(obj for objects, _ in pages for obj in objects), pages[-1][1])
+        return Snapshot(tuple(obj for objects, _ in pages for obj in objects), pages[0][1])
 
     def pages(
-        self, resource: Resource, *, namespace: str = "", metadata_only: bool = False
+        self, resource: ServedResource, *, namespace: str = "", metadata_only: bool = False
     ) -> Iterator[tuple[tuple[dict[str, Any], ...], str]]:
         """Every object, a page at a time, with the page's resourceVersion; watch from the first one's."""
         return self._pages(resource, namespace, {"limit": str(PAGE)}, metadata_only)
 
     def excerpt(  # noqa: PLR0913 -- each by its name
         self,
-        resource: Resource,
+        resource: ServedResource,
         *,
         namespace: str = "",
         at_most: int = PAGE,
@@ -209,13 +215,16 @@ class Cluster:
     def openapi(self, group: str, version: str) -> dict[str, Any]:
         """The OpenAPI v3 document of one group and version."""
         path = f"/openapi/v3/apis/{group}/{version}" if group else f"/openapi/v3/api/{version}"
-        return self._send(Call("GET", path, Doing("read", path))).body
+        return self._send(TransportCall("GET", path, Doing("read", path))).body
 
     def _pages(
-        self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool
+        self, resource: ServedResource, namespace: str, query: Mapping[str, str], metadata_only: bool
     ) -> Iterator[tuple[tuple[dict[str, Any], ...], str]]:
-        """(objects, resourceVersion) per page. After a 410 the list starts again, without what was given already."""
-        seen: set[str] = set()
+        """(objects, resourceVersion) per page. After a 410 the list starts again, without what was given already.
+
+        A page that is too large to be read is asked for again with half as many objects, and so are those after it.
+        """
+        query, seen = dict(query), set[str]()
         carry_on, restarts = "", 0
         while True:
             try:
@@ -226,6 +235,11 @@ class Cluster:
                     raise
                 carry_on = ""
                 continue
+            except AnswerTooLarge:
+                if int(query["limit"]) <= 1:
+                    raise
+                query["limit"] = str(int(query["limit"]) // 2)
+                continue
             objects = tuple(named(obj, resource) for obj in body.get("items") or [] if _uid(obj) not in seen)
             seen.update(_uid(obj) for obj in objects)
             meta = body.get("metadata") or {}
@@ -235,16 +249,16 @@ class Cluster:
                 return
 
     def _page(
-        self, resource: Resource, namespace: str, query: Mapping[str, str], metadata_only: bool
+        self, resource: ServedResource, namespace: str, query: Mapping[str, str], metadata_only: bool
     ) -> dict[str, Any]:
         accept = _METADATA_LIST if metadata_only else "application/json"
         asked = {key: value for key, value in query.items() if value}
         doing = _doing_all("list", resource)
-        return self._send(Call("GET", resource.path(namespace), doing, asked, accept=accept)).body
+        return self._send(TransportCall("GET", resource.path(namespace), doing, asked, accept=accept)).body
 
     def watch(
         self,
-        resource: Resource,
+        resource: ServedResource,
         *,
         namespace: str = "",
         resource_version: str = "",
@@ -263,7 +277,7 @@ class Cluster:
         }
         doing = _doing_all("watch", resource)
         accept = _METADATA if metadata_only else "application/json"
-        call = Call("GET", resource.path(namespace), doing, query, accept=accept)
+        call = TransportCall("GET", resource.path(namespace), doing, query, accept=accept)
         read_seconds = timeout_seconds + _WATCH_GRACE_SECONDS
         return Watch(self._transport.stream(call, self.identity, read_seconds=read_seconds), resource, doing)
 
@@ -275,7 +289,9 @@ class Cluster:
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace)
-        return named(self._write(Call("POST", path, _doing("create", ref), query, obj), dry_run).body, resource)
+        return named(
+            self._write(TransportCall("POST", path, _doing("create", ref), query, obj), dry_run).body, resource
+        )
 
     def replace(
         self, obj: JsonObject, *, field_manager: str = "pratique", dry_run: bool = False, subresource: str = ""
@@ -285,7 +301,9 @@ class Cluster:
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
-        return named(self._write(Call("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource)
+        return named(
+            self._write(TransportCall("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource
+        )
 
     def apply(
         self,
@@ -309,7 +327,7 @@ class Cluster:
         resource = self._resource(ref)
         query = {**_write_query(field_manager, dry_run), "force": "true" if force else "false"}
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
-        call = Call("PATCH", path, _doing("apply", ref, obj), query, obj, APPLY)
+        call = TransportCall("PATCH", path, _doing("apply", ref, obj), query, obj, APPLY)
         try:
             answer = self._write(call, dry_run)
         except PreconditionFailed as exc:
@@ -328,7 +346,7 @@ class Cluster:
         """
         ref = ObjectRef.of(part)
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
-        call = Call("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE)
+        call = TransportCall("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE)
         self._write(call, dry_run=False)
 
     def delete(
@@ -352,7 +370,7 @@ class Cluster:
         if dry_run:
             body["dryRun"] = ["All"]  # with a body the server reads nothing from the query: there it would delete
         try:
-            self._write(Call("DELETE", _path(resource, ref), _doing("delete", ref), {}, body), dry_run)
+            self._write(TransportCall("DELETE", _path(resource, ref), _doing("delete", ref), {}, body), dry_run)
         except ClusterError as exc:
             if exc.status == 404 and exc.reason == "NotFound":
                 return False
@@ -361,23 +379,23 @@ class Cluster:
 
     def post(self, path: str, body: JsonObject, *, subject: str) -> dict[str, Any]:
         """POST to a path that stores nothing (the reviews); `subject` names it in errors."""
-        return self._send(Call("POST", path, Doing("ask", subject), {}, body)).body
+        return self._send(TransportCall("POST", path, Doing("ask", subject), {}, body)).body
 
     # Inside
 
-    def _resource(self, ref: ObjectRef) -> Resource:
+    def _resource(self, ref: ObjectRef) -> ServedResource:
         found = self.resource_of(ref.group, ref.version, ref.kind)
         if found is None:
             raise UnknownKind(f"{ref}: the cluster serves no {ref.kind} in {ref.api_version}", status=404)
         return found
 
-    def _write(self, call: Call, dry_run: bool) -> Answer:
+    def _write(self, call: TransportCall, dry_run: bool) -> TransportAnswer:
         """The server gives up when we do: a write that nobody waits for any more is not done much later."""
         timeout = f"{math.ceil(self._transport.timeout_seconds)}s"
         call = replace(call, query={**call.query, "timeout": timeout})
         return self._send(call if dry_run else replace(call, before_send=self._before_send))
 
-    def _send(self, call: Call) -> Answer:
+    def _send(self, call: TransportCall) -> TransportAnswer:
         try:
             return self._transport.send(call, self.identity)
         except UnknownKind:
@@ -385,11 +403,11 @@ class Cluster:
             raise
 
 
-def _path(resource: Resource, ref: ObjectRef) -> str:
+def _path(resource: ServedResource, ref: ObjectRef) -> str:
     return resource.path(ref.namespace, _checked_name(resource, ref))
 
 
-def _checked_name(resource: Resource, ref: ObjectRef) -> str:
+def _checked_name(resource: ServedResource, ref: ObjectRef) -> str:
     if not ref.name:
         raise InvalidObject(f"{ref.group_kind} without a name")
     if resource.is_namespaced and not ref.namespace:
@@ -406,7 +424,7 @@ def _doing(verb: str, ref: ObjectRef, sent: JsonObject | None = None) -> Doing:
     return Doing(verb, str(ref), is_secret=(ref.group, ref.kind) == ("", "Secret"), sent=sent)
 
 
-def _doing_all(verb: str, resource: Resource) -> Doing:
+def _doing_all(verb: str, resource: ServedResource) -> Doing:
     is_secret = (resource.group, resource.kind) == ("", "Secret")
     return Doing(verb, f"{resource.plural}.{resource.group}".rstrip("."), is_secret=is_secret)
 

@@ -21,7 +21,7 @@ AGGREGATED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ServedResource:
     """One kind in one version as the API server serves it. `plural` is its word in URLs and in RBAC rules,
     `other_names` are its singular and its short names."""
 
@@ -51,11 +51,11 @@ class Resource:
 class Served:
     """Everything that one reading of discovery showed. `unknown` holds the (group, version)s that did not answer."""
 
-    resources: tuple[Resource, ...] = ()
+    resources: tuple[ServedResource, ...] = ()
     unknown: frozenset[tuple[str, str]] = frozenset()
-    _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict, repr=False, compare=False)
+    _by_kind: dict[tuple[str, str, str], ServedResource] = field(default_factory=dict, repr=False, compare=False)
 
-    def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+    def of_kind(self, group: str, version: str, kind: str) -> ServedResource | None:
         """The resource of a kind; with version "" the preferred one."""
         if not self._by_kind:
             self._by_kind.update(_index(self.resources))
@@ -68,7 +68,7 @@ class Served:
 
 def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:
     """Read APIGroupDiscoveryLists (of /api and of /apis)."""
-    found: list[Resource] = []
+    found: list[ServedResource] = []
     unknown: set[tuple[str, str]] = set()
     for document in documents:
         for group in document.get("items") or []:
@@ -82,11 +82,11 @@ def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:
     return Served(_with_preferred(found), frozenset(unknown))
 
 
-def _of_aggregated(group: str, version: str, entry: Mapping[str, Any]) -> Resource | None:
+def _of_aggregated(group: str, version: str, entry: Mapping[str, Any]) -> ServedResource | None:
     kind = str((entry.get("responseKind") or {}).get("kind") or "")
     if not kind:
         return None
-    return Resource(
+    return ServedResource(
         group,
         version,
         str(entry.get("resource") or ""),
@@ -104,21 +104,21 @@ def _other_names(entry: Mapping[str, Any], singular: str) -> frozenset[str]:
 
 def from_legacy(lists: Iterable[Mapping[str, Any]], unknown: Iterable[tuple[str, str]] = ()) -> Served:
     """Read APIResourceLists, those of the preferred version of a group first."""
-    found: list[Resource] = []
+    found: list[ServedResource] = []
     for document in lists:
         group, _, version = str(document.get("groupVersion") or "").rpartition("/")
         found.extend(_of_legacy(group, version, document.get("resources") or []))
     return Served(_with_preferred(found), frozenset(unknown))
 
 
-def _of_legacy(group: str, version: str, entries: list[Mapping[str, Any]]) -> list[Resource]:
+def _of_legacy(group: str, version: str, entries: list[Mapping[str, Any]]) -> list[ServedResource]:
     subresources: dict[str, set[str]] = {}
     for entry in entries:
         plural, slash, rest = str(entry.get("name") or "").partition("/")
         if slash:
             subresources.setdefault(plural, set()).add(rest)
     return [
-        Resource(
+        ServedResource(
             group,
             version,
             str(entry["name"]),
@@ -133,7 +133,7 @@ def _of_legacy(group: str, version: str, entries: list[Mapping[str, Any]]) -> li
     ]
 
 
-def _with_preferred(found: Iterable[Resource]) -> tuple[Resource, ...]:
+def _with_preferred(found: Iterable[ServedResource]) -> tuple[ServedResource, ...]:
     """The first version in which a group serves a kind is the one it prefers; servers list them in that order."""
     seen: set[tuple[str, str]] = set()
     marked = []
@@ -144,8 +144,8 @@ def _with_preferred(found: Iterable[Resource]) -> tuple[Resource, ...]:
     return tuple(marked)
 
 
-def _index(resources: Iterable[Resource]) -> dict[tuple[str, str, str], Resource]:
-    index: dict[tuple[str, str, str], Resource] = {}
+def _index(resources: Iterable[ServedResource]) -> dict[tuple[str, str, str], ServedResource]:
+    index: dict[tuple[str, str, str], ServedResource] = {}
     for resource in resources:
         index.setdefault((resource.group, resource.version, resource.kind), resource)
         if resource.is_preferred:
@@ -159,7 +159,7 @@ def _segment(name: str) -> str:
     return quote(name, safe="")
 
 
-class Discovery:
+class ResourceDiscovery:
     """What the server serves, kept for DISCOVERY_SECONDS. In memory: a file could be written by others."""
 
     def __init__(self, fetch: Callable[[str], dict[str, Any]]):
@@ -175,8 +175,8 @@ class Discovery:
                 self._read_at = time.monotonic()
             return self._served
 
-    def afresh(self) -> Discovery:
-        return Discovery(self._fetch)
+    def afresh(self) -> ResourceDiscovery:
+        return ResourceDiscovery(self._fetch)
 
     def forget(self) -> None:
         with self._lock:

@@ -27,6 +27,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
+from provisioner.sentences import unescaped
 
 MAX_MESSAGE_CHARACTERS = 2000
 MAX_RETRY_AFTER_SECONDS = 300.0
@@ -38,7 +39,8 @@ _FOR_EVER = re.compile(
     r"|etcdserver: request is too large|trying to send message larger than max"
     r"|request to convert CR to an invalid group/version"
 )
-_CALLED = re.compile(r"failed calling webhook|conversion webhook for ")
+_CONVERTED = "conversion webhook for "
+_CALLED = re.compile(rf"failed calling webhook|{_CONVERTED}")
 _MANAGER = re.compile(r'conflicts? with "((?:[^"\\]|\\.)*)"')
 _IMMUTABLE = re.compile(r"is immutable|may not change once set|cannot change roleRef")
 _FORBIDDEN_UPDATE = re.compile(
@@ -122,6 +124,11 @@ def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
 def is_of_webhook(error: Unreachable) -> bool:
     """Whether the API server itself answers, and only a webhook that it had to call for this object does not."""
     return bool(_CALLED.search(error.server_words))
+
+
+def is_of_conversion(error: PratiqueError) -> bool:
+    """Whether only the webhook that converts objects between the versions of their kind does not answer."""
+    return _CONVERTED in error.server_words
 
 
 def is_immutable_field(error: InvalidObject) -> bool:
@@ -275,7 +282,7 @@ def _under(value: object, step: str) -> object:
 
 def _said(doing: Doing, status: Mapping[str, Any]) -> str:
     """The server's own words; of a Secret, where anything may be quoted, none; nor where our message has them all."""
-    words = str(status.get("message") or "")
+    words = unescaped(str(status.get("message") or ""))
     return "" if doing.is_secret or _DENIAL.fullmatch(words) else words[:MAX_MESSAGE_CHARACTERS]
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from provisioner.errors import BadSource
+from provisioner.keyfiles import as_file
 
 _INLINE = {"certificate-authority-data", "client-certificate-data", "client-key-data"}
 
@@ -72,7 +70,7 @@ def tls_context(
     else:
         _load_authorities_of_system(context)
     if certificates.client:
-        with _readable(certificates.client + b"\n" + certificates.key) as path:
+        with as_file(certificates.client + b"\n" + certificates.key) as path:
             context.load_cert_chain(path, password="")
     elif client_files[0]:
         context.load_cert_chain(client_files[0], client_files[1] or None, password="")
@@ -86,21 +84,6 @@ def _load_authorities_of_system(context: ssl.SSLContext) -> None:
     capath = paths.openssl_capath if Path(paths.openssl_capath).is_dir() else None
     if cafile or capath:
         context.load_verify_locations(cafile=cafile, capath=capath)
-
-
-@contextlib.contextmanager
-def _readable(data: bytes) -> Iterator[str]:
-    """A path with `data` for a library that reads keys from files only: memory where the system has that."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("client-certificate"), "wb") as file:
-            file.write(data)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(data)
-            file.flush()
-            yield file.name
 
 
 def _without_data(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ classes cost most of a request's time.
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 import time
@@ -21,7 +22,15 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
 from provisioner.cluster.client.exchanges import Exchange, Observer, unobserved
 from provisioner.cluster.client.failures import Doing, failure_of
-from provisioner.errors import ClusterError, Forbidden, InvalidObject, PratiqueError, Unreachable
+from provisioner.errors import (
+    AnswerTooLarge,
+    ClusterError,
+    Forbidden,
+    InvalidObject,
+    OutOfTime,
+    PratiqueError,
+    Unreachable,
+)
 from provisioner.values import Identity
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -37,7 +46,7 @@ MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TransportCall:
     """One request. `path` is already encoded; `query` values are encoded here.
 
     `before_send` is called when all but the body is sent, which without a body is nothing that a server acts on: what
@@ -55,10 +64,17 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TransportAnswer:
     status: int
     body: dict[str, Any]
     warnings: tuple[str, ...]
+
+
+@dataclass
+class _Presence:
+    """When the server first answered after it did not; infinite as long as it does not."""
+
+    back_at: float = -math.inf
 
 
 class Transport:
@@ -79,8 +95,8 @@ class Transport:
         self._authorization = authorization
         self._timeout_seconds = timeout_seconds
         self._observe = observe
-        # When it first answered after it did not; infinite as long as it does not.
-        self._back_at = -math.inf
+        self._presence = _Presence()
+        self._until = math.inf
 
     @property
     def host(self) -> str:
@@ -90,11 +106,17 @@ class Transport:
     def timeout_seconds(self) -> float:
         return self._timeout_seconds
 
+    def until(self, moment: float) -> Transport:
+        """The same over the same pool, whose calls end at `moment` (time.monotonic): then OutOfTime is raised."""
+        bounded = copy.copy(self)
+        bounded._until = min(moment, self._until)
+        return bounded
+
     def close(self) -> None:
         self._manager.clear()
         self._pool = None
 
-    def send(self, call: Call, identity: Identity | None) -> Answer:
+    def send(self, call: TransportCall, identity: Identity | None) -> TransportAnswer:
         """The JSON answer of a call that succeeded; else one of provisioner.errors."""
         response, body = self._exchange(call, identity)
         if response.status >= 400:
@@ -107,9 +129,9 @@ class Transport:
             raise ClusterError(f"{call.doing}: the answer is not JSON", status=response.status) from exc
         if not isinstance(document, dict):
             raise ClusterError(f"{call.doing}: the answer is no JSON object", status=response.status)
-        return Answer(response.status, document, _warnings(response))
+        return TransportAnswer(response.status, document, _warnings(response))
 
-    def stream(self, call: Call, identity: Identity | None, *, read_seconds: float) -> Stream:
+    def stream(self, call: TransportCall, identity: Identity | None, *, read_seconds: float) -> Stream:
         """The lines of an answer that goes on, as JSON objects. `read_seconds` bounds the silence between two lines."""
         began = time.perf_counter()
         try:
@@ -123,22 +145,26 @@ class Transport:
             raise self._failure(call.doing, response, body)
         return Stream(response, call.doing)
 
-    def _exchange(self, call: Call, identity: Identity | None) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+    def _exchange(self, call: TransportCall, identity: Identity | None) -> tuple[urllib3.BaseHTTPResponse, bytes]:
         """The answer and its whole body, whatever its status; the observer is told also where none came."""
-        began = time.perf_counter()
+        began, left = time.perf_counter(), self._until - time.monotonic()
+        if left <= 0:
+            raise OutOfTime(f"{call.doing}: not asked, because the time for all questions is used up")
         try:
-            response = self._open(call, identity, read_seconds=self._timeout_seconds)
+            response = self._open(call, identity, read_seconds=min(self._timeout_seconds, left))
             body = _read(response, call.doing)
-        except Unreachable:
+        except Unreachable as exc:
             self._tell(call, 0, began)
+            if time.monotonic() >= self._until:
+                raise OutOfTime(f"{call.doing}: no answer within the time for all questions") from exc
             raise
         self._tell(call, response.status, began)
         return response, body
 
-    def _tell(self, call: Call, status: int, began: float) -> None:
+    def _tell(self, call: TransportCall, status: int, began: float) -> None:
         self._observe(Exchange(call.doing.verb, status, time.perf_counter() - began))
 
-    def _open(self, call: Call, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
+    def _open(self, call: TransportCall, identity: Identity | None, *, read_seconds: float) -> urllib3.BaseHTTPResponse:
         headers = {"Accept": call.accept, "User-Agent": "pratique", **self._authorization()}
         body: bytes | Iterator[bytes] | None = None
         if call.body is not None:
@@ -162,11 +188,11 @@ class Transport:
             )
         except HTTPError as exc:
             if not isinstance(exc, ReadTimeoutError):  # slow is not away
-                self._back_at = math.inf
+                self._presence.back_at = math.inf
             words = str(exc) if isinstance(exc, SSLError) else type(exc).__name__
             raise Unreachable(f"{call.doing}: {self._host} did not answer ({words})") from exc
-        if self._back_at == math.inf:
-            self._back_at = time.monotonic()
+        if self._presence.back_at == math.inf:
+            self._presence.back_at = time.monotonic()
         return response
 
     def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
@@ -184,7 +210,7 @@ class Transport:
         An API server that starts serves before it has read the roles and bindings, and refuses all until then.
         """
         failure = failure_of(doing, response.status, body, response.headers)
-        if isinstance(failure, Forbidden) and time.monotonic() - self._back_at < READS_RIGHTS_SECONDS:
+        if isinstance(failure, Forbidden) and time.monotonic() - self._presence.back_at < READS_RIGHTS_SECONDS:
             words = "(said moments after the API server was away: it may not know the rights yet)"
             return Unreachable(f"{failure} {words}", server_words=failure.server_words)
         return failure
@@ -232,7 +258,7 @@ class Stream(Iterator[dict[str, Any]]):
         return document if isinstance(document, dict) else {}
 
 
-def _encoded(call: Call) -> bytes:
+def _encoded(call: TransportCall) -> bytes:
     try:
         return orjson.dumps(call.body)
     except (orjson.JSONEncodeError, TypeError) as exc:
@@ -255,7 +281,7 @@ def _read(response: urllib3.BaseHTTPResponse, doing: Doing) -> bytes:
             total += len(chunk)
             if total > MAX_RESPONSE_BYTES:
                 response.close()
-                raise ClusterError(f"{doing}: the answer is larger than {MAX_RESPONSE_BYTES} bytes")
+                raise AnswerTooLarge(f"{doing}: the answer is larger than {MAX_RESPONSE_BYTES} bytes")
             parts.append(chunk)
     except (HTTPError, OSError) as exc:
         raise Unreachable(f"{doing}: the answer broke off ({type(exc).__name__})") from exc

@@ -1,6 +1,6 @@
-"""What others did to objects that are ours, and how soon it may be put back.
+"""What others did to objects that are ours, and how soon it may be restored.
 
-- `backoff`: how soon an object may be put back again
+- `backoff`: how soon an object may be restored again
 - `detection`: how a live object differs from its revision
 - `left_out`: fields that are left to another controller
 - `old_versions`: objects whose managedFields name a version that is no longer served

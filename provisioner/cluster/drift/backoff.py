@@ -1,4 +1,4 @@
-"""How soon an object may be put back again: at once, then more and more rarely where somebody changes it back. Pure."""
+"""How soon an object may be restored again: at once, then more and more rarely where somebody changes it back. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PEACE = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Strikes:
-    """How often in a row an object was put back, and when last."""
+    """How often in a row an object was restored, and when last."""
 
     count: int = 0
     last: datetime | None = None
@@ -39,7 +39,7 @@ class Strikes:
         return min(FIRST_PAUSE * doublings, LONGEST_PAUSE)
 
     def may_correct_at(self, now: datetime) -> datetime:
-        """`now`, or the later moment at which the object may be put back again."""
+        """`now`, or the later moment at which the object may be restored again."""
         if self.last is None or self.is_peace(now):
             return now
         return max(now, self.last + self.pause)

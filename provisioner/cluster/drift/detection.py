@@ -20,8 +20,8 @@ from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.compare import changes, cleaned, lost, uid_of, version_of
 from provisioner.cluster.drift.field_owners import (
     STATUS,
+    FieldOwner,
     FieldPath,
-    Owner,
     applied_by,
     is_below,
     owners,
@@ -77,7 +77,7 @@ _TOKEN: tuple[FieldPath, ...] = (
 
 
 class DriftKind(StrEnum):
-    """The worst first. Only what is GONE or CHANGED can be put back; the rest is reported."""
+    """The worst first. Only what is GONE or CHANGED can be restored; the rest is reported."""
 
     REMADE = "remade"
     GONE = "gone"
@@ -89,7 +89,7 @@ class DriftKind(StrEnum):
 CORRECTABLE = frozenset({DriftKind.GONE, DriftKind.CHANGED})
 
 
-class Change(StrEnum):
+class FieldChangeKind(StrEnum):
     CHANGED = "changed"
     REMOVED = "removed"
     ADDED = "added"
@@ -100,7 +100,7 @@ class FieldDrift:
     """One field: who changed it, when, and from what to what. Values are cut short; of a Secret there are none."""
 
     path: str
-    change: Change
+    change: FieldChangeKind
     manager: str = ""
     at: str = ""
     expected: str = ""
@@ -114,11 +114,11 @@ class FieldDrift:
 
 def public_place(path: str, change: str) -> str:
     """As FieldDrift.place."""
-    return path.lstrip(".").partition(".")[0].partition("[")[0] if change == Change.ADDED else path
+    return path.lstrip(".").partition(".")[0].partition("[")[0] if change == FieldChangeKind.ADDED else path
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class ObjectDrift:
     kind: DriftKind
     fields: tuple[FieldDrift, ...] = ()
     message: str = ""
@@ -129,7 +129,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class OwnObject:
     """An object of ours: what was approved, the uid that we know it by, and what is to stand on it of ours."""
 
     manifest: Manifest
@@ -181,8 +181,13 @@ def to_apply(manifest: Manifest, live: JsonObject, *, manager: str, left: Iterab
 
 
 def compare(
-    held: Held, live: JsonObject | None, expected: JsonObject | None, *, manager: str, left: Iterable[FieldPath] = ()
-) -> Drift | None:
+    held: OwnObject,
+    live: JsonObject | None,
+    expected: JsonObject | None,
+    *,
+    manager: str,
+    left: Iterable[FieldPath] = (),
+) -> ObjectDrift | None:
     """How the object differs from what was approved; None where it does not.
 
     `expected` is the API server's answer to the forced dry-run, None where it cannot be asked; then the approved values
@@ -190,18 +195,20 @@ def compare(
     """
     manifest = held.manifest
     if live is None:
-        return None if _has_finished(manifest) else Drift(DriftKind.GONE, message="it was deleted")
+        return None if _has_finished(manifest) else ObjectDrift(DriftKind.GONE, message="it was deleted")
     if uid_of(live) != held.uid:
-        return Drift(DriftKind.REMADE, message="an object of this name was made by somebody else: it is not ours")
+        return ObjectDrift(DriftKind.REMADE, message="an object of this name was made by somebody else: it is not ours")
     if (live.get("metadata") or {}).get("deletionTimestamp"):
-        return Drift(DriftKind.GOING, message="it is being deleted and waits for its finalizers")
+        return ObjectDrift(DriftKind.GOING, message="it is being deleted and waits for its finalizers")
     changed = [*_changed(manifest, live, expected, manager)]
     fields = [*changed, *_added(live, expected or live, manager, tuple(left))]
     if not fields:
         return None
     if manifest.ref.group_kind == _SECRET:
         fields = [FieldDrift(one.path, one.change, one.manager, one.at, HIDDEN, HIDDEN) for one in fields]
-    return Drift(DriftKind.CHANGED if changed else DriftKind.ADDED, tuple(sorted(fields, key=lambda one: one.path)))
+    return ObjectDrift(
+        DriftKind.CHANGED if changed else DriftKind.ADDED, tuple(sorted(fields, key=lambda one: one.path))
+    )
 
 
 def _has_finished(manifest: Manifest) -> bool:
@@ -210,7 +217,7 @@ def _has_finished(manifest: Manifest) -> bool:
     return manifest.ref.group_kind == _JOB and spec.get("ttlSecondsAfterFinished") is not None
 
 
-def _others(live: JsonObject, manager: str) -> list[Owner]:
+def _others(live: JsonObject, manager: str) -> list[FieldOwner]:
     """Everybody else who wrote something other than a status."""
     return [one for one in owners(live) if not one.is_applier(manager) and one.subresource != STATUS]
 
@@ -218,7 +225,7 @@ def _others(live: JsonObject, manager: str) -> list[Owner]:
 def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, manager: str) -> Iterator[FieldDrift]:
     """The approved fields that have another value, or none."""
     if expected is None:
-        yield from (FieldDrift(place, Change.CHANGED) for place in lost(manifest.body, live))
+        yield from (FieldDrift(place, FieldChangeKind.CHANGED) for place in lost(manifest.body, live))
         return
     differing: list[FieldPath] = list(changes(cleaned(live), cleaned(expected)))
     if not differing:
@@ -234,7 +241,13 @@ def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, 
 
 def _field(path: FieldPath, live: JsonObject, expected: JsonObject, manager: str) -> FieldDrift:
     wished, found = value_at(expected, path), value_at(live, path)
-    change = Change.REMOVED if found is None else Change.ADDED if wished is None else Change.CHANGED
+    change = (
+        FieldChangeKind.REMOVED
+        if found is None
+        else FieldChangeKind.ADDED
+        if wished is None
+        else FieldChangeKind.CHANGED
+    )
     by = _latest(one for one in _others(live, manager) if _touches(one.paths, path))
     return FieldDrift(words(path), change, by.manager if by else "", by.at if by else "", _short(wished), _short(found))
 
@@ -255,7 +268,7 @@ def _added(live: JsonObject, expected: JsonObject, manager: str, left: tuple[Fie
         for path in sorted(theirs):
             found = value_at(live, path)
             if found is not None and not any(path[:length] in theirs for length in range(1, len(path))):
-                yield FieldDrift(words(path), Change.ADDED, owner.manager, owner.at, "", _short(found))
+                yield FieldDrift(words(path), FieldChangeKind.ADDED, owner.manager, owner.at, "", _short(found))
 
 
 def _touches(paths: Iterable[FieldPath], path: FieldPath) -> bool:
@@ -268,7 +281,7 @@ def _leaves(paths: Iterable[FieldPath]) -> list[FieldPath]:
     return [path for path, after in pairwise([*known, ()]) if not is_below(after, path)]
 
 
-def _latest(found: Iterable[Owner]) -> Owner | None:
+def _latest(found: Iterable[FieldOwner]) -> FieldOwner | None:
     return max(found, key=lambda one: one.at, default=None)
 
 

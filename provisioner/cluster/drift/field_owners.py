@@ -20,7 +20,7 @@ STATUS = "status"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FieldOwner:
     """One entry of managedFields; `at` is the server's time of its last write, as it stands there."""
 
     manager: str
@@ -33,7 +33,7 @@ class Owner:
         return (self.manager, self.operation, self.subresource) == (manager, APPLY, "")
 
 
-def owners(obj: JsonObject) -> list[Owner]:
+def owners(obj: JsonObject) -> list[FieldOwner]:
     """Everybody who owns fields, in the server's order."""
     entries = (obj.get("metadata") or {}).get("managedFields") or []
     return [_owner(entry) for entry in entries if isinstance(entry, Mapping)]
@@ -58,7 +58,7 @@ def words(path: FieldPath) -> str:
         if step.startswith("["):
             shown += step
         else:
-            shown += ("." if shown else "") + (json.dumps(step) if "." in step else step)
+            shown += ("." if shown else "") + (json.dumps(step, ensure_ascii=False) if "." in step else step)
     return shown
 
 
@@ -72,11 +72,11 @@ def step_of(key: Mapping[str, Any]) -> str:
     return f"[{','.join(f'{name}={value}' for name, value in sorted(key.items()))}]"
 
 
-def _owner(entry: Mapping[str, Any]) -> Owner:
+def _owner(entry: Mapping[str, Any]) -> FieldOwner:
     text = {name: str(entry.get(name) or "") for name in ("manager", "operation", "subresource", "time")}
     fields = entry.get("fieldsV1")
     paths = frozenset(_paths(fields, ())) if isinstance(fields, Mapping) else frozenset()
-    return Owner(text["manager"], text["operation"], text["subresource"], text["time"], paths)
+    return FieldOwner(text["manager"], text["operation"], text["subresource"], text["time"], paths)
 
 
 def _paths(fields: Mapping[str, Any], above: FieldPath) -> Iterator[FieldPath]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.drift.detection import is_target, left_to_others, to_apply
 from provisioner.errors import Forbidden
 from provisioner.values import JsonObject, Manifest, ObjectRef
@@ -19,13 +19,13 @@ IsScaled = Callable[[ObjectRef], bool]
 _AUTOSCALER = ("autoscaling", "", "HorizontalPodAutoscaler")
 
 
-def without_theirs(cluster: Cluster, manifest: Manifest, live: JsonObject, *, manager: str) -> Manifest:
+def without_theirs(cluster: ClusterClient, manifest: Manifest, live: JsonObject, *, manager: str) -> Manifest:
     """What of `manifest` to send onto `live`: all of it, or all but those fields. Read as the identity of `cluster`."""
     is_scaled = has_replicas(manifest) and scaled_by(cluster, [manifest.ref.namespace])(manifest.ref)
     return to_apply(manifest, live, manager=manager, left=left_to_others(manifest, is_scaled=is_scaled))
 
 
-def scaled_by(cluster: Cluster, namespaces: Iterable[str]) -> IsScaled:
+def scaled_by(cluster: ClusterClient, namespaces: Iterable[str]) -> IsScaled:
     """Tells whether a HorizontalPodAutoscaler that exists targets an object; each namespace is read once.
 
     Where they may not be read nobody knows, so nothing counts as scaled and a change of replicas is drift.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of, version_of
 from provisioner.errors import ClusterError
 from provisioner.values import JsonObject, ObjectRef
@@ -24,7 +24,7 @@ def is_of_old_version(error: ClusterError) -> bool:
     return _REFUSAL in error.server_words
 
 
-def rewrite(cluster: Cluster, ref: ObjectRef, *, uid: str, field_manager: str) -> None:
+def rewrite(cluster: ClusterClient, ref: ObjectRef, *, uid: str, field_manager: str) -> None:
     """Say in the version of `ref` what the object with this `uid` records in versions that are not served.
 
     Nothing else of it changes. Raises PreconditionFailed where it is another object, or changes meanwhile.
@@ -38,7 +38,7 @@ def rewrite(cluster: Cluster, ref: ObjectRef, *, uid: str, field_manager: str) -
         cluster.merge(body, field_manager=field_manager)
 
 
-def _renamed(cluster: Cluster, ref: ObjectRef, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _renamed(cluster: ClusterClient, ref: ObjectRef, entry: Mapping[str, Any]) -> dict[str, Any]:
     group, _, version = str(entry.get("apiVersion") or "").rpartition("/")
     is_old = group == ref.group and cluster.resource_of(group, version, ref.kind) is None
     return {**entry, "apiVersion": ref.api_version} if is_old else {**entry}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
@@ -14,7 +14,7 @@ _SERVICE_LABEL = "kubernetes.io/service-name"
 _MAX_SLICES = 20
 
 
-def health_of_backends(cluster: Cluster, obj: JsonObject | None) -> list[Health]:
+def health_of_backends(cluster: ClusterClient, obj: JsonObject | None) -> list[Health]:
     """The health of each Service that the webhooks of `obj` call; [] for every other kind of object.
 
     A Service whose endpoints may not be read is Unknown. Raises TryLater if nobody answers.
@@ -32,7 +32,7 @@ def _services(obj: JsonObject) -> Iterator[tuple[str, str]]:
             yield str(service.get("namespace")), str(service.get("name"))
 
 
-def _health(cluster: Cluster, namespace: str, name: str) -> Health:
+def _health(cluster: ClusterClient, namespace: str, name: str) -> Health:
     resource = cluster.resource_of("discovery.k8s.io", "v1", "EndpointSlice")
     if resource is None:
         return Health(HealthState.UNKNOWN, "the cluster serves no EndpointSlice, so nobody can tell what answers")

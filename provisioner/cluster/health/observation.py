@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.client.failures import is_of_webhook
 from provisioner.cluster.health import cel_checks
 from provisioner.cluster.health.backends import health_of_backends
@@ -58,7 +58,7 @@ class _Found:
 
 
 def observe(
-    cluster: Cluster, refs: Iterable[ObjectRef], *, now: datetime, checks: Sequence[HealthCheck] = ()
+    cluster: ClusterClient, refs: Iterable[ObjectRef], *, now: datetime, checks: Sequence[HealthCheck] = ()
 ) -> dict[ObjectRef, Health]:
     """The health of each object, read once as the identity of `cluster`, with the reasons where it is not well.
 
@@ -76,7 +76,7 @@ def observe(
 
 
 def until_sound(
-    cluster: Cluster,
+    cluster: ClusterClient,
     refs: Iterable[ObjectRef],
     checks: Sequence[HealthCheck],
     *,
@@ -108,9 +108,9 @@ def worst(healths: Sequence[Health]) -> Health:
     return min(healths, key=lambda health: WORST_FIRST.index(health.state))
 
 
-def _read_all(cluster: Cluster, wished: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> _Found:
+def _read_all(cluster: ClusterClient, wished: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> _Found:
     found = _Found()
-    groups: dict[tuple[Resource, str], list[ObjectRef]] = defaultdict(list)
+    groups: dict[tuple[ServedResource, str], list[ObjectRef]] = defaultdict(list)
     nobody: Unreachable | None = None
     for ref in wished:
         try:
@@ -149,7 +149,7 @@ def _is_stateless(refs: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> b
 
 
 def _read_group(
-    cluster: Cluster, resource: Resource, refs: list[ObjectRef], is_light: bool
+    cluster: ClusterClient, resource: ServedResource, refs: list[ObjectRef], is_light: bool
 ) -> tuple[dict[ObjectRef, JsonObject | None], list[ObjectRef], bool]:
     """What a list gave, and what is still to be read one by one: all of it where a list is dearer or not allowed."""
     if len(refs) < LIST_FROM:
@@ -173,7 +173,7 @@ def _read_group(
     return {ref: found.get(ref) for ref in refs}, [], is_light
 
 
-def _read_one(cluster: Cluster, ref: ObjectRef, is_light: bool) -> JsonObject | Health | None:
+def _read_one(cluster: ClusterClient, ref: ObjectRef, is_light: bool) -> JsonObject | Health | None:
     try:
         return cluster.get(ref, metadata_only=is_light)
     except UnknownKind as exc:
@@ -200,7 +200,7 @@ def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[Obj
     yield from ((ref, answer) for (ref, _, _), answer in zip(expressions, answers, strict=True))
 
 
-def _explained(cluster: Cluster, health: dict[ObjectRef, Health], found: _Found) -> dict[ObjectRef, Health]:
+def _explained(cluster: ClusterClient, health: dict[ObjectRef, Health], found: _Found) -> dict[ObjectRef, Health]:
     """With the reasons of the worst few added, in the cluster's words."""
     ill = [ref for ref, one in health.items() if one.state in (HealthState.FAILED, HealthState.IN_PROGRESS)]
     ill.sort(key=lambda ref: (WORST_FIRST.index(health[ref].state), str(ref)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.pods import words_of_pod
 from provisioner.cluster.health.statuses import joined, meta_of, shortened, spec_of
 from provisioner.errors import ClusterError, TryLater
@@ -38,7 +38,7 @@ _TOLD = frozenset(
 )
 
 
-def reasons(cluster: Cluster, obj: JsonObject) -> list[str]:
+def reasons(cluster: ClusterClient, obj: JsonObject) -> list[str]:
     """At most MAX_REASONS sentences, each once, as the identity of `cluster`; [] where nothing can be found out."""
     try:
         return list(dict.fromkeys(_first(_reasons(cluster, obj))))
@@ -46,12 +46,12 @@ def reasons(cluster: Cluster, obj: JsonObject) -> list[str]:
         return []  # only the why is missing; that it is not well has been said
 
 
-def failing_pods(cluster: Cluster, workload: JsonObject) -> list[str]:
+def failing_pods(cluster: ClusterClient, workload: JsonObject) -> list[str]:
     """Why the pods of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job do not get on, in sentences."""
     return list(_first(_of_pods(pods_of(cluster, workload))))
 
 
-def pods_of(cluster: Cluster, workload: JsonObject) -> list[JsonObject]:
+def pods_of(cluster: ClusterClient, workload: JsonObject) -> list[JsonObject]:
     """The pods that a workload's selector selects, at most MAX_PODS_READ; raises what a list raises."""
     selector = _selector_words(spec_of(workload).get("selector") or {})
     resource = cluster.resource_of("", "v1", "Pod")
@@ -62,7 +62,7 @@ def pods_of(cluster: Cluster, workload: JsonObject) -> list[JsonObject]:
     return list(found.objects)
 
 
-def _reasons(cluster: Cluster, obj: JsonObject) -> Iterator[str]:
+def _reasons(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
     ref = ObjectRef.of(obj)
     if (ref.group, ref.kind) not in _WORKLOADS:
         yield from _events_of(cluster, obj)
@@ -85,7 +85,7 @@ def _is_ready(pod: JsonObject) -> bool:
     return any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions)
 
 
-def _events_of(cluster: Cluster, obj: JsonObject) -> Iterator[str]:
+def _events_of(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
     """The newest event of each reason that is told."""
     resource, uid = cluster.resource_of("", "v1", "Event"), meta_of(obj).get("uid")
     if resource is None or not uid:

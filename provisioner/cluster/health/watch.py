@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from provisioner.cluster.client.answers import Watch, WatchType
-from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health import reasons
 from provisioner.cluster.health.kstatus import health_of
@@ -34,7 +34,7 @@ def _nothing() -> None:
 
 
 def until_settled(
-    cluster: Cluster,
+    cluster: ClusterClient,
     refs: Iterable[ObjectRef],
     *,
     timeout_seconds: float,
@@ -65,7 +65,7 @@ def until_settled(
 
 
 def until_gone(
-    cluster: Cluster,
+    cluster: ClusterClient,
     uids: Mapping[ObjectRef, str],
     *,
     timeout_seconds: float,
@@ -88,7 +88,7 @@ def until_gone(
 class _Room:
     """Where the watching threads leave what they saw and the caller picks it up."""
 
-    cluster: Cluster
+    cluster: ClusterClient
     health: dict[ObjectRef, Health]
     on_change: OnChange | None
     _seen: queue.SimpleQueue[tuple[ObjectRef, JsonObject | None] | Exception] = field(default_factory=queue.SimpleQueue)
@@ -122,7 +122,7 @@ class _Room:
         for watch in watches:
             watch.close()
 
-    def follow(self, resource: Resource, namespace: str, refs: Mapping[str, ObjectRef]) -> None:
+    def follow(self, resource: ServedResource, namespace: str, refs: Mapping[str, ObjectRef]) -> None:
         """A thread's work: everything that happens to `refs` (by name) in one place, until the room is left."""
         try:
             while not self._over.is_set():
@@ -137,7 +137,7 @@ class _Room:
         except Exception as exc:  # noqa: BLE001 -- a thread's error is raised in the caller's thread
             self._seen.put(exc)
 
-    def _follow_once(self, resource: Resource, namespace: str, refs: Mapping[str, ObjectRef]) -> None:
+    def _follow_once(self, resource: ServedResource, namespace: str, refs: Mapping[str, ObjectRef]) -> None:
         snapshot = self.cluster.snapshot(resource, namespace=namespace)
         there = {ObjectRef.of(obj).name: obj for obj in snapshot.objects}
         for name, ref in refs.items():
@@ -185,9 +185,11 @@ class _Room:
                 self.on_change(ref, health)
 
 
-def _groups(cluster: Cluster, refs: Iterable[ObjectRef]) -> list[tuple[Resource, str, dict[str, ObjectRef]]]:
+def _groups(
+    cluster: ClusterClient, refs: Iterable[ObjectRef]
+) -> list[tuple[ServedResource, str, dict[str, ObjectRef]]]:
     """One watch per kind and namespace."""
-    groups: dict[tuple[Resource, str], dict[str, ObjectRef]] = {}
+    groups: dict[tuple[ServedResource, str], dict[str, ObjectRef]] = {}
     for ref in refs:
         resource = cluster.resource_of(ref.group, ref.version, ref.kind)
         if resource is None:
@@ -196,7 +198,7 @@ def _groups(cluster: Cluster, refs: Iterable[ObjectRef]) -> list[tuple[Resource,
     return [(resource, namespace, names) for (resource, namespace), names in groups.items()]
 
 
-def _why_there(cluster: Cluster, ref: ObjectRef, uid: str) -> Why | None:
+def _why_there(cluster: ClusterClient, ref: ObjectRef, uid: str) -> Why | None:
     """None if the object is gone, or another one has taken its name."""
     try:
         live = cluster.get(ref, metadata_only=True)

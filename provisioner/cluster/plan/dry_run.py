@@ -1,4 +1,4 @@
-"""What apply would do, object by object, asked of the API server itself by dry-run. Nothing is changed here.
+"""What apply would do to one object, asked of the API server itself by dry-run. Nothing is changed here.
 
 What the server cannot be asked yet, because kind, namespace or role come along, is planned offline and says so. What
 stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
@@ -6,33 +6,27 @@ stands in the way of one object becomes part of the plan; only a server that doe
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
-from provisioner.cluster.bulk_read import PARALLEL, read_many
-from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.api import MUST_NOT_EXIST
 from provisioner.cluster.client.failures import is_immutable_field
 from provisioner.cluster.compare import changes, cleaned, hidden, masked, share_texts, uid_of, version_of
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.left_out import without_theirs
-from provisioner.cluster.order import created_namespaces, defined_kinds, phases, served_versions
 from provisioner.cluster.plan.expected_refusals import is_expected_refusal
-from provisioner.cluster.plan.known import Options, Scene, offline, says, standing, stopped
-from provisioner.cluster.plan.own_webhooks import is_served_by_own, names_of, untried_words
+from provisioner.cluster.plan.helm_releases import is_held_by, is_left_by_hook, losers, without_marks
+from provisioner.cluster.plan.known import NO_DRY_RUN, PlanInputs, body_of, offline, reviewed_action, says, stopped
+from provisioner.cluster.plan.own_webhooks import is_served_by_own, untried_words
 from provisioner.cluster.plan.ownership import Objection, objection_to_adoption
-from provisioner.cluster.plan.pruning import deletions, leaving
 from provisioner.cluster.plan.replacing import refusal, said_of
 from provisioner.cluster.plan.unchanged import is_applied
-from provisioner.cluster.tracking import LARGEST_TRACKING, NO_TRACKING, Tracking
+from provisioner.cluster.tracking import LARGEST_TRACKING, Tracking, is_left_by
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
-    EmptyBundle,
     FieldConflict,
     InvalidObject,
     PreconditionFailed,
@@ -40,17 +34,14 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
+from provisioner.retention import LOSES_NOTHING
 from provisioner.schema.fields import is_same
 from provisioner.values import (
     Action,
-    Content,
-    Difference,
     GroupKind,
     JsonObject,
     Manifest,
-    ObjectIdentity,
     ObjectRef,
-    Plan,
     PlannedAction,
 )
 
@@ -59,136 +50,15 @@ from provisioner.values import (
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.1
 
-_NAMESPACE, _SECRET = GroupKind("", "Namespace"), GroupKind("", "Secret")
-_DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_SECRET = GroupKind("", "Secret")
 # An object that may be left out while its API is absent.
-OPTIONAL, IS_OPTIONAL = "core.rukpak.io/optional", "true"
+OPTIONAL, IS_OPTIONAL = f"{OWN_GROUP}/optional", "true"
 # What is said of an object that may be adopted and was not tried (Options.may_try_foreign).
-UNTRIED = "nobody knows who asked, so the adoption was not tried: what comes of it is known once it is written"
-# A webhook with side effects refuses dry-runs; that says nothing about the object.
-NO_DRY_RUN = "does not support dry run"
+UNTRIED = "the requester is unknown, so the adoption was not tried: its result is known once it is written"
+TAKEN_OVER = "it is taken over from its Helm release: Helm's part in the approved fields and its marks go"
 
 
-def plan(  # noqa: PLR0913 -- each by its name
-    cluster: Cluster,
-    content: Content,
-    *,
-    inventory: Mapping[ObjectIdentity, str],
-    previous: Content | None,
-    field_manager: str,
-    options: Options | None = None,
-) -> Plan:
-    """The plan for `content` as the identity of `cluster`: its objects in the order of apply, then the deletions.
-
-    `inventory` is what is ours: the uid by `ref.identity`. What it holds and `content` has not is deleted; `previous`
-    only tells in which version those objects were written. An object that exists and is not ours is an ADOPT, with a
-    problem unless `options` let it be adopted. Raises TryLater where the server does not answer, DependencyCycle where
-    no order of the objects is possible, EmptyBundle for no objects and no removal.
-    """
-    options = options or Options()
-    if not content.manifests and not options.is_removal:
-        raise EmptyBundle(
-            f"the content has no object, and {len(inventory)} that are ours would go; nobody asked for it"
-        )
-    brought = frozenset(one.ref.identity for one in content.manifests)
-    before = {one.ref.identity: one for one in (previous.manifests if previous else ())}
-    going = leaving(inventory, content, before)
-    known = read_many(cluster, [*(one.ref for one in content.manifests), *going])
-    reviewed = {one.ref.identity: one for one in (options.reviewed.actions if options.reviewed else ())}
-    webhooks = names_of((*content.manifests, *before.values()))
-    scene = Scene(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, brought=brought)
-    first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
-    actions = _in_parallel(scene, first)
-    scene = _after(scene, first, actions)
-    actions |= _in_parallel(scene, [one for one in content.manifests if one.ref.identity not in actions])
-    ordered = [actions[identity] for identity in _order(content, reviewed)]
-    ordered += deletions(scene, going)
-    return Plan(tuple(ordered), plan_digest(ordered))
-
-
-def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectIdentity]:
-    """The order in which a plan is told: the reviewed one's, which found no circle in this content, else of apply."""
-    wished = {one.ref.identity for one in content.manifests}
-    known = [identity for identity in reviewed if identity in wished]
-    if len(known) == len(wished):
-        return known
-    return [one.ref.identity for phase in phases(content.manifests) for one in phase.manifests]
-
-
-def plan_digest(actions: Iterable[PlannedAction]) -> str:
-    """sha256 over what will be done to which object, not over values that the cluster moves by itself (S03)."""
-    entries = sorted((str(one.action), *one.ref.identity, one.uid) for one in actions)
-    digest = hashlib.sha256()
-    for entry in entries:
-        for part in entry:
-            encoded = part.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return f"sha256:{digest.hexdigest()}"
-
-
-def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> bool:
-    """Whether carrying out `reviewed` is, by now, at most what `now` says: the same on each object, or nothing any more
-    where an object was to be updated (S04).
-
-    Anything else is more, or something else: an object that is in one of the two plans only, an update of what was to
-    stay as it is, another uid.
-    """
-    before = {one.ref.identity: (one.action, one.uid) for one in reviewed}
-    after = {one.ref.identity: (one.action, one.uid) for one in now}
-    moved = {identity for identity, did in after.items() if before.get(identity) != did}
-    return before.keys() == after.keys() and all(
-        after[one] == (Action.NONE, before[one][1]) and before[one][0] is Action.UPDATE for one in moved
-    )
-
-
-def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[Difference]:
-    """What is planned otherwise than it was reviewed, by object.
-
-    Of an object that was deleted and made again under its name both may be the same action, and `now` says so.
-    """
-    before, after = ({one.ref.identity: one for one in actions} for actions in (reviewed, now))
-    found = []
-    for identity, either in {**before, **after}.items():
-        was, will = before.get(identity), after.get(identity)
-        if was and will and (was.action, was.uid) == (will.action, will.uid):
-            continue
-        words = str(will.action) if will else ""
-        if was and will and was.action is will.action:
-            words += ", of an object that was made again"
-        found.append(Difference(str(either.ref), str(was.action) if was else "", words))
-    return sorted(found, key=attrgetter("object"))
-
-
-def body_of(
-    manifest: Manifest, *, tracking: Tracking = NO_TRACKING, uid: str = "", resource_version: str = ""
-) -> dict[str, Any]:
-    """The object to send: the content's, with its preconditions and our tracking."""
-    meta = tracking.suited_to(manifest.body).put_on(manifest.body.get("metadata") or {})
-    if uid:
-        meta["uid"] = uid
-    if resource_version:
-        meta["resourceVersion"] = resource_version
-    return {**manifest.body, "metadata": meta}
-
-
-def _after(scene: Scene, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> Scene:
-    changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
-    creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
-    return replace(
-        scene,
-        new_kinds=defined_kinds(changing),
-        new_versions=served_versions(changing),
-        new_namespaces=created_namespaces(creating),
-    )
-
-
-def _in_parallel(scene: Scene, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:
-    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        found = pool.map(lambda one: _action(scene, one), manifests)
-        return {manifest.ref.identity: action for manifest, action in zip(manifests, found, strict=True)}
-
-
-def _action(scene: Scene, manifest: Manifest) -> PlannedAction:
+def action_on(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     """The planned action of one object, its obstacle included."""
     ref = manifest.ref
     if _is_optional(scene, manifest) and _is_absent(scene, ref):
@@ -214,18 +84,20 @@ def _left_out(manifest: Manifest) -> PlannedAction:
     return replace(offline(manifest, Action.SKIP), notes=(words,))
 
 
-def _is_optional(scene: Scene, manifest: Manifest) -> bool:
-    return says(manifest.body, OPTIONAL) == IS_OPTIONAL or manifest.ref.group_kind in scene.options.optional_kinds
+def _is_optional(scene: PlanInputs, manifest: Manifest) -> bool:
+    """A hook never is: it runs once, so that there is no later at which it could still come."""
+    is_said = says(manifest.body, OPTIONAL) == IS_OPTIONAL or manifest.ref.group_kind in scene.options.optional_kinds
+    return is_said and manifest.hook is None
 
 
-def _is_absent(scene: Scene, ref: ObjectRef) -> bool:
+def _is_absent(scene: PlanInputs, ref: ObjectRef) -> bool:
     """Whether neither the cluster nor the bundle brings the kind in this version."""
     if ref.group_kind in scene.new_kinds:
         return False
     return scene.cluster.resource_of(ref.group, ref.version, ref.kind) is None
 
 
-def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction:
+def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedAction:
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
     try:
         live = scene.live(ref, is_again=is_again)
@@ -244,22 +116,24 @@ def _asked(scene: Scene, manifest: Manifest, *, is_again: bool) -> PlannedAction
             raise
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
         return replace(planned, uid=ours, notes=(words,), server_words=exc.server_words)
-    stands = standing(scene, ref, live)
+    stands = reviewed_action(scene, ref, live)
     if stands and stands.action is Action.REPLACE:
         return _replacement(scene, manifest, stands)
     return stands or _planned_on(scene, manifest, live)
 
 
-def _is_of_new_scope(scene: Scene, ref: ObjectRef) -> bool:
+def _is_of_new_scope(scene: PlanInputs, ref: ObjectRef) -> bool:
     """Whether its CRD is made anew because its objects have a namespace by then, or have none any more."""
     served = scene.cluster.resource_of(ref.group, ref.version, ref.kind)
     is_other = served is not None and served.is_namespaced != bool(ref.namespace)
     return is_other and ref.group_kind in scene.new_kinds
 
 
-def _planned_on(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
+def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
     """The action on an object in the state `live`."""
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
+    if manifest.hook:
+        return _hook_on(scene, manifest, live)
     if live is None:
         return _proved(scene, manifest, None)
     if uid_of(live) != ours and (objection := _objection(scene, live)):
@@ -268,12 +142,80 @@ def _planned_on(scene: Scene, manifest: Manifest, live: dict[str, Any] | None) -
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
         return replace(offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
+    if uid_of(live) != ours and is_held_by(live, scene.options.helm_release):
+        return _taken_over(scene, manifest, live)
     if uid_of(live) != ours and not scene.options.may_try_foreign:
         return replace(offline(manifest, Action.ADOPT, live), notes=(UNTRIED,))
     return _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else _proved(scene, manifest, live)
 
 
-def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
+def _taken_over(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    """The adoption of what a Helm release holds: the dry-run is forced, as the release's fields are handed over first.
+
+    What another manager than the release's would lose by it is a conflict, as anywhere else. Of a Secret nothing is
+    tried: that would tell whether its values are the same (S09).
+    """
+    if manifest.ref.group_kind == _SECRET or not scene.options.may_try_foreign:
+        untried = PlannedAction(manifest.ref, Action.ADOPT, uid_of(live), version_of(live), None, hidden(manifest.body))
+        return replace(untried, is_proved=False, notes=(TAKEN_OVER,))
+    sent = _yielding(scene, manifest, live)
+    body = body_of(sent, tracking=LARGEST_TRACKING, uid=uid_of(live), resource_version=version_of(live))
+    planned = offline(manifest, Action.ADOPT, live)
+    try:
+        result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
+    except (PreconditionFailed, AlreadyExists):
+        raise
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, notes=(words,), server_words=exc.server_words)
+    except ClusterError as exc:
+        return _refused(scene, manifest, planned, exc)
+    if others := losers(live, result, scene.field_manager):
+        words = f"{manifest.ref}: fields of it belong to other managers than Helm"
+        return stopped(planned, FieldConflict(words, status=409, server_words=", ".join(others)))
+    before, after = masked(live, without_marks(result, scene.field_manager))
+    notes = (TAKEN_OVER, *_left_words(manifest, sent))
+    return replace(planned, before=before, after=after, is_proved=True, notes=notes)
+
+
+def _hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
+    """The run of a hook. What its own last run left is cleared without a word where nothing is lost with it.
+
+    What holds data or other objects, and an object that stays and becomes a hook, is made anew as any other would be;
+    anybody else's is met as any other is, but for what hooks of the release left that is taken over.
+    """
+    identity = manifest.ref.identity
+    last, staying = scene.options.hooks.get(identity), scene.inventory.get(identity, "")
+    if live is None:
+        planned = _proved(scene, manifest, None)
+        again = _rerun(scene, manifest)
+        return replace(again, **_said(planned)) if last else planned
+    is_left = last is not None and is_left_by(last, live) and uid_of(live) not in scene.options.others
+    if is_left and uid_of(live) != staying and manifest.ref.group_kind in LOSES_NOTHING:
+        return _replacement(scene, manifest, _rerun(scene, manifest))
+    if is_left or uid_of(live) == staying:
+        return _replacement(scene, manifest, offline(manifest, Action.REPLACE, live))
+    is_of_release = is_left_by_hook(live, scene.options.helm_release) and uid_of(live) not in scene.options.others
+    if not is_of_release and (objection := _objection(scene, live)):
+        return _foreign(manifest, live, objection)
+    # What somebody else's object holds is not told (S09).
+    return _replacement(scene, manifest, replace(offline(manifest, Action.REPLACE, live), before=None))
+
+
+def _rerun(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
+    """Shown beside the hook of the running content, and bound to no object: what is there may go by itself."""
+    running = scene.before.get(manifest.ref.identity)
+    before, after = masked(running.body if running else None, manifest.body)
+    return PlannedAction(manifest.ref, Action.RERUN, before=before, after=after, is_proved=False)
+
+
+def _said(planned: PlannedAction) -> dict[str, Any]:
+    """What the API server said of a creation."""
+    return {name: getattr(planned, name) for name in ("warnings", "problem", "problem_code", "notes", "server_words")}
+
+
+def _is_settled(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> bool:
     """Whether an object of ours is as the running content has it, and so has this one: nothing would be written."""
     running = scene.before.get(manifest.ref.identity)
     if running is None or manifest.ref.group_kind in scene.new_kinds:
@@ -286,7 +228,7 @@ def _is_settled(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> bool:
     )
 
 
-def _unchanged(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+def _unchanged(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     warnings = scene.options.warned.get(str(manifest.ref), ())
     shown, _ = masked(live, live) if manifest.ref.group_kind == _SECRET else (cleaned(live), None)
     if shown is not None:
@@ -294,7 +236,7 @@ def _unchanged(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> Planne
     return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), shown, shown, warnings=warnings)
 
 
-def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:
+def _of_new_version(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     """An object in a version that its CRD is about to serve; it may exist already in another one."""
     other = scene.cluster.resource_of(manifest.ref.group, "", manifest.ref.kind)
     live = scene.cluster.get(replace(manifest.ref, version=other.version)) if other else None
@@ -307,7 +249,7 @@ def _of_new_version(scene: Scene, manifest: Manifest) -> PlannedAction:
 
 
 def _proved(
-    scene: Scene, manifest: Manifest, live: dict[str, Any] | None, sent: Manifest | None = None
+    scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None, sent: Manifest | None = None
 ) -> PlannedAction:
     """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist.
 
@@ -353,7 +295,7 @@ def _proved(
     )
 
 
-def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
+def _refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
     """What is planned although the server refuses to try it, or the problem."""
     if not isinstance(error, InvalidObject):
         return planned if is_expected_refusal(manifest, error, scene.brought) else stopped(planned, error)
@@ -362,15 +304,15 @@ def _refused(scene: Scene, manifest: Manifest, planned: PlannedAction, error: Cl
     if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in error.server_words:
         return planned
     is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)
-    return _replacement(scene, manifest, planned) if is_replaceable else stopped(planned, error)
+    anew = replace(planned, action=Action.REPLACE)
+    return _replacement(scene, manifest, anew) if is_replaceable else stopped(planned, error)
 
 
-def _replacement(scene: Scene, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
+def _replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
     """An object to be deleted and made anew; a problem where only the first of that would be done.
 
-    It is tried each time: nothing on the old object tells that the new one is refused by now.
+    It is tried each time: nothing on the old object tells that the new one is refused now.
     """
-    planned = replace(planned, action=Action.REPLACE)
     try:
         found = refusal(scene.cluster, manifest, field_manager=scene.field_manager)
     except Unreachable as exc:
@@ -383,7 +325,7 @@ def _replacement(scene: Scene, manifest: Manifest, planned: PlannedAction) -> Pl
     return replace(planned, problem=words, problem_code=found.code, server_words=found.server_words)
 
 
-def _yielding(scene: Scene, manifest: Manifest, live: dict[str, Any]) -> Manifest:
+def _yielding(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> Manifest:
     return without_theirs(scene.cluster, manifest, live, manager=scene.field_manager)
 
 
@@ -392,7 +334,7 @@ def _left_words(manifest: Manifest, sent: Manifest) -> list[str]:
     return [f"{', '.join(left)} stays as it is: another controller writes it"] if left else []
 
 
-def _share(scene: Scene, manifest: Manifest, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+def _share(scene: PlanInputs, manifest: Manifest, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
     running = scene.before.get(manifest.ref.identity)
     if before is not None and running is not None:
         share_texts(before, running.body)
@@ -407,12 +349,12 @@ def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | 
     return is_same(shown[0], shown[1])
 
 
-def _objection(scene: Scene, live: dict[str, Any]) -> Objection | None:
-    return objection_to_adoption(live, scene.options.collision_protection, scene.options.others)
+def _objection(scene: PlanInputs, live: dict[str, Any]) -> Objection | None:
+    return objection_to_adoption(live, scene.options)
 
 
 def _foreign(manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
-    """Somebody else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
+    """Someone else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
     return PlannedAction(
         manifest.ref,
         Action.ADOPT,

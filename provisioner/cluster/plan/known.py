@@ -7,13 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.cluster.bulk_read import Live
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.tracking import NO_TRACKING, Tracking
 from provisioner.errors import ClusterError
 from provisioner.values import (
+    APPLYING,
     Action,
     CollisionProtection,
     GroupKind,
+    HelmRelease,
+    HookMoment,
+    HookRun,
     JsonObject,
     Manifest,
     ObjectIdentity,
@@ -22,6 +27,8 @@ from provisioner.values import (
     PlannedAction,
 )
 
+# A webhook with side effects refuses dry-runs; that says nothing about the object.
+NO_DRY_RUN = "does not support dry run"
 _STANDING = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE, Action.NONE})
 
 
@@ -33,10 +40,13 @@ class Options:
     meant to go, so that a content without any object is no mistake; with `is_orphaning` it is let go and stays. Objects
     of `optional_kinds` are left out while the cluster does not serve them, as are those that say so themselves.
     `reviewed` is an earlier plan of the same content: what it says of an object stands while the object is in the state
-    that it was made on, and is asked anew otherwise.
+    that it was made on, and is asked again otherwise.
     `warned` is what the API server said of each running object when it was written, by the object in words (str of its
     ref): of one that is as it was the server is not asked again. `may_try_foreign`: whoever asked is known and may do
     so themselves, so that an object that is not ours may be tried by dry-run, where it may be adopted (S09).
+    What `helm_release` holds may be adopted, Secrets too, and its record goes; `is_taking_over`: an earlier request has
+    adopted some of it. Hooks run at `moments` only; `hooks` are
+    the last runs of those that have run for this deployment.
     """
 
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
@@ -47,15 +57,19 @@ class Options:
     reviewed: Plan | None = None
     warned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     may_try_foreign: bool = True
+    helm_release: HelmRelease | None = None
+    is_taking_over: bool = False
+    moments: frozenset[HookMoment] = APPLYING
+    hooks: Mapping[ObjectIdentity, HookRun] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PlanInputs:
     """What is known while planning: what was there at the beginning, what runs (`before`), the webhooks of either
     content, what this bundle brings, the kinds and namespaces that it is going to make or change, and the versions in
     which those kinds are served by then."""
 
-    cluster: Cluster
+    cluster: ClusterClient
     inventory: Mapping[ObjectIdentity, str]
     field_manager: str
     options: Options
@@ -78,7 +92,7 @@ class Scene:
         return self.cluster.get(ref)
 
 
-def standing(scene: Scene, ref: ObjectRef, live: dict[str, Any] | None) -> PlannedAction | None:
+def reviewed_action(scene: PlanInputs, ref: ObjectRef, live: dict[str, Any] | None) -> PlannedAction | None:
     """What was reviewed, where the object is as it was then. What cannot be seen on it, such as another admission
     policy, is met by the write itself: its answer is held against what was reviewed (S10)."""
     planned = scene.reviewed.get(ref.identity)
@@ -106,3 +120,15 @@ def stopped(planned: PlannedAction, error: ClusterError) -> PlannedAction:
 
 def says(obj: JsonObject, annotation: str) -> str:
     return str(((obj.get("metadata") or {}).get("annotations") or {}).get(annotation) or "")
+
+
+def body_of(
+    manifest: Manifest, *, tracking: Tracking = NO_TRACKING, uid: str = "", resource_version: str = ""
+) -> dict[str, Any]:
+    """The object to send: the content's, with its preconditions and our tracking."""
+    meta = tracking.suited_to(manifest.body).put_on(manifest.body.get("metadata") or {})
+    if uid:
+        meta["uid"] = uid
+    if resource_version:
+        meta["resourceVersion"] = resource_version
+    return {**manifest.body, "metadata": meta}

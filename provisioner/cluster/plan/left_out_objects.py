@@ -1,4 +1,4 @@
-"""May an object that was left out be created by now, without another review? Pure."""
+"""May an object that was left out be created now, without another review? Pure."""
 
 from __future__ import annotations
 

@@ -6,18 +6,18 @@ can write them can delete the object as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from provisioner.cluster.compare import owner_words, uid_of
 from provisioner.cluster.order import is_system_namespace
+from provisioner.cluster.plan import helm_releases
+from provisioner.cluster.plan.helm_releases import is_held_by
+from provisioner.cluster.plan.known import Options
 from provisioner.cluster.tracking import NONCE, OWNER_NAME, nonce_of
 from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
 
 _SECRET = GroupKind("", "Secret")
-_HELM = "meta.helm.sh/release-name"
-_MANAGED_BY = "app.kubernetes.io/managed-by"
 # How other deployers mark what is theirs, in labels or annotations.
 _MARKS = {
     "argocd.argoproj.io/tracking-id": "the Argo CD application",
@@ -38,20 +38,17 @@ class Objection:
     server_words: str = ""
 
 
-def objection_to_adoption(
-    live: JsonObject, protection: CollisionProtection, others: Mapping[str, str]
-) -> Objection | None:
-    """Why an existing object that is not ours is left alone; None where it may be adopted.
-
-    `others` are the names of other deployments by the uid of each object that they hold.
-    """
-    ref = ObjectRef.of(live)
+def objection_to_adoption(live: JsonObject, options: Options) -> Objection | None:
+    """Why an existing object that is not ours is left alone; None where it may be adopted."""
+    ref, others = ObjectRef.of(live), options.others
     found = f"{ref} exists already and does not belong to this deployment"
     if uid_of(live) in others:  # which our own records say
         return Objection(f"{found}: the BundleDeployment {others[uid_of(live)]} holds it", owner_words(live))
+    if is_held_by(live, options.helm_release) and not holder_of(live, is_let_go=True) and not is_system_namespace(ref):
+        return None
     holder, owner = holder_of(live), owner_words(live)
     said = "; ".join(filter(None, [f"held by {holder}" if holder else "", owner]))
-    if protection is not CollisionProtection.IF_NO_CONTROLLER:
+    if options.collision_protection is not CollisionProtection.IF_NO_CONTROLLER:
         return Objection(found, said)
     if holder:
         return Objection(f"{found}: something else holds it", said)
@@ -64,17 +61,24 @@ def objection_to_adoption(
     return None
 
 
-def holder_of(live: JsonObject) -> str:
-    """Who holds an object, in its own words; "" where nobody seems to."""
+def holder_of(live: JsonObject, *, is_let_go: bool = False) -> str:
+    """Who holds an object, in its own words; "" where nobody seems to.
+
+    `is_let_go`: Helm is made to let go of it, so that its marks do not count.
+    """
     meta = live.get("metadata") or {}
     for owner in meta.get("ownerReferences") or []:
         if owner.get("controller") is True:
             return f"its controller {owner.get('kind')} {owner.get('name')}"
     marks: dict[str, Any] = {**(meta.get("labels") or {}), **(meta.get("annotations") or {})}
-    if marks.get(_HELM) or marks.get(_MANAGED_BY) == "Helm":
-        return f"the Helm release {marks.get(_HELM) or 'that manages it'}"
+    # Helm's marks are on what others deploy by its means, too: theirs say more.
+    if other := next((f"{words} {marks[mark]}" for mark, words in _MARKS.items() if marks.get(mark)), ""):
+        return other
+    is_labelled = marks.get(helm_releases.LABEL) == helm_releases.IS_HELM
+    if (marks.get(helm_releases.NAME) or is_labelled) and not is_let_go:
+        return f"the Helm release {marks.get(helm_releases.NAME) or 'that manages it'}"
     if nonce_of(live):
         named = f" ({marks[OWNER_NAME]})" if marks.get(OWNER_NAME) else ""
         release = f"one that is not known here or has let it go (then remove {NONCE} from it)"
         return f"another deployment of Pratique{named}, {release}"
-    return next((f"{words} {marks[mark]}" for mark, words in _MARKS.items() if marks.get(mark)), "")
+    return ""

@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.bulk_read import PARALLEL
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import masked, uid_of, version_of
 from provisioner.cluster.order import deletion_phases, is_system_namespace
-from provisioner.cluster.plan.known import Scene, says, standing, stopped
+from provisioner.cluster.plan.known import PlanInputs, reviewed_action, says, stopped
 from provisioner.cluster.plan.own_webhooks import untried_words
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.values import (
@@ -26,7 +27,7 @@ from provisioner.values import (
 )
 
 # An object that stays when its content has it no more.
-PRUNE, KEEP = "core.rukpak.io/prune", "false"
+PRUNE, KEEP = f"{OWN_GROUP}/prune", "false"
 
 
 def leaving(
@@ -41,7 +42,7 @@ def leaving(
     ]
 
 
-def deletions(scene: Scene, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
+def deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
     """In the order in which they go."""
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         planned = {one.ref.identity: one for one in pool.map(lambda ref: _deletion(scene, ref), refs)}
@@ -54,7 +55,7 @@ def bodies_of(actions: Iterable[PlannedAction]) -> dict[ObjectIdentity, JsonObje
     return {one.ref.identity: one.before for one in actions if one.before}
 
 
-def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
+def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
     """The deletion of one object of ours. One that is gone is planned too: only the inventory still holds it.
 
     What says of itself that it is to be kept, as reviewed or as it is now, is only let go.
@@ -84,14 +85,14 @@ def _deletion(scene: Scene, ref: ObjectRef) -> PlannedAction:
         return stopped(planned, exc)
 
 
-def _deletion_of(scene: Scene, planned: PlannedAction, live: dict[str, Any]) -> PlannedAction:
+def _deletion_of(scene: PlanInputs, planned: PlannedAction, live: dict[str, Any]) -> PlannedAction:
     ref = planned.ref
     if uid_of(live) != planned.uid:
         return _let_go(planned, f"{ref} was made again by somebody else and stays")
     running = scene.before.get(ref.identity)
     if _is_kept(live) or (running and _is_kept(running.body)):
         return _let_go(planned, f"{ref} stays, because it says {PRUNE}: {KEEP}; from now on nobody looks after it")
-    stands = standing(scene, ref, live)
+    stands = reviewed_action(scene, ref, live)
     if stands and stands.action is Action.DELETE:
         return stands
     untried = _untried_words(scene, planned)
@@ -105,7 +106,7 @@ def _deletion_of(scene: Scene, planned: PlannedAction, live: dict[str, Any]) -> 
     )
 
 
-def _untried_words(scene: Scene, planned: PlannedAction) -> str:
+def _untried_words(scene: PlanInputs, planned: PlannedAction) -> str:
     """ "" where the server would delete it now; else why it could not be asked. Raises what it answers otherwise."""
     try:
         scene.cluster.delete(planned.ref, uid=planned.uid, dry_run=True)
@@ -124,13 +125,13 @@ def _is_kept(obj: JsonObject) -> bool:
     return says(obj, PRUNE) == KEEP
 
 
-def in_served_version(cluster: Cluster, ref: ObjectRef) -> ObjectRef:
+def in_served_version(cluster: ClusterClient, ref: ObjectRef) -> ObjectRef:
     """`ref` in its own version if that is still served, else in the preferred one."""
     found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
     return replace(ref, version=found.version) if found else ref
 
 
-def _in_staying_version(scene: Scene, ref: ObjectRef) -> ObjectRef:
+def _in_staying_version(scene: PlanInputs, ref: ObjectRef) -> ObjectRef:
     """`ref` in a version that is served, and still is when it goes: after the definitions of the bundle have come.
 
     In its own if possible, else the preferred one.

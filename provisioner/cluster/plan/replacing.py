@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.errors import AlreadyExists, ClusterError, FieldConflict, Forbidden, PreconditionFailed, UnknownKind
 from provisioner.values import GroupKind, Manifest, ObjectRef
 
@@ -41,7 +41,7 @@ _TAIL = 8
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
-def refusal(cluster: Cluster, manifest: Manifest, *, field_manager: str) -> ClusterError | None:
+def refusal(cluster: ClusterClient, manifest: Manifest, *, field_manager: str) -> ClusterError | None:
     """Why the API server would not create the object as the identity of `cluster`; None where it would, or where nobody
     can tell while the old one is there. Raises Unreachable where it, or a webhook, does not answer.
     """

@@ -1,5 +1,7 @@
 """What all of a report stands on: the facts that checks read, the record, differences, numbers and safe text.
 
+- `alignment`: which items of two lists stand for each other
+- `causes`: what several rules say of one cause is one finding
 - `changes`: the fields in which two objects differ
 - `difference`: two objects as lines
 - `facts`: what checks read, and how they make findings
@@ -7,11 +9,15 @@
 - `marks`: before and after in pictures
 - `places`: all objects, versions and fields of a finding
 - `record`: a report as JSON and back
+- `renames`: objects that go under one name and come under another
 - `sizes`: how much claims and volumes hold
+- `statements`: findings that say the same, told together
 - `text`: text of others, made safe to look at
 """
 
 __all__ = [
+    "alignment",
+    "causes",
     "changes",
     "difference",
     "facts",
@@ -19,6 +25,8 @@ __all__ = [
     "marks",
     "places",
     "record",
+    "renames",
     "sizes",
+    "statements",
     "text",
 ]

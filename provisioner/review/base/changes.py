@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """One field: `before` and `after` are JSON-ready and short; ABSENT where there is none."""
 
     path: Path
@@ -25,10 +25,10 @@ class Change:
     after: Any
 
 
-def changed_paths(before: JsonObject | None, after: JsonObject | None) -> list[Change]:
+def changed_paths(before: JsonObject | None, after: JsonObject | None) -> list[FieldChange]:
     """The smallest fields that differ, in the order of their paths. A Secret's values are never among them."""
     found = _between(mask_secret(before or {}), mask_secret(after or {}), ())
-    return [Change(path, _short(old), _short(new)) for path, old, new in found]
+    return [FieldChange(path, _short(old), _short(new)) for path, old, new in found]
 
 
 def _between(old: object, new: object, path: Path) -> Iterator[tuple[Path, object, object]]:
@@ -44,7 +44,7 @@ def _between(old: object, new: object, path: Path) -> Iterator[tuple[Path, objec
 
 def _short(value: object) -> Any:
     """`value` itself if it is short, else the beginning of its JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     if len(text) <= MAX_VALUE_CHARACTERS:
         return value
     return f"{text[:MAX_VALUE_CHARACTERS]}… ({len(text)} characters)"

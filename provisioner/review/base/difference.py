@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
+from provisioner.review.base.alignment import Aligner
 from provisioner.review.base.facts import mapping
 from provisioner.review.base.text import visible
 from provisioner.values import JsonObject
 
 CONTEXT = 3
-# Past this many lines or items two lists are held against each other from both ends only.
-MAX_ALIGNED = 2000
+# What is nested deeper is one line of JSON.
+MAX_DEPTH = 120
 HIDDEN = "hidden"
+TOO_DEEP = "(nested too deeply to be shown)"
+Path = tuple[str | int, ...]
 
 _FIRST_KEYS = ("apiVersion", "kind", "metadata", "name")
 _NAMING_KEYS = ("name", "containerPort", "port", "mountPath", "key", "type")
@@ -29,12 +32,27 @@ _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+class Form(StrEnum):
+    """What a line holds: a line of YAML, or one of a text of several lines."""
+
+    YAML = "yaml"
+    TEXT = "text"
+
+
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`kind` is "+", "-", " " or, for a place where lines are left out, "@" with the path in `text`."""
+    """`kind` is "+", "-", " " or, for a place where lines are left out, "@" with the path in `text`.
+
+    `old` and `new` number it among the lines of the state before and after, from 1; 0 where it is not one of them.
+    `path` is its field in the state after, of a "-" line in the state before; items of lists are numbers.
+    """
 
     kind: str
     text: str
+    path: Path = ()
+    old: int = 0
+    new: int = 0
+    form: Form = Form.YAML
 
 
 def diff_lines(before: JsonObject | None, after: JsonObject | None, *, context: int = CONTEXT) -> list[DiffLine]:
@@ -42,10 +60,17 @@ def diff_lines(before: JsonObject | None, after: JsonObject | None, *, context: 
 
     The text is safe to show (`visible`). Secrets are masked here once more, whatever the caller did before.
     """
+    lines = all_lines(before, after)
+    shown = _folded(lines, context) if before is not None and after is not None else lines
+    return [replace(one, text=visible(one.text)) for one in shown]
+
+
+def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:
+    """Every line of both states, what is equal in both once. Secrets are masked; `visible` is left to the caller."""
     old, new = (mask_secret(one) if one is not None else None for one in (before, after))
-    lines = list(_diff(old, new))
-    shown = _folded(lines, context) if old is not None and new is not None else lines
-    return [DiffLine(one.kind, visible(one.text)) for one in shown]
+    comparison = _Comparison()
+    comparison.compare(old, new, _Place())
+    return comparison.numbered()
 
 
 def mask_secret(obj: JsonObject) -> JsonObject:
@@ -67,82 +92,166 @@ def _masked(values: object) -> object:
     return {key: value if isinstance(value, str) and value in words else HIDDEN for key, value in values.items()}
 
 
-def _diff(old: object, new: object, indent: str = "") -> Iterator[DiffLine]:
-    """Lines for two values that stand at the same place, without the key before them."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _maps(old, new, indent)
-    elif isinstance(old, list) and isinstance(new, list):
-        yield from _lists(old, new, indent)
-    else:
-        yield from (DiffLine("-", line) for line in _lines(old, indent))
-        yield from (DiffLine("+", line) for line in _lines(new, indent))
-
-
-def _maps(old: Mapping[str, Any], new: Mapping[str, Any], indent: str) -> Iterator[DiffLine]:
-    for key in sorted({**old, **new}, key=_place):
-        if key not in new:
-            yield from _marked("-", _entry(key, old[key], indent))
-        elif key not in old:
-            yield from _marked("+", _entry(key, new[key], indent))
-        elif _is_same(old[key], new[key]):
-            yield from _marked(" ", _entry(key, old[key], indent))
-        else:
-            yield from _changed(key, old[key], new[key], indent)
-
-
-def _changed(key: str, old: object, new: object, indent: str) -> Iterator[DiffLine]:
-    head = f"{indent}{_key(key)}:"
-    if (isinstance(old, Mapping) and isinstance(new, Mapping)) or (isinstance(old, list) and isinstance(new, list)):
-        yield DiffLine(" ", head)
-        yield from _diff(old, new, indent + "  ")
-    elif _is_text(old) and _is_text(new):
-        yield DiffLine(" ", f"{head} |")
-        yield from _texts(str(old).split("\n"), str(new).split("\n"), indent + "  ")
-    else:
-        yield from _marked("-", _entry(key, old, indent))
-        yield from _marked("+", _entry(key, new, indent))
-
-
-def _lists(old: list[Any], new: list[Any], indent: str) -> Iterator[DiffLine]:
-    for pair in _aligned(old, new):
-        if pair.kind == " " and _is_same(*pair.items):
-            yield from _marked(" ", _item(pair.items[0], indent))
-        elif pair.kind == " ":
-            inner = list(_diff(pair.items[0], pair.items[1], indent + "  "))
-            first = inner[0] if inner else DiffLine(" ", indent)
-            yield DiffLine(first.kind, f"{indent}- {first.text[len(indent) + 2 :]}")
-            yield from inner[1:]
-        else:
-            yield from _marked(pair.kind, _item(pair.items[0], indent))
-
-
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """Items that stand for each other; a lone one has gone ("-") or come ("+")."""
+class _Place:
+    """Where a value stands: its path in both states, and how far its lines are moved to the right."""
 
-    kind: str
-    items: tuple[Any, ...]
+    old: Path = ()
+    new: Path = ()
+    indent: str = ""
+
+    def below(self, old: str | int, new: str | int) -> _Place:
+        return _Place((*self.old, old), (*self.new, new), self.indent + "  ")
+
+    def path(self, kind: str) -> Path:
+        return self.old if kind == "-" else self.new
 
 
-def _aligned(old: list[Any], new: list[Any]) -> Iterator[_Pair]:
-    """Both lists in one order: matched by what names their items, else by equal runs."""
-    name = next((key for key in _NAMING_KEYS if _names(old, key) and _names(new, key)), None)
-    if name is not None:
-        by_name = {str(item[name]): item for item in old}
-        names = {str(item[name]) for item in new}
-        yield from (_Pair("-", (item,)) for item in old if str(item[name]) not in names)
-        for item in new:
-            known = by_name.get(str(item[name]))
-            yield _Pair(" ", (known, item)) if known is not None else _Pair("+", (item,))
-        return
-    for tag, first, last, start, end in _opcodes([_canonical(one) for one in old], [_canonical(one) for one in new]):
-        if tag == "replace" and last - first == end - start:
-            yield from (_Pair(" ", pair) for pair in zip(old[first:last], new[start:end], strict=True))
-        elif tag == "equal":
-            yield from (_Pair(" ", (item, item)) for item in old[first:last])
+class _Comparison:
+    """Writes the lines of two values, in order."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[str, str, Path, Form]] = []
+        self._aligner = Aligner()
+
+    def numbered(self) -> list[DiffLine]:
+        old = new = 0
+        found = []
+        for kind, text, path, form in self._lines:
+            old, new = old + (kind != "+"), new + (kind != "-")
+            found.append(DiffLine(kind, text, path, old if kind != "+" else 0, new if kind != "-" else 0, form))
+        return found
+
+    def compare(self, old: object, new: object, at: _Place) -> None:
+        """Two values that stand at the same place, without the key before them."""
+        if len(at.new) < MAX_DEPTH and isinstance(old, Mapping) and isinstance(new, Mapping):
+            self._maps(old, new, at)
+        elif len(at.new) < MAX_DEPTH and isinstance(old, list) and isinstance(new, list):
+            self._lists(old, new, at)
         else:
-            yield from (_Pair("-", (item,)) for item in old[first:last])
-            yield from (_Pair("+", (item,)) for item in new[start:end])
+            self._value("-", old, at)
+            self._value("+", new, at)
+
+    def _maps(self, old: Mapping[str, Any], new: Mapping[str, Any], at: _Place) -> None:
+        for key in sorted({**old, **new}, key=_place):
+            there = at.below(key, key)
+            if key not in new:
+                self._entry("-", key, old[key], there)
+            elif key not in old:
+                self._entry("+", key, new[key], there)
+            elif _is_same(old[key], new[key]):
+                self._entry(" ", key, new[key], there)
+            else:
+                self._changed(key, old[key], new[key], there)
+
+    def _changed(self, key: str, old: object, new: object, at: _Place) -> None:
+        head = f"{at.indent[2:]}{_key(key)}:"
+        if len(at.new) < MAX_DEPTH and _are_alike(old, new):
+            self._line(" ", head, at)
+            self.compare(old, new, at)
+        elif _is_text(old) and _is_text(new):
+            self._line(" ", f"{head} |", at)
+            self._texts(str(old).split("\n"), str(new).split("\n"), at)
+        else:
+            self._entry("-", key, old, at)
+            self._entry("+", key, new, at)
+
+    def _texts(self, old: list[str], new: list[str], at: _Place) -> None:
+        for run in self._aligner.runs(old, new):
+            if run.is_equal:
+                self._text(" ", new[run.start : run.end], at)
+                continue
+            self._text("-", old[run.first : run.last], at)
+            self._text("+", new[run.start : run.end], at)
+
+    def _lists(self, old: list[Any], new: list[Any], at: _Place) -> None:
+        for kind, one, other in self._aligned(old, new):
+            there = at.below(max(one, 0), max(other, 0))
+            if kind == " " and _is_same(old[one], new[other]):
+                self._item(" ", new[other], there)
+            elif kind == " " and _are_alike(old[one], new[other]) and len(at.new) < MAX_DEPTH - 1:
+                first = len(self._lines)
+                self.compare(old[one], new[other], there)
+                self._dash(first, at.indent)
+            else:
+                if one >= 0:
+                    self._item("-", old[one], there)
+                if other >= 0:
+                    self._item("+", new[other], there)
+
+    def _aligned(self, old: list[Any], new: list[Any]) -> Iterator[tuple[str, int, int]]:
+        """Both lists in one order: matched by what names their items, else by equal runs.
+
+        A pair of places is " "; a lone one has gone ("-") or come ("+"), and the other's place is -1.
+        """
+        name = next((key for key in _NAMING_KEYS if _names(old, key) and _names(new, key)), None)
+        if name is not None:
+            by_name = {str(item[name]): at for at, item in enumerate(old)}
+            names = {str(item[name]) for item in new}
+            yield from (("-", at, -1) for at, item in enumerate(old) if str(item[name]) not in names)
+            for at, item in enumerate(new):
+                known = by_name.get(str(item[name]))
+                yield (" ", known, at) if known is not None else ("+", -1, at)
+            return
+        for run in self._aligner.runs([_canonical(one) for one in old], [_canonical(one) for one in new]):
+            if run.last - run.first == run.end - run.start:
+                yield from ((" ", run.first + at, run.start + at) for at in range(run.last - run.first))
+                continue
+            yield from (("-", at, -1) for at in range(run.first, run.last))
+            yield from (("+", -1, at) for at in range(run.start, run.end))
+
+    def _entry(self, kind: str, key: object, value: object, at: _Place) -> None:
+        head = f"{at.indent[2:]}{_key(key)}:"
+        if isinstance(value, Mapping | list) and value and len(at.new) < MAX_DEPTH:
+            self._line(kind, head, at)
+            self._value(kind, value, at)
+        elif _is_text(value):
+            self._line(kind, f"{head} |", at)
+            self._text(kind, str(value).split("\n"), at)
+        else:
+            self._line(kind, f"{head} {_scalar(value)}", at)
+
+    def _value(self, kind: str, value: object, at: _Place) -> None:
+        """The lines of a value; of None none, which is what a missing object is."""
+        if isinstance(value, Mapping) and value and len(at.new) < MAX_DEPTH:
+            for key in sorted(value, key=_place):
+                self._entry(kind, key, value[key], at.below(key, key))
+        elif isinstance(value, list) and value and len(at.new) < MAX_DEPTH:
+            for number, one in enumerate(value):
+                self._item(kind, one, at.below(number, number))
+        elif value is not None:
+            self._line(kind, f"{at.indent}{_scalar(value)}", at)
+
+    def _item(self, kind: str, value: object, at: _Place) -> None:
+        first = len(self._lines)
+        self._value(kind, value, at)
+        if len(self._lines) == first:
+            self._line(kind, f"{at.indent}{_scalar(value)}", at)
+        self._dash(first, at.indent[2:])
+
+    def _dash(self, first: int, indent: str) -> None:
+        """Make the line at `first` the beginning of an item; of one that has gone also the line that came for it."""
+        self._set_dash(first, indent)
+        following = first + 1
+        if self._lines[first][0] == "-" and following < len(self._lines) and self._lines[following][0] == "+":
+            self._set_dash(following, indent)
+
+    def _set_dash(self, at: int, indent: str) -> None:
+        kind, text, path, form = self._lines[at]
+        self._lines[at] = (kind, f"{indent}- {text[len(indent) + 2 :]}", path, form)
+
+    def _text(self, kind: str, texts: list[str], at: _Place) -> None:
+        path = at.path(kind)
+        self._lines.extend((kind, at.indent + text, path, Form.TEXT) for text in texts)
+
+    def _line(self, kind: str, text: str, at: _Place) -> None:
+        self._lines.append((kind, text, at.path(kind), Form.YAML))
+
+
+def _are_alike(old: object, new: object) -> bool:
+    """Whether two values are compared field by field; an empty one has no line of its own to stand beside the other."""
+    are_maps, are_lists = (isinstance(old, kind) and isinstance(new, kind) for kind in (Mapping, list))
+    return bool((are_maps or are_lists) and old and new)
 
 
 def _names(items: list[Any], key: str) -> bool:
@@ -150,62 +259,18 @@ def _names(items: list[Any], key: str) -> bool:
     return len(values) == len(items) and len(set(values)) == len(values)
 
 
-def _texts(old: list[str], new: list[str], indent: str) -> Iterator[DiffLine]:
-    for tag, first, last, start, end in _opcodes(old, new):
-        if tag == "equal":
-            yield from (DiffLine(" ", indent + line) for line in old[first:last])
-            continue
-        yield from (DiffLine("-", indent + line) for line in old[first:last])
-        yield from (DiffLine("+", indent + line) for line in new[start:end])
-
-
-def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    if len(old) + len(new) <= MAX_ALIGNED:
-        return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-    shorter = min(len(old), len(new))
-    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-    tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
-    middle = ("replace", head, len(old) - tail, head, len(new) - tail)
-    return [
-        ("equal", 0, head, 0, head),
-        middle,
-        ("equal", len(old) - tail, len(old), len(new) - tail, len(new)),
-    ]
-
-
-def _lines(value: object, indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping) and value:
-        for key in sorted(value, key=_place):
-            yield from _entry(key, value[key], indent)
-    elif isinstance(value, list) and value:
-        for one in value:
-            yield from _item(one, indent)
-    elif value is not None:
-        yield f"{indent}{_scalar(value)}"
-
-
-def _entry(key: str, value: object, indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping | list) and value:
-        yield f"{indent}{_key(key)}:"
-        yield from _lines(value, indent + "  ")
-    elif _is_text(value):
-        yield f"{indent}{_key(key)}: |"
-        yield from (f"{indent}  {line}" for line in str(value).split("\n"))
-    else:
-        yield f"{indent}{_key(key)}: {_scalar(value)}"
-
-
-def _item(value: object, indent: str) -> Iterator[str]:
-    lines = list(_lines(value, indent + "  ")) or [f"{indent}  {_scalar(value)}"]
-    yield f"{indent}- {lines[0][len(indent) + 2 :]}"
-    yield from lines[1:]
-
-
 def _scalar(value: object) -> str:
     if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return _json(value)
     is_plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS_OF_YAML
     return value if is_plain else json.dumps(value, ensure_ascii=False)
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def _key(key: object) -> str:
@@ -217,21 +282,24 @@ def _is_text(value: object) -> bool:
 
 
 def _is_same(old: object, new: object) -> bool:
-    return old is new or _canonical(old) == _canonical(new)
+    """Unequal ones, as most are that get here, are told apart without writing them; so deep that nobody can: not."""
+    try:
+        return old is new or (old == new and _canonical(old) == _canonical(new))
+    except RecursionError:
+        return False
 
 
 def _canonical(value: object) -> str:
     """1, 1.0 and true are three values here; to Python they are one."""
-    return json.dumps(value, sort_keys=True, default=str)
+    try:
+        return json.dumps(value, sort_keys=True, default=str)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def _place(key: object) -> tuple[int, str]:
     word = str(key)
     return (_FIRST_KEYS.index(word) if word in _FIRST_KEYS else len(_FIRST_KEYS), word)
-
-
-def _marked(kind: str, lines: Iterable[str]) -> Iterator[DiffLine]:
-    return (DiffLine(kind, line) for line in lines)
 
 
 def _folded(lines: list[DiffLine], context: int) -> list[DiffLine]:

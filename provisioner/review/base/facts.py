@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.rbac import Subject
+from provisioner.plugins import Plugin
+from provisioner.rbac import RbacSubject
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,
@@ -27,7 +28,7 @@ from provisioner.values import (
 )
 
 SECRET = GroupKind("", "Secret")
-# Where deploy/ puts Pratique; an installation that lives elsewhere says so (Surroundings.own_namespace).
+# Where deploy/ puts Pratique; an installation that lives elsewhere says so (ClusterSurroundings.own_namespace).
 OWN_NAMESPACE = "pratique"
 _SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
@@ -83,7 +84,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServedKind:
     """One kind in one version as the cluster serves it; `plural` is its word in rules, `other_names` are its singular
     and its short names."""
 
@@ -101,7 +102,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ClusterSurroundings:
     """What of the cluster stands around a change.
 
     `kinds` is what its discovery says, None if nobody knows, `unanswered` the groups whose own servers did not answer.
@@ -112,7 +113,7 @@ class Surroundings:
     beginnings of repositories in them, that images may come from; empty: there is no list.
     """
 
-    kinds: tuple[Kind, ...] | None = None
+    kinds: tuple[ServedKind, ...] | None = None
     unanswered: frozenset[str] = frozenset()
     lists: Mapping[Listing, Listed] = field(default_factory=dict)
     exists: Mapping[ObjectIdentity, bool] = field(default_factory=dict)
@@ -138,9 +139,20 @@ class Installer:
     `gaps` say what could not be asked.
     """
 
-    account: Subject
+    account: RbacSubject
     answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Objects that somebody says are all that is stored of `kinds`; None for all kinds."""
+
+    objects: tuple[JsonObject, ...]
+    kinds: frozenset[GroupKind] | None = None
+
+    def tells_of(self, kind: GroupKind) -> bool:
+        return self.kinds is None or kind in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +166,14 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """Content that is put back because it ran once, as `revision`; of its objects `gone` are those taken away since."""
+    """Content that is restored because it ran once, as `revision`; of its objects `gone` are those taken away since."""
 
     revision: int
     gone: tuple[Gone, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StateFacts:
     """The objects of one side of a change, for what can be said of a state alone (an image without digest)."""
 
     objects: tuple[JsonObject, ...]
@@ -169,7 +181,7 @@ class State:
     service_account: str
     live: Mapping[ObjectIdentity, JsonObject | None] = field(default_factory=dict)
     is_offline: bool = False
-    around: Surroundings = field(default_factory=Surroundings)
+    around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -187,8 +199,9 @@ class Facts:
 
     `live` holds the objects that checks asked for (`Check.wants`), None for one that does not exist; a missing key
     means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
-    rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared. `installer` is None
-    where the content is applied by whoever asks. `way_back` is None for content that did not run before.
+    rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared; `stored` is then
+    what somebody gave as the stored objects. `installer` is None where the content is applied by whoever asks.
+    `way_back` is None for content that did not run before. `left_by_hooks` is what hooks made and nobody removes.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
     objects decide (S09). None where nothing is read of a cluster.
@@ -201,14 +214,16 @@ class Facts:
     live_rbac: tuple[JsonObject, ...] | None = None
     gaps: tuple[Gap, ...] = ()
     is_offline: bool = False
-    around: Surroundings = field(default_factory=Surroundings)
+    around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
     installer: Installer | None = None
     way_back: WayBack | None = None
     bundle: Plan | None = None
-    _state: State | None = field(default=None, init=False, repr=False, compare=False)
-    _previous_state: State | None = field(default=None, init=False, repr=False, compare=False)
+    stored: Stored | None = None
+    left_by_hooks: tuple[ObjectRef, ...] = ()
+    _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
+    _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
 
-    def state(self) -> State:
+    def state(self) -> StateFacts:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
         if self._state is None:
             object.__setattr__(self, "_state", self._side(self._results()))
@@ -227,7 +242,7 @@ class Facts:
         results = {one.ref.identity: one.after for one in self.plan.actions if one.after is not None}
         return tuple(results.get(one.ref.identity) or one.body for one in self.content.manifests)
 
-    def previous_state(self) -> State:
+    def previous_state(self) -> StateFacts:
         """What was approved before; nothing for a first request."""
         if self._previous_state is None:
             objects = tuple(one.body for one in self.previous.manifests) if self.previous else ()
@@ -235,17 +250,18 @@ class Facts:
         assert self._previous_state is not None
         return self._previous_state
 
-    def _side(self, objects: tuple[JsonObject, ...]) -> State:
+    def _side(self, objects: tuple[JsonObject, ...]) -> StateFacts:
         content = self.content
         namespace, account = content.install_namespace, content.service_account
-        return State(objects, namespace, account, self.live, self.is_offline, self.around)
+        return StateFacts(objects, namespace, account, self.live, self.is_offline, self.around)
 
 
 def _uid(obj: JsonObject) -> str:
     return str(mapping(obj.get("metadata")).get("uid") or "")
 
 
-def _nothing(*_: Any) -> tuple[()]:
+def nothing(*_: Any) -> tuple[()]:
+    """What a check says that has nothing to say."""
     return ()
 
 
@@ -262,21 +278,22 @@ class Check:
     judges; what nobody claims is reported. `wants` names live objects to read first; Secrets are never read. `mentions`
     names objects of which only the existence matters, Secrets too. `lists`, asked when those are there, names lists.
     `settles` is given all findings at last and says them again with what is known of the live objects; it may add some
-    and drop none.
+    and drop none. `plugin` is set for a check of another package (review.plugged).
     """
 
     name: str
-    changes: Callable[[Facts], Iterable[Finding]] = _nothing
-    standing: Callable[[State], Iterable[Finding]] = _nothing
+    changes: Callable[[Facts], Iterable[Finding]] = nothing
+    standing: Callable[[StateFacts], Iterable[Finding]] = nothing
     claims: Callable[[PlannedAction], bool] = _no
-    wants: Callable[[Content, Plan], Iterable[ObjectRef]] = _nothing
-    mentions: Callable[[Facts], Iterable[ObjectRef]] = _nothing
-    lists: Callable[[Facts], Iterable[Listing]] = _nothing
+    wants: Callable[[Content, Plan], Iterable[ObjectRef]] = nothing
+    mentions: Callable[[Facts], Iterable[ObjectRef]] = nothing
+    lists: Callable[[Facts], Iterable[Listing]] = nothing
     settles: Callable[[Facts, Sequence[Finding]], Iterable[Finding]] | None = None
+    plugin: Plugin | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ReviewRule:
     """A rule of the catalogue: makes findings that have its id, place and severity, and a fingerprint.
 
     Rules about CRDs have `verdicts` too: what each says to all five questions (`Verdict.as_mapping`).

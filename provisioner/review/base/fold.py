@@ -1,6 +1,7 @@
 """What is found in the same words at several places is said once, with their number and all of them.
 
-The same field in several versions of a CRD is one finding; more than MAX_UNFOLDED objects or fields are one, too.
+The same field in several versions of a CRD is one finding, and so is the same difference between several pairs of its
+versions; more than MAX_UNFOLDED objects or fields are one, too.
 Nothing critical or unknown is ever folded (S24), nothing about Secrets, of which each reader may see other ones, and no
 deletion that takes something along: an approval names each of those, with what goes with it.
 Only objects of one kind and namespace stand together, so that who may see one may as a rule see all.
@@ -8,12 +9,22 @@ Only objects of one kind and namespace stand together, so that who may see one m
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from provisioner.review.base.facts import SECRET, fingerprint, said
-from provisioner.review.base.places import PLACES, Place, by_field, places_of, version_of
+from provisioner.review.base.places import (
+    DIFFERING,
+    PLACES,
+    FieldPlace,
+    by_field,
+    listed_places,
+    places_of,
+    version_of,
+    with_field_as,
+)
 from provisioner.review.base.record import plain
 from provisioner.schema.verdicts import shown
 from provisioner.sentences import number, some
@@ -22,11 +33,14 @@ from provisioner.values import Finding, Severity
 MAX_UNFOLDED = 10
 _DELETIONS = frozenset({"DEL-01", "CRD-08"})
 _TAKING_ALONG = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
-MAX_OBJECTS = 200
+_MEASURES = frozenset({"counts", "volumes"})
 MAX_TEXTS = 500
 MAX_NAMES = 4
+MORE = ". The same holds "  # begins what folding adds to a message
 _ALWAYS_SAID = frozenset({Severity.CRITICAL, Severity.UNKNOWN})
-_NAME, _FIELD = "\0", "\1"  # stand for the object and the field in words that are compared
+_NAME, _FIELD, _FROM, _TO = "\0", "\1", "\2", "\3"  # stand for object, field and versions in words that are compared
+# What folding itself writes into evidence.
+_OWN = frozenset({PLACES, "count", "objects", "version"})
 _Key = tuple[object, ...]
 
 
@@ -34,8 +48,9 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
     """`findings`, those that differ only in the version of a CRD as one, and more than MAX_UNFOLDED that differ only in
     object, field and version.
 
-    The one has all of them in its evidence (`all_places`, see places_of; `count`, and `objects`, at most MAX_OBJECTS of
-    them), and is another finding as soon as one joins or leaves: what was accepted of some is not accepted of more.
+    The one has all of them in its evidence (`all_places`, see places_of, each with the evidence that is not that of
+    all; `count`, and `objects`), and is another finding as soon as one joins or leaves: what was accepted of some is
+    not accepted of more.
     """
     once = _grouped(findings, _of_one_field, most=1, as_one=_in_versions)
     return _grouped(once, _fold_key, most=MAX_UNFOLDED, as_one=_at_places)
@@ -61,14 +76,15 @@ def _fold_key(finding: Finding) -> _Key | None:
     if finding.server_words:  # those of one object are no other's
         return None
     # What goes with an object is looked at again before it goes: each keeps its own counts.
-    if "counts" in finding.evidence or (finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG):
+    if _MEASURES & finding.evidence.keys() or (finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG):
         return None
     words = _compared(finding)
     if _NAME not in words:
         return None
     verdicts = tuple(sorted(finding.verdicts.items()))
     place = (finding.section, finding.severity, finding.is_new, ref.group_kind, ref.namespace)
-    return (finding.rule, *place, words, verdicts)
+    # Who may see what one is made of may not see what the other is (S09).
+    return (finding.rule, *place, words, verdicts, finding.sources)
 
 
 def _of_one_field(finding: Finding) -> _Key | None:
@@ -76,8 +92,27 @@ def _of_one_field(finding: Finding) -> _Key | None:
     same = _fold_key(finding)
     if same is None or finding.ref is None or not finding.path or not version_of(finding):
         return None
-    rest = {name: value for name, value in finding.evidence.items() if name != "version"}
+    pair = _pair_of(finding)
+    apart = ("version", "from", "to") if pair else ("version",)
+    rest = {name: value for name, value in finding.evidence.items() if name not in apart}
+    words = _without_pair(_compared(finding), *pair) if pair else ""
+    same = tuple(words if pair and one == _compared(finding) else one for one in same)
     return (*same, finding.ref.identity, finding.path, str(plain(rest)))
+
+
+def _pair_of(finding: Finding) -> tuple[str, str] | None:
+    """The two versions of one CRD that a finding compares."""
+    pair = finding.evidence.get("from"), finding.evidence.get("to")
+    is_pair = finding.rule.startswith("SRV-") and all(isinstance(one, str) for one in pair)
+    return (str(pair[0]), str(pair[1])) if is_pair else None
+
+
+def _without_pair(words: str, source: str, target: str) -> str:
+    """The words without the versions they compare; what stands in brackets is what a schema says."""
+    said, bracket, rest = words.partition(" (")
+    for version, mark in ((source, _FROM), (target, _TO)):
+        said = re.sub(rf"(?<![\w.-]){re.escape(version)}(?![\w-])", mark, said)
+    return f"{said}{bracket}{rest}"
 
 
 def _compared(finding: Finding) -> str:
@@ -87,14 +122,19 @@ def _compared(finding: Finding) -> str:
     version = version_of(finding)
     words = finding.message.replace(f"{name} {version}", _NAME) if version else finding.message
     words = words.replace(name, _NAME)
-    return re.sub(rf"(?<![\w.\[]){re.escape(field)}(?![\w.\[])", _FIELD, words) if field else words
+    return with_field_as(words, field, _FIELD) if field else words
 
 
 def _in_versions(group: Sequence[Finding]) -> Finding:
     """One field of several versions. It stands for the first of them where one version has to be named."""
     first = group[0]
     assert first.ref is not None
-    name, versions = said(first.ref), [version_of(one) for one in group]
+    name, versions = said(first.ref), list(dict.fromkeys(version_of(one) for one in group))
+    pairs = [pair for one in group[1:] if (pair := _pair_of(one))]
+    if pairs:
+        more = ", ".join(f"from {source} to {target}" for source, target in pairs)
+        shared = {**_common(group), "version": version_of(first)}
+        return _one_of(group, f"{first.message}{MORE}{more}", shared)
     message = first.message.replace(f"{name} {versions[0]}", f"{name} {', '.join(versions)}")
     return _one_of(group, message, {**first.evidence})
 
@@ -105,33 +145,43 @@ def _at_places(group: Sequence[Finding]) -> Finding:
     evidence = {
         **_common(ordered),
         "count": len(ordered),
-        "objects": names[:MAX_OBJECTS],
-        "left_out": max(0, len(names) - MAX_OBJECTS),
+        "objects": names,
         **({"version": version_of(first)} if version_of(first) else {}),
     }
-    return _one_of(ordered, f"{first.message}. {_others(ordered, names)}", evidence)
+    return _one_of(ordered, f"{first.message}{MORE}{_others(ordered, names)}", evidence)
 
 
 def _others(group: Sequence[Finding], names: Sequence[str]) -> str:
     """Where else it holds: in other fields of the object, in fields of others, or of other objects."""
     fields = [path for _, path, _ in by_field(_places(group))]
     if len(fields) == len(names):
-        return f"The same holds for {len(names) - 1:,} more: {some(names[1:], MAX_NAMES)}"
+        return f"for {len(names) - 1:,} more: {some(names[1:], MAX_NAMES)}"
     more = number(len(fields) - 1, "more field")
     if len(names) == 1:
-        return f"The same holds for {more}: {some([*map(shown, fields[1:])], MAX_NAMES)}"
-    return f"The same holds for {more} of {len(names):,} objects: {some(names, MAX_NAMES)}"
+        return f"for {more}: {some([*map(shown, fields[1:])], MAX_NAMES)}"
+    return f"for {more} of {len(names):,} objects: {some(names, MAX_NAMES)}"
 
 
 def _one_of(group: Sequence[Finding], message: str, evidence: dict[str, object]) -> Finding:
-    first, places = group[0], _places(group)
-    if any(place.path for place in places):
-        evidence[PLACES] = [place.as_evidence() for place in places]
+    first = group[0]
+    everywhere = [place for one in group for place in _each(one, evidence)]
+    # Of a JSON value: two places that differ in nothing are one.
+    evidence[PLACES] = list({json.dumps(one, sort_keys=True, default=str): one for one in everywhere}.values())
     own = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
     return replace(first, message=message, evidence=evidence, fingerprint=own)
 
 
-def _places(group: Sequence[Finding]) -> list[Place]:
+def _each(finding: Finding, evidence: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """The places of one finding, with what of its evidence is not in that of all."""
+    own = {name: value for name, value in plain(finding.evidence).items() if name not in _OWN}
+    differing = {name: value for name, value in own.items() if name not in evidence or plain(evidence[name]) != value}
+    for place in listed_places(finding):
+        before = place.get(DIFFERING)
+        found = {**differing, **(before if isinstance(before, Mapping) else {})}
+        yield {**place, **({DIFFERING: found} if found else {})}
+
+
+def _places(group: Sequence[Finding]) -> list[FieldPlace]:
     return list(dict.fromkeys(place for one in group for place in places_of(one)))
 
 

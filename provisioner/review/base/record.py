@@ -12,7 +12,7 @@ from operator import is_
 from typing import Any
 
 from provisioner.errors import BadRecord
-from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
+from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity, certainty_of
 
 VERSION = 3
 # Until this one the words of the API server stood among ours.
@@ -43,11 +43,11 @@ def from_record(record: Mapping[str, Any]) -> Report:
         record = upgraded(record)
         if record.get("version") != VERSION:
             raise BadRecord(f"a report of version {record.get('version')!r}; expected {VERSION}")
-        private = (replace(_finding(one), is_private=True) for one in record["private"])
+        private = (replace(finding_from(one), is_private=True) for one in record["private"])
         return Report(
             tuple(record["headline"]),
-            (*(_finding(one) for one in record["findings"]), *private),
-            Plan(tuple(_action(one) for one in record["plan"]["actions"]), record["plan"]["digest"]),
+            (*(finding_from(one) for one in record["findings"]), *private),
+            Plan(tuple(action_from(one) for one in record["plan"]["actions"]), record["plan"]["digest"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise BadRecord(f"a report that was not written by this version ({type(exc).__name__}: {exc})") from exc
@@ -70,9 +70,13 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
             "plan": {**plan, "actions": [_upgraded_action(one) for one in plan["actions"]]},
         }
     if record.get("version") == _SOURCELESS_VERSION:
-        parts = {part: [{**one, "sources": []} for one in record[part]] for part in ("findings", "private")}
+        parts = {part: [_with_sources(one) for one in record[part]] for part in ("findings", "private")}
         record = {**record, **parts, "version": VERSION}
     return record
+
+
+def _with_sources(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "sources": [], "certainty": str(certainty_of(record["evidence"]))}
 
 
 def _upgraded_finding(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,6 +93,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "rule": finding.rule,
         "section": str(finding.section),
         "severity": str(finding.severity),
+        "certainty": str(finding.certainty),
         "message": finding.message,
         "ref": ref_record(finding.ref) if finding.ref else None,
         "path": list(finding.path),
@@ -98,10 +103,12 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "fingerprint": finding.fingerprint,
         "serverWords": finding.server_words,
         "sources": [ref_record(one) for one in finding.sources],
+        **({"also": list(finding.also)} if finding.also else {}),
     }
 
 
-def _finding(record: Mapping[str, Any]) -> Finding:
+def finding_from(record: Mapping[str, Any]) -> Finding:
+    """One finding of a record of this VERSION, also as it is shown to who may not see all of it."""
     return Finding(
         record["rule"],
         Section(record["section"]),
@@ -115,6 +122,7 @@ def _finding(record: Mapping[str, Any]) -> Finding:
         record["fingerprint"],
         record["serverWords"],
         sources=tuple(_ref(one) for one in record["sources"]),
+        also=tuple(record.get("also", ())),  # reports of before said each by itself
     )
 
 
@@ -135,7 +143,8 @@ def _action_record(planned: PlannedAction) -> dict[str, Any]:
     }
 
 
-def _action(record: Mapping[str, Any]) -> PlannedAction:
+def action_from(record: Mapping[str, Any]) -> PlannedAction:
+    """One planned action of a record of this VERSION."""
     return PlannedAction(
         _ref(record["ref"]),
         Action(record["action"]),

@@ -25,9 +25,11 @@ _LOOK_LATIN = frozenset(
 )
 # In escaped text.
 _QUOTED = re.compile(r"`([^`<>]{1,500})`")
+# Where the API server names no field of the object, Go prints that it has none.
+_NO_FIELD = re.compile(r"(?:<|&lt;)nil(?:>|&gt;): ?")
 # Marks that look like the ones which part names.
 _LOOK_ASCII_MARKS = frozenset("∕⁄⧸╱‐‑‒−։׃∶ꓽ․ꓸ‚’‘＂")
-# A word for the eye: it goes on over what joins the parts of names.
+# A word for the eye: it continues over what joins the parts of names.
 _WORD = re.compile(r"[^\s,;()\[\]{}<>\"'`=|]+")
 # These are written together in one word by many people.
 _TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
@@ -36,7 +38,12 @@ _MAX_MARKS = 2
 
 def with_names(escaped: str) -> str:
     """HTML of a sentence that is escaped already: what it quotes in backticks is a name."""
-    return _QUOTED.sub(r"<code>\1</code>", escaped)
+    return _QUOTED.sub(r"<code>\1</code>", without_nil(escaped))
+
+
+def without_nil(text: str) -> str:
+    """Words of the API server, escaped or not, without the `<nil>: ` that stands where it names no field."""
+    return _NO_FIELD.sub("", text)
 
 
 def visible(text: str, *, keep_newlines: bool = False) -> str:

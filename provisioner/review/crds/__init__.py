@@ -1,5 +1,7 @@
 """What a changed CustomResourceDefinition does to the objects that exist, and to whatever counts on them.
 
+- `conditions`: which objects a finding depends on
+- `given`: objects that somebody gives, where no cluster is asked
 - `live_findings`: what is said of stored objects
 - `live_scene`: the objects that exist of a CRD
 - `owners`: who else lays claim to its names, or to the whole of it
@@ -9,6 +11,8 @@
 """
 
 __all__ = [
+    "conditions",
+    "given",
     "live_findings",
     "live_scene",
     "owners",

@@ -24,7 +24,7 @@ OWNED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class OwnerKind:
     """A kind as owner references name it; with `version` "" in whichever version."""
 
     group: str
@@ -41,7 +41,7 @@ class Owner:
         return is_kind and self.version in {"", version}
 
 
-def owned(facts: Facts, owner: Owner) -> list[ObjectRef]:
+def owned(facts: Facts, owner: OwnerKind) -> list[ObjectRef]:
     """What of the kinds OWNED names the owner, as far as those lists were read."""
     found = (ObjectRef.of(obj) for listing in OWNED for obj in _listed(facts, listing) if owner.owns(obj))
     return sorted(found)
@@ -53,7 +53,7 @@ def in_kinds(refs: Iterable[ObjectRef]) -> str:
     return ", ".join(number(count, kind) for kind, count in sorted(counted.items()))
 
 
-def budgets(facts: Facts, owner: Owner) -> list[str]:
+def budgets(facts: Facts, owner: OwnerKind) -> list[str]:
     """Budgets that are counted by the scale of the owner: they select a pod that one of its objects controls."""
     found = [obj for obj in _listed(facts, BUDGETS) if needs_scale(obj)]
     pods = [one for one in _listed(facts, PODS) if owner.owns(one, as_controller=True)] if found else []

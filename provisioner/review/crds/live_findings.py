@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from provisioner.review.base.facts import Rule, said
-from provisioner.review.crds.live_scene import Scene
+from provisioner.review.base.facts import ReviewRule, said
+from provisioner.review.crds.live_scene import CrdObjects
 from provisioner.review.crds.stored import Fate, general, masked, shape, value_at
 from provisioner.review.crds.writers import counted
 from provisioner.schema import compare
@@ -21,39 +21,40 @@ from provisioner.schema.verdicts import (
     B,
     D,
     S,
+    SchemaVerdict,
     U,
-    Verdict,
 )
 from provisioner.sentences import number, some, verb
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 MAX_EXAMPLES = 20
-MAX_PATHS = 50
+# Every path of any schema that people write; of objects that are made to be large the others are counted.
+MAX_PATHS = 2_000
 
-_REFUSED = Rule("LIV-01", Section.CRDS, B, NARROWED.as_mapping())
-_NOT_JUDGED = Rule("LIV-01", Section.CRDS, U, Verdict(stored=U, writers=U).as_mapping())
-_ALL_VALID = Rule("LIV-01", Section.CRDS, S, HARMLESS.as_mapping())
-_LOST = Rule("LIV-02", Section.CRDS, B, DATA_LOST.as_mapping())
-_FLIPPED = Rule("LIV-03", Section.CRDS, D, BEHAVIOUR.as_mapping())
-_WRITERS = Rule("LIV-04", Section.CRDS, D, FOR_WRITERS.as_mapping())
+_REFUSED = ReviewRule("LIV-01", Section.CRDS, B, NARROWED.as_mapping())
+_NOT_JUDGED = ReviewRule("LIV-01", Section.CRDS, U, SchemaVerdict(stored=U, writers=U).as_mapping())
+_ALL_VALID = ReviewRule("LIV-01", Section.CRDS, S, HARMLESS.as_mapping())
+_LOST = ReviewRule("LIV-02", Section.CRDS, B, DATA_LOST.as_mapping())
+_FLIPPED = ReviewRule("LIV-03", Section.CRDS, D, BEHAVIOUR.as_mapping())
+_WRITERS = ReviewRule("LIV-04", Section.CRDS, D, FOR_WRITERS.as_mapping())
 # A report warns of a way back that is closed or loses something, though nothing is lost by going forth.
-_NO_WAY_BACK = Rule("LIV-06", Section.CRDS, D, Verdict(rollback=B).as_mapping())
-_LOSSY_WAY_BACK = Rule("LIV-06", Section.CRDS, D, WIDENED.as_mapping())
-_WAY_BACK = Rule("LIV-06", Section.CRDS, S, HARMLESS.as_mapping())
-_CHECKED = Rule("LIV-07", Section.CRDS, S, HARMLESS.as_mapping())
-_SAMPLED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, Verdict(stored=U).as_mapping())
-_NOT_NEEDED = Rule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
-_NOT_CHECKED = Rule("LIV-07", Section.CRDS, U, Verdict(stored=U).as_mapping())
+_NO_WAY_BACK = ReviewRule("LIV-06", Section.CRDS, D, SchemaVerdict(rollback=B).as_mapping())
+_LOSSY_WAY_BACK = ReviewRule("LIV-06", Section.CRDS, D, WIDENED.as_mapping())
+_WAY_BACK = ReviewRule("LIV-06", Section.CRDS, S, HARMLESS.as_mapping())
+_CHECKED = ReviewRule("LIV-07", Section.CRDS, S, HARMLESS.as_mapping())
+_SAMPLED = ReviewRule("LIV-07", Section.CRDS, Severity.NOTABLE, SchemaVerdict(stored=U).as_mapping())
+_NOT_NEEDED = ReviewRule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
+_NOT_CHECKED = ReviewRule("LIV-07", Section.CRDS, U, SchemaVerdict(stored=U).as_mapping())
 
 
-def live_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
+def live_findings(scene: CrdObjects, *, is_needed: bool) -> Iterator[Finding]:
     """Everything that the objects of a changed CRD tell; `is_needed` where its schemas alone leave a question open."""
     yield from object_findings(scene, is_needed=is_needed)
     yield from _of_writers(scene)
     yield from _of_way_back(scene)
 
 
-def object_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
+def object_findings(scene: CrdObjects, *, is_needed: bool) -> Iterator[Finding]:
     """What becomes of the objects, and how many were asked: LIV-01 to LIV-03 and LIV-07."""
     yield from _of_quality(scene, _NOT_CHECKED if is_needed else _NOT_NEEDED)
     for version, found in scene.by_version.items():
@@ -63,7 +64,7 @@ def object_findings(scene: Scene, *, is_needed: bool) -> Iterator[Finding]:
         yield from _of_defaults(scene, version, found)
 
 
-def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
+def _of_quality(scene: CrdObjects, unchecked: ReviewRule) -> Iterator[Finding]:
     evidence: dict[str, Any] = {
         "checked": len(scene.listed.objects),
         "total": scene.listed.total,
@@ -85,7 +86,7 @@ def _of_quality(scene: Scene, unchecked: Rule) -> Iterator[Finding]:
 
 
 def _of_refusals(
-    scene: Scene, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]
+    scene: CrdObjects, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]
 ) -> Iterator[Finding]:
     """The three levels: rejects the next write, rejects when that part is edited, valid.
 
@@ -104,7 +105,8 @@ def _of_refusals(
     for rule, concerned, words in groups:
         if concerned:
             message = (
-                f"{_objects(concerned, scene)} {verb(len(concerned), 'are')} {words}, as {version}; {scene.quality}"
+                f"{_objects(concerned, scene)} {verb(len(concerned), 'are')} {words}, as {version}: "
+                f"{_named(concerned)}; {scene.quality}"
             )
             examples = [_example(one, bodies) for one in concerned[:MAX_EXAMPLES]]
             evidence = {"version": version, **counts, "examples": examples}
@@ -114,16 +116,22 @@ def _of_refusals(
         yield _ALL_VALID.at(scene.ref, message, evidence={"version": version, **counts}, key=[version, "valid"])
 
 
-def _objects(fates: list[Fate], scene: Scene) -> str:
+def _named(fates: list[Fate]) -> str:
+    return some(sorted(one.ref.place for one in fates))
+
+
+def _objects(fates: list[Fate], scene: CrdObjects) -> str:
     return number(len(fates), f"{scene.kind} object")
 
 
 def _example(fate: Fate, bodies: dict[ObjectRef, JsonObject]) -> dict[str, Any]:
     errors = (fate.refused or fate.when_edited)[:3]
-    return {"object": _name(fate.ref), "errors": [masked(one, bodies[fate.ref]) for one in errors]}
+    return {"object": fate.ref.place, "errors": [masked(one, bodies[fate.ref]) for one in errors]}
 
 
-def _of_losses(scene: Scene, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]) -> Iterator[Finding]:
+def _of_losses(
+    scene: CrdObjects, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]
+) -> Iterator[Finding]:
     """One finding per version, with each path that would go, how often, and what stands there in one object."""
     paths: dict[str, list[tuple[Fate, str]]] = defaultdict(list)
     for fate in found:
@@ -135,32 +143,32 @@ def _of_losses(scene: Scene, version: str, found: list[Fate], bodies: dict[Objec
     listed = {}
     for path, places in sorted(paths.items())[:MAX_PATHS]:
         first, place = places[0]
-        example = {"object": _name(first.ref), "value": shape(value_at(bodies[first.ref], place))}
+        example = {"object": first.ref.place, "value": shape(value_at(bodies[first.ref], place))}
         listed[path] = {"objects": len({fate.ref for fate, _ in places}), "example": example}
     names = some(list(listed), total=len(paths), noun="fields")
     message = (
-        f"{number(count, f'{scene.kind} object')} {verb(count, 'lose')} {names} when read or written as {version}; "
-        f"{scene.quality}"
+        f"{number(count, f'{scene.kind} object')} {verb(count, 'lose')} {names} when read or written as {version}: "
+        f"{_named([one for one in found if one.pruned])}; {scene.quality}"
     )
     evidence = {"version": version, "count": count, "paths": listed, "left_out": max(0, len(paths) - MAX_PATHS)}
     yield _LOST.at(scene.ref, message, evidence=evidence, key=[version, sorted(paths)])
 
 
-def _of_defaults(scene: Scene, version: str, found: list[Fate]) -> Iterator[Finding]:
+def _of_defaults(scene: CrdObjects, version: str, found: list[Fate]) -> Iterator[Finding]:
     counts: Counter[str] = Counter()
     for fate in found:
         counts.update({general(path) for path in fate.flipped})
     for path, count in sorted(counts.items())[:MAX_PATHS]:
-        names = sorted(_name(one.ref) for one in found if path in {general(it) for it in one.flipped})
+        names = sorted(one.ref.place for one in found if path in {general(it) for it in one.flipped})
         message = (
-            f"{number(count, f'{scene.kind} object')} {verb(count, 'read')} a new default for {path} as {version}; "
-            f"{scene.quality}"
+            f"{number(count, f'{scene.kind} object')} {verb(count, 'read')} a new default for {path} as {version}: "
+            f"{some(names)}; {scene.quality}"
         )
         evidence = {"version": version, "field": path, "count": count, "objects": names[:MAX_EXAMPLES]}
         yield _FLIPPED.at(scene.ref, message, evidence=evidence, key=[version, path])
 
 
-def _of_writers(scene: Scene) -> Iterator[Finding]:
+def _of_writers(scene: CrdObjects) -> Iterator[Finding]:
     """Who writes by a version that goes: they get 404, and their entries break server-side apply."""
     kept = {one.name for one in scene.new.served_versions}
     for version in sorted(set(scene.managers) & {one.name for one in scene.old.versions} - kept):
@@ -170,7 +178,7 @@ def _of_writers(scene: Scene) -> Iterator[Finding]:
         yield _WRITERS.at(scene.ref, message, evidence=evidence, key=[version, sorted(managers)])
 
 
-def _of_way_back(scene: Scene) -> Iterator[Finding]:
+def _of_way_back(scene: CrdObjects) -> Iterator[Finding]:
     """The same comparison the other way round, as the cluster would make it after this change."""
     stored = list(dict.fromkeys([*scene.old.stored_versions, *_storage(scene)]))
     after = {**scene.new.body, "status": {"storedVersions": stored}}
@@ -191,10 +199,6 @@ def _of_way_back(scene: Scene) -> Iterator[Finding]:
         yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: this can be undone without losing a field", key="open")
 
 
-def _storage(scene: Scene) -> list[str]:
+def _storage(scene: CrdObjects) -> list[str]:
     version = scene.new.storage_version
     return [version.name] if version is not None else []
-
-
-def _name(ref: ObjectRef) -> str:
-    return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name

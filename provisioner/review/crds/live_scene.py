@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from provisioner.review.base.facts import Facts, Listed, Listing
+from provisioner.review.crds.given import kind_of
 from provisioner.review.crds.stored import Fate, fates, triable_versions
 from provisioner.review.crds.writers import managers_by_version
 from provisioner.schema.definition.crd import Crd
@@ -22,7 +23,7 @@ _CHANGING = frozenset({Action.UPDATE, Action.REPLACE})
 
 
 @dataclass(frozen=True)
-class Scene:
+class CrdObjects:
     """A CRD before and after, and its objects as they were read: by `read_as`, the version they are stored in, and,
     where a webhook converts, by every other that is served before and after."""
 
@@ -78,11 +79,14 @@ class Scene:
 def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObject]]:
     """(action, CRD as it is, CRD as it will be) of each CRD whose present state is known, and which changes in what its
     objects meet: words and columns alone are not worth reading them."""
-    if facts.is_offline:
+    if facts.is_offline and facts.stored is None:
         return
     wished = {one.ref.identity: one.body for one in facts.content.manifests if one.ref.group_kind == CRD}
+    known = facts.live
+    if facts.is_offline:
+        known = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     for planned in facts.plan.actions:
-        old, new = facts.live.get(planned.ref.identity), wished.get(planned.ref.identity)
+        old, new = known.get(planned.ref.identity), wished.get(planned.ref.identity)
         if planned.ref.group_kind != CRD or planned.action not in _CHANGING or old is None or new is None:
             continue
         if not same_json(_met_by_objects(Crd(old)), _met_by_objects(Crd(new))):
@@ -102,17 +106,21 @@ def _met_by_objects(crd: Crd) -> dict[str, Any]:
     }
 
 
-def scenes(facts: Facts) -> Iterator[Scene]:
-    """A scene for each changed CRD; one whose objects nobody read says so."""
+def scenes(facts: Facts) -> Iterator[CrdObjects]:
+    """A scene for each changed CRD; one whose objects nobody read says so. Offline of those whose objects are given."""
     for planned, before, after in changed(facts):
+        if facts.is_offline:
+            if facts.stored is not None and facts.stored.tells_of(kind_of(before)):
+                yield scene_of(before, after, facts.stored.objects)
+            continue
         old, new = Crd(before), Crd(after)
         first, *others = listings_of(old, new)
         unread = _untriable(before, after)
         read = {one.version: unread or _listed(facts, one) for one in (first, *others)}
-        yield Scene(planned.ref, old, new, first.version, read)
+        yield CrdObjects(planned.ref, old, new, first.version, read)
 
 
-def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject]) -> Scene:
+def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject]) -> CrdObjects:
     """A scene of a change where `objects` are all that is stored; those of other CRDs are passed over.
 
     Each may be written in any version. Where a webhook converts, one stands for itself only in that version.
@@ -128,7 +136,7 @@ def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject
         held = {first.version: own}
     unread = _untriable(before, after)
     read = {name: unread or Listed(tuple(_once(several)), total) for name, several in held.items()}
-    return Scene(ObjectRef.of(after), old, new, first.version, read)
+    return CrdObjects(ObjectRef.of(after), old, new, first.version, read)
 
 
 def _untriable(before: JsonObject, after: JsonObject) -> Listed | None:

@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import Kind, Rule, items, mapping, maps, said
+from provisioner.review.base.facts import ReviewRule, ServedKind, items, mapping, maps, said
 from provisioner.review.crds.writers import owners_of
 from provisioner.schema.definition.crd import Crd
-from provisioner.schema.verdicts import GONE, D, Verdict
+from provisioner.schema.verdicts import GONE, D, SchemaVerdict
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
-_TAKEN = Rule("CRD-07", Section.CRDS, Severity.BREAKING, GONE.as_mapping())
+_TAKEN = ReviewRule("CRD-07", Section.CRDS, Severity.BREAKING, GONE.as_mapping())
 # Each owner's apply is refused where the other holds a field, or taken back afterwards.
-_OWNED = Rule("CRD-09", Section.CRDS, Severity.DANGEROUS, Verdict(api=D, rollback=D).as_mapping())
+_OWNED = ReviewRule("CRD-09", Section.CRDS, Severity.DANGEROUS, SchemaVerdict(api=D, rollback=D).as_mapping())
 # Labels and annotations by which tools say whose an object is.
 _MARKS = (
     "app.kubernetes.io/managed-by",
@@ -43,7 +43,7 @@ def twice_taken(crds: Iterable[JsonObject]) -> Iterator[Finding]:
             yield _taken(ObjectRef.of(crd.body), f"{space} {name} of {group}", " and ".join(rivals))
 
 
-def taken_in_cluster(crd: JsonObject, kinds: Iterable[Kind]) -> Iterator[Finding]:
+def taken_in_cluster(crd: JsonObject, kinds: Iterable[ServedKind]) -> Iterator[Finding]:
     """Names that a kind of the cluster, one of another CRD or of the API server itself, has already."""
     new = Crd(crd)
     plural, wanted = str(new.names.get("plural") or ""), _names(new)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Facts, Listing, Rule, items, mapping, maps, said
-from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, Owner, budgets, in_kinds, needs_scale, owned
-from provisioner.review.crds.live_scene import CRD, Scene
+from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
+from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, OwnerKind, budgets, in_kinds, needs_scale, owned
+from provisioner.review.crds.live_scene import CRD, CrdObjects
 from provisioner.schema.definition.crd import Crd
-from provisioner.schema.verdicts import D, U, Verdict
+from provisioner.schema.verdicts import D, SchemaVerdict, U
 from provisioner.sentences import number, some, verb
 from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
 
@@ -28,15 +28,17 @@ SEEKERS = (
 DEPENDENTS = (*AUTOSCALERS, *SEEKERS, BUDGETS, *OWNED)
 MAX_NAMES = 20
 
-_COUNTS_ON_VERSION = Rule("LIV-05", Section.CRDS, Severity.DANGEROUS, Verdict(writers=D, readers=D).as_mapping())
-_NOT_LOOKED = Rule("LIV-05", Section.CRDS, Severity.UNKNOWN, Verdict(writers=U, readers=U).as_mapping())
+_COUNTS_ON_VERSION = ReviewRule(
+    "LIV-05", Section.CRDS, Severity.DANGEROUS, SchemaVerdict(writers=D, readers=D).as_mapping()
+)
+_NOT_LOOKED = ReviewRule("LIV-05", Section.CRDS, Severity.UNKNOWN, SchemaVerdict(writers=U, readers=U).as_mapping())
 
 
-def of_references(scene: Scene, facts: Facts) -> Iterator[Finding]:
+def of_references(scene: CrdObjects, facts: Facts) -> Iterator[Finding]:
     """What names a version that will no longer be served."""
     gone = goes(scene.old, scene.new)
     for version in gone:
-        owner = Owner(scene.old.group, scene.kind, version)
+        owner = OwnerKind(scene.old.group, scene.kind, version)
         found = sorted({*_webhooks_on(scene, version, facts), *_targets_of(scene, version, facts)})
         found += budgets(facts, owner)
         if found:
@@ -54,7 +56,7 @@ def of_deleted(facts: Facts) -> Iterator[Finding]:
     for ref, crd in deleted(facts):
         kind = str(crd.names.get("kind") or "")
         plural = str(crd.names.get("plural") or "")
-        owner = Owner(crd.group, kind)
+        owner = OwnerKind(crd.group, kind)
         found = sorted({*_targets(facts, crd.group, kind), *_webhooks(facts, crd.group, plural)})
         found += [*budgets(facts, owner), *sorted(_roles(facts, crd.group, plural))]
         if found:
@@ -65,7 +67,7 @@ def of_deleted(facts: Facts) -> Iterator[Finding]:
         yield from _of_gaps(ref, kind, facts)
 
 
-def _of_owned(ref: ObjectRef, found: list[ObjectRef], words: str, owner: Owner) -> Iterator[Finding]:
+def _of_owned(ref: ObjectRef, found: list[ObjectRef], words: str, owner: OwnerKind) -> Iterator[Finding]:
     if found:
         names = [str(one) for one in found]
         message = f"{in_kinds(found)} {verb(len(found), 'belong')} to objects of {words}"
@@ -148,13 +150,13 @@ def _names_kind(rule: Mapping[str, Any], group: str, plural: str) -> bool:
     return group in items(rule.get("apiGroups")) and plural in resources
 
 
-def scaled(finding: Finding, scene: Scene, facts: Facts) -> Finding:
+def scaled(finding: Finding, scene: CrdObjects, facts: Facts) -> Finding:
     """CRD-31, the scale that goes, by the autoscalers and the disruption budgets that are there."""
     version = str(finding.evidence.get("version") or "")
     listed = [facts.around.lists.get(listing) for listing in (*AUTOSCALERS, BUDGETS)]
     if _has_budgets(facts):
         listed.append(facts.around.lists.get(PODS))
-    counting = budgets(facts, Owner(scene.old.group, scene.kind))
+    counting = budgets(facts, OwnerKind(scene.old.group, scene.kind))
     found = [*sorted(_targets_of(scene, version, facts)), *counting]
     if found:
         words = f"{some(found)} {verb(len(found), 'count')} on it for {scene.kind} objects"
@@ -169,7 +171,7 @@ def scaled(finding: Finding, scene: Scene, facts: Facts) -> Finding:
     return replace(finding, evidence=evidence, message=f"{finding.message}; {words}")
 
 
-def _targets_of(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
+def _targets_of(scene: CrdObjects, version: str, facts: Facts) -> Iterator[str]:
     for listing in AUTOSCALERS:
         listed = facts.around.lists.get(listing)
         for obj in listed.objects if listed is not None else ():
@@ -178,7 +180,7 @@ def _targets_of(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
                 yield said(ObjectRef.of(obj))
 
 
-def _webhooks_on(scene: Scene, version: str, facts: Facts) -> Iterator[str]:
+def _webhooks_on(scene: CrdObjects, version: str, facts: Facts) -> Iterator[str]:
     """Webhooks that are called for this version only; by matchPolicy Equivalent others are called for any."""
     plural = str(scene.old.names.get("plural") or "")
     for listing in SEEKERS:

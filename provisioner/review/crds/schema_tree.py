@@ -31,7 +31,7 @@ _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class KeywordDifference:
     """One keyword of a field as it was and as it is, as short JSON, "" where it is not there."""
 
     keyword: str
@@ -52,7 +52,7 @@ class Branch:
     mark: Mark
     kind: str
     fields: int
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[KeywordDifference, ...] = ()
     findings: tuple[Finding, ...] = ()
     branches: tuple[Branch, ...] = ()
     same: int = 0
@@ -262,7 +262,7 @@ def _kind(old: _Node | None, new: _Node | None) -> str:
     return " → ".join(kinds)
 
 
-def _differences(old: _Node | None, new: _Node | None) -> tuple[Difference, ...]:
+def _differences(old: _Node | None, new: _Node | None) -> tuple[KeywordDifference, ...]:
     """What the field says of itself now and said before; of a new or a gone one nothing: it is all of it."""
     if old is None or new is None:
         return ()
@@ -270,14 +270,14 @@ def _differences(old: _Node | None, new: _Node | None) -> tuple[Difference, ...]
     return tuple(_difference(key, old.own, new.own) for key in changed[:MAX_DIFFERENCES])
 
 
-def _difference(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
+def _difference(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> KeywordDifference:
     before, after = old.get(key), new.get(key)
     if isinstance(before, list) and isinstance(after, list):
         # Of long lists, such as those of required fields, only what goes and what comes.
         gone, come = ([one for one in mine if one not in theirs] for mine, theirs in ((before, after), (after, before)))
         if gone or come:
             before, after = gone or None, come or None
-    return Difference(key, *(_short(side) if side is not None else "" for side in (before, after)))
+    return KeywordDifference(key, *(_short(side) if side is not None else "" for side in (before, after)))
 
 
 def _short(value: object) -> str:

@@ -10,22 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.crds.live_scene import Scene
+from provisioner.review.crds.live_scene import CrdObjects
 from provisioner.review.crds.stored import NOT_EVALUATED, Fate, concerns
 from provisioner.review.crds.writers import counted, owners_of
-from provisioner.sentences import number, verb
+from provisioner.sentences import number, some, verb
 from provisioner.values import Finding, ObjectRef, Severity
 
 MAX_NAMES = 20
 _BY_OWNERS = frozenset({"SCH-48", "SCH-49", "SCH-50", "SCH-38t"})
 _BY_DEFAULTS = frozenset({"SCH-33", "SCH-34", "SCH-35", "SCH-36", "SRV-04"})
 _BY_WRITERS = frozenset({"SRV-02"})
-_ELSEWHERE = frozenset({"CRD-31", "SRV-06"})
+_ELSEWHERE = frozenset({"CRD-31"})
 # Their path is one of the CRD, and what they do happens anywhere in an object.
 _ANYWHERE = frozenset({"CRD-27"})
 
 
-def settled(finding: Finding, scene: Scene) -> Finding:
+def settled(finding: Finding, scene: CrdObjects) -> Finding:
     """`finding`, about the CRD of `scene`, with the basis of its severity and, where objects settle it, theirs."""
     if not finding.evidence.get("live") or finding.rule in _ELSEWHERE:
         return finding
@@ -38,13 +38,13 @@ def settled(finding: Finding, scene: Scene) -> Finding:
     return _by_fates(finding, scene)
 
 
-def _why(finding: Finding, scene: Scene) -> str:
+def _why(finding: Finding, scene: CrdObjects) -> str:
     if scene.listed.problem:
         return scene.listed.problem
     return f"what a webhook makes of the objects in version {finding.evidence.get('version')} is not known"
 
 
-def _versions(finding: Finding, scene: Scene) -> list[str] | None:
+def _versions(finding: Finding, scene: CrdObjects) -> list[str] | None:
     """The versions at which the objects were tried that a finding is about; None where they were not."""
     version = str(finding.evidence.get("version") or "")
     if version in scene.by_version or version in scene.untried:
@@ -52,7 +52,7 @@ def _versions(finding: Finding, scene: Scene) -> list[str] | None:
     return sorted(scene.by_version) or None
 
 
-def _by_fates(finding: Finding, scene: Scene) -> Finding:
+def _by_fates(finding: Finding, scene: CrdObjects) -> Finding:
     tried = [fate for version in _versions(finding, scene) or () for fate in scene.by_version[version]]
     hit = [fate for fate in tried if _is_hit(fate, finding)]
     words, shown = _counted(hit, scene)
@@ -80,7 +80,7 @@ def _is_unexplained(fate: Fate) -> bool:
     return fate.is_unknown
 
 
-def _by_writers(finding: Finding, scene: Scene, seen: tuple[str, dict[str, Any]]) -> Finding:
+def _by_writers(finding: Finding, scene: CrdObjects, seen: tuple[str, dict[str, Any]]) -> Finding:
     """Data is lost by writes through the older version: breaking if somebody does write through it."""
     version = str(finding.evidence.get("to") or finding.evidence.get("version") or "")
     writers = scene.managers.get(version)
@@ -92,7 +92,7 @@ def _by_writers(finding: Finding, scene: Scene, seen: tuple[str, dict[str, Any]]
     return _said(_judged(finding, verdicts), "objects", words, {**shown, "writers": dict(writers)})
 
 
-def _by_owners(finding: Finding, scene: Scene) -> Finding:
+def _by_owners(finding: Finding, scene: CrdObjects) -> Finding:
     """What changes for appliers matters where several of them own what lies there."""
     owners = [(ref, owners_of(obj, finding.path)) for obj, ref in _with_refs(scene)]
     shared = [(ref, names) for ref, names in owners if len(names) > 1]
@@ -110,7 +110,7 @@ def _by_owners(finding: Finding, scene: Scene) -> Finding:
     return _said(finding, "objects", f"no object has more than one owner there; {scene.quality}", shown)
 
 
-def _by_defaults(finding: Finding, scene: Scene) -> Finding:
+def _by_defaults(finding: Finding, scene: CrdObjects) -> Finding:
     tried = [fate for version in _versions(finding, scene) or () for fate in scene.by_version[version]]
     hit = [fate for fate in tried if any(concerns(finding.path, path) for path in fate.flipped)]
     if finding.rule == "SCH-33":
@@ -125,29 +125,26 @@ def _by_defaults(finding: Finding, scene: Scene) -> Finding:
     return _said(finding, "objects", words, {"count": len(unset), "objects": _names(unset)})
 
 
-def _with_refs(scene: Scene) -> list[tuple[Any, ObjectRef]]:
+def _with_refs(scene: CrdObjects) -> list[tuple[Any, ObjectRef]]:
     return [(obj, ObjectRef.of(obj)) for obj in scene.listed.objects]
 
 
-def _counted(hit: list[Fate], scene: Scene) -> tuple[str, dict[str, Any]]:
+def _counted(hit: list[Fate], scene: CrdObjects) -> tuple[str, dict[str, Any]]:
     count = len({fate.ref for fate in hit})
     shown = {"count": count, "checked": len(scene.listed.objects), "total": scene.listed.total}
     if hit:
-        words = f"{number(count, 'stored object')} {verb(count, 'are')} concerned; {scene.quality}"
-        return words, {**shown, "objects": _names_of(hit)}
+        names = sorted({fate.ref.place for fate in hit})
+        words = f"{number(count, 'stored object')} {verb(count, 'are')} concerned ({some(names)}); {scene.quality}"
+        return words, {**shown, "objects": names[:MAX_NAMES]}
     return f"no stored object is concerned; {scene.quality}", shown
 
 
 def _names_of(found: Iterable[Fate]) -> list[str]:
-    return sorted({_name(fate.ref) for fate in found})[:MAX_NAMES]
+    return sorted({fate.ref.place for fate in found})[:MAX_NAMES]
 
 
 def _names(found: Iterable[tuple[ObjectRef, object]]) -> list[str]:
-    return sorted({_name(ref) for ref, _ in found})[:MAX_NAMES]
-
-
-def _name(ref: ObjectRef) -> str:
-    return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+    return sorted({ref.place for ref, _ in found})[:MAX_NAMES]
 
 
 def _judged(finding: Finding, verdicts: Mapping[str, Severity]) -> Finding:

@@ -17,7 +17,7 @@ from provisioner.review.base.facts import mapping
 from provisioner.schema import Admission, Candidate, FieldError, admit_all
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
-from provisioner.sentences import number
+from provisioner.sentences import number, unescaped
 from provisioner.values import JsonObject, ObjectRef
 
 Parts = tuple[str, ...]
@@ -231,6 +231,7 @@ def masked(error: FieldError, obj: JsonObject) -> str:
     kind, _, rest = error.message.partition(": ")
     if rest and kind in _SHOWS_VALUE:
         rest = _without_value(rest)
+    rest = unescaped(rest)  # first: an escaped text is not found in it
     for text in sorted(_texts(obj), key=len, reverse=True):
         rest = rest.replace(text, "…")
     return f"{error.path}: {kind}{f': {rest}' if rest else ''}"

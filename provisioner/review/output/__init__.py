@@ -1,6 +1,7 @@
 """A report for people: HTML, terminal, pictures, headline.
 
 - `evidence`: a finding's evidence as words, lines and tables
+- `excerpts`: the lines of roles that rights come from
 - `headline`: the few sentences on top
 - `html`: one page that needs nothing else
 - `lines`: the lines that a finding is about
@@ -10,6 +11,7 @@
 
 __all__ = [
     "evidence",
+    "excerpts",
     "headline",
     "html",
     "lines",

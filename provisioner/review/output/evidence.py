@@ -8,18 +8,76 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
+from provisioner.review.base.causes import SAID_WITH
+from provisioner.review.base.places import DIFFERING, PLACES, path_text
 from provisioner.review.base.record import plain
-from provisioner.review.output.terminal import path_text
+from provisioner.review.base.text import without_nil
 
-# Drawn as capability by reach, not told as evidence.
-_DRAWN = "table"
-_FIRST_COLUMNS = ("path", "scope", "verbs", "apiGroups", "resources", "resourceNames", "before", "after")
+# Drawn as capability by reach, or said in the sentence or with the rule: not told as evidence.
+_ELSEWHERE = frozenset({"table", "advice", "power"})
+_FIRST_COLUMNS = (
+    "path",
+    "scope",
+    "verbs",
+    "apiGroups",
+    "resources",
+    "resourceNames",
+    "before",
+    "after",
+    "binding",
+    "role",
+    "rule",
+)
+# What a check calls a fact, in words. What is not here is told by its own name.
+_NAMES = {
+    "added": "rights gained",
+    "apiGroups": "API groups",
+    "below": "fields below it",
+    "by": "granted by",
+    "check": "Pod Security check",
+    "checked": "objects checked",
+    "count": "how many",
+    "counts": "objects in the cluster",
+    "counterexample": "example",
+    "enforced": "level that the namespace enforces",
+    "examples": "objects concerned",
+    "followedBy": "objects that use the new name",
+    "items": "found",
+    "keys": "keys",
+    "left_out": "not listed",
+    "level": "Pod Security level",
+    "listedIn": "looked at in version",
+    "needs": "level that the pods need",
+    "new": "after",
+    "newest": "newest object",
+    "notCounted": "not counted",
+    "old": "before",
+    "own": "own workloads",
+    "places": "fields",
+    "pruned": "fields dropped",
+    "readAs": "read as version",
+    "rejectsNextWrite": "refused with the next write",
+    "rejectsWhenEdited": "refused once that part is edited",
+    "removed": "rights lost",
+    "resourceNames": "names",
+    "said_with": "also found",
+    "scope": "where",
+    "seen": "objects in the cluster",
+    "seesSystem": "covers kube-system",
+    "stillNamedBy": "objects that still use the old name",
+    "subject": "account",
+    "valid": "stay valid",
+    "yamlOrJson": "of these YAML or JSON",
+}
+# A zero of these says nothing.
+_COUNTS = frozenset({"below", "left_out", "rejectsNextWrite", "rejectsWhenEdited", "yamlOrJson"})
 _MAX_SHORT = 80
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class EvidenceFact:
     """One piece of evidence for people: a table where `columns` are named, else `text` of one line or of several."""
 
     name: str
@@ -28,30 +86,57 @@ class Fact:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def facts_of(evidence: Mapping[str, Any]) -> list[Fact]:
+def facts_of(evidence: Mapping[str, Any]) -> list[EvidenceFact]:
     """A finding's evidence as facts, by name, without those that say nothing."""
-    told = {name: value for name, value in evidence.items() if name != _DRAWN}
+    told = {name: value for name, value in evidence.items() if name not in _ELSEWHERE}
     return [_fact(name, plain(value)) for name, value in sorted(told.items()) if not _is_empty(name, value)]
+
+
+def without_listed_places(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Evidence without the places that a page lists by itself, unless one of them has evidence of its own."""
+    places = evidence.get(PLACES) or ()
+    if not places or any(DIFFERING in one for one in places):
+        return dict(evidence)
+    return {name: value for name, value in evidence.items() if name not in (PLACES, "objects")}
 
 
 def _is_empty(name: str, value: object) -> bool:
     """A scope of "" is the whole cluster, and null can be a counterexample: both say something."""
-    if name == "left_out" and value == 0:
+    if name in _COUNTS and value == 0:
         return True
     return name not in ("counterexample", "scope") and (value is None or value in ("", [], {}, ()))
 
 
-def _fact(name: str, value: Any) -> Fact:
+def _fact(name: str, value: Any) -> EvidenceFact:
     words = _words(name)
     if name == "counterexample":
-        return Fact(words, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+        return EvidenceFact(words, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+    if name == SAID_WITH:
+        return EvidenceFact(words, "\n".join(f"{rule}: {one['message']}" for rule, one in sorted(value.items())))
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        value = [_way(one) if name == "by" and "binding" in one else one for one in value]
         columns = _columns(value)
         rows = (tuple(_cell(column, one.get(column, "")) for column in columns) for one in value)
-        return Fact(words, columns=tuple(map(_words, columns)), rows=tuple(rows))
+        return EvidenceFact(words, columns=tuple(map(_words, columns)), rows=tuple(rows))
     if isinstance(value, dict):
-        return Fact(words, "\n".join(f"{key}: {_cell(key, one)}" for key, one in sorted(value.items())))
-    return Fact(words, _cell(name, value))
+        return EvidenceFact(
+            words, "\n".join(f"{_key(name, key)}: {_cell(key, one)}" for key, one in sorted(value.items()))
+        )
+    return EvidenceFact(words, _cell(name, value))
+
+
+def _key(name: str, key: str) -> str:
+    """A key of ours in words; one that names a kind, a label or a field stays as it is written."""
+    return _words(key) if name == "seen" else key
+
+
+def _way(way: dict[str, Any]) -> dict[str, Any]:
+    """By which binding, role and rule a right comes, as people call them."""
+    binding, role, origin = (str(way[part]).replace(f".{RBAC_GROUP}", "") for part in ("binding", "role", "origin"))
+    told = {"binding": binding, "role": role, "rule": f"rules[{way['rule']}]"}
+    if origin != role:
+        told["rule"] += f" of {origin}"
+    return told | ({"file": way["file"]} if "file" in way else {})
 
 
 def _columns(rows: list[dict[str, Any]]) -> list[str]:
@@ -67,12 +152,29 @@ def _cell(name: str, value: Any) -> str:
     if name == "apiGroups" and isinstance(value, list):
         return ", ".join(str(one) or "core" for one in value)
     if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
-        shown = [one if isinstance(one, str) else json.dumps(one) for one in value]
+        shown = [_scalar(one) for one in value]
         return ("\n" if sum(map(len, shown)) > _MAX_SHORT else ", ").join(shown)
     if isinstance(value, dict | list):
         parts = value if isinstance(value, list) else [value] if value else []
-        return "\n".join(json.dumps(one, sort_keys=True, ensure_ascii=False) for one in parts)
-    return value if isinstance(value, str) else json.dumps(value)
+        return "\n".join(map(_in_one_line, parts))
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return without_nil(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _in_one_line(value: Any) -> str:
+    """`verbs: get, list; resources: pods` of what is flat; what is nested deeper as JSON."""
+    flat = isinstance(value, dict) and not any(
+        isinstance(one, dict) or (isinstance(one, list) and any(isinstance(it, dict | list) for it in one))
+        for one in value.values()
+    )
+    if not flat:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return "; ".join(f"{_words(key)}: {_cell(key, one)}" for key, one in sorted(value.items()))
 
 
 def _places(value: Any) -> str:
@@ -85,4 +187,4 @@ def _places(value: Any) -> str:
 
 
 def _words(name: str) -> str:
-    return _CAMEL.sub(" ", name).replace("_", " ").lower()
+    return _NAMES.get(name) or _CAMEL.sub(" ", name).replace("_", " ").lower()

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from provisioner.review.base.facts import said
-from provisioner.review.checks.own.advice import without_advice
 from provisioner.sentences import and_more, some_phrases
-from provisioner.values import Action, Finding, Plan, Severity
+from provisioner.values import Action, Finding, Plan, Section, Severity
 
 MAX_SENTENCES = 5
 MAX_CHARACTERS = 240
@@ -30,11 +29,22 @@ def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0) -> tup
     `let_go` is how many objects stay that were the deployment's and will not be.
     """
     totals = [_objects(plan) + _let_go(let_go), _severities(findings)]
-    worst = _sentences(one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE))
+    new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
+    outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
+    worst = _sentences(one for one in new if one not in outages)
+    if outages:
+        is_worst = all(one in outages for one in new[:1])
+        worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - len(totals) - 1), _of_outages(outages))
     if not worst:
         known = _sentences(one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
         worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - len(totals)], *totals)
+
+
+def _of_outages(findings: Sequence[Finding]) -> str:
+    """One sentence for all that stops, does not start or is no longer reached: it is always among the first."""
+    first, *others = _sentences(findings)
+    return f"Availability: {first.removesuffix('.')}{f', {and_more(len(others))}' if others else ''}."
 
 
 def _sentences(findings: Iterable[Finding]) -> list[str]:
@@ -65,7 +75,7 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
 
 def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     leading = group[0]
-    words = without_advice(leading.message.splitlines()[0].rstrip("."))
+    words = leading.message.splitlines()[0].rstrip(".")
     subject = str(leading.evidence.get("subject") or "")
     if leading.evidence.get("power") and not leading.server_words:
         words = some_phrases([words, *dict.fromkeys(powers[subject][1:])])
@@ -106,7 +116,8 @@ def _severities(findings: Iterable[Finding]) -> str:
 def _objects(plan: Plan) -> str:
     counts = plan.counts()
     changing, new, gone = sum(counts[one] for one in _CHANGING), counts[Action.CREATE], counts[Action.DELETE]
-    told = [(changing, "to change"), (new, "to create"), (gone, "to delete")]
+    again = counts[Action.RERUN]
+    told = [(changing, "to change"), (new, "to create"), (gone, "to delete"), (again, "to run again as a hook")]
     first, *others = [(count, words) for count, words in told if count] or [(0, "")]
     if not first[0]:
         return "No object changes."

@@ -7,16 +7,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from provisioner.review.base.difference import DiffLine, diff_lines
-from provisioner.review.output.evidence import Fact, facts_of
+from provisioner.review.base.places import path_text
+from provisioner.review.base.statements import NEVER_FOLDED, Statement, is_quiet, statements
+from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.page import rendered
 from provisioner.review.output.pictures import Pictures, pictures_of
-from provisioner.review.output.terminal import path_text
+from provisioner.review.output.terminal import in_counts, worst_sections_first
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules.shown import explanations, rules_of
+from provisioner.review.workloads.container_changes import container_changes, image_words
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
 
-_SHOWN = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.DELETE)
-_NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
+_SHOWN = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 Notes = Mapping[str, Collection[str]]
 
@@ -30,17 +32,28 @@ class _Told:
     path: str
     verdicts: str
     yaml: str
-    facts: tuple[Fact, ...]
+    facts: tuple[EvidenceFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Findings that say the same (`told`), and what follows from the same cause (`attached`); places stand open where
+    none of them may be folded."""
+
+    statement: Statement
+    told: tuple[_Told, ...]
+    attached: tuple[_Told, ...]
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One section of the page. What was there before is `folded`, unless it is critical or unknown."""
+    """One section of the page. What is safe, and what was there before, is `folded`, unless critical or unknown."""
 
     section: Section
     totals: str
-    shown: tuple[_Told, ...]
-    folded: tuple[_Told, ...]
+    shown: tuple[_Group, ...]
+    folded: tuple[_Group, ...]
     folded_totals: str
     pictures: Pictures
 
@@ -75,25 +88,37 @@ def as_html(
         totals=_totals(report.findings),
         parts=list(_parts(report, hidden, notes or {})),
         plan=report.plan.digest,
+        containers=[
+            (one, image_words(one.before, one.after)) for one in container_changes(report.plan) if one.ref not in hidden
+        ],
         objects=_objects(report, hidden),
         rules=explanations(rules_of(report.findings)),
     )
 
 
 def _parts(report: Report, hidden: Collection[ObjectRef], notes: Notes) -> Iterator[_Part]:
-    for section in Section:
-        found = report.in_section(section)
-        folded = [one for one in found if not one.is_new and one.severity not in _NEVER_FOLDED]
-        shown = [one for one in found if one not in folded]
-        if found:
-            yield _Part(
-                section=section,
-                totals=_totals(found),
-                shown=tuple(_told(one, notes) for one in shown),
-                folded=tuple(_told(one, notes) for one in folded),
-                folded_totals=_totals(folded),
-                pictures=pictures_of(section, report, hidden),
-            )
+    for section, found in worst_sections_first(report):
+        folded = [one for one in found if is_quiet(one)]
+        yield _Part(
+            section=section,
+            totals=_totals(found),
+            shown=_groups((one for one in found if not is_quiet(one)), notes),
+            folded=_groups(folded, notes),
+            folded_totals=in_counts(folded),
+            pictures=pictures_of(section, report, hidden),
+        )
+
+
+def _groups(findings: Iterable[Finding], notes: Notes) -> tuple[_Group, ...]:
+    return tuple(
+        _Group(
+            statement=one,
+            told=tuple(_told(finding, notes) for finding in one.findings),
+            attached=tuple(_told(finding, notes) for finding in one.attached),
+            is_open=one.first.severity in NEVER_FOLDED,
+        )
+        for one in statements(findings)
+    )
 
 
 def _told(finding: Finding, notes: Notes) -> _Told:
@@ -105,7 +130,7 @@ def _told(finding: Finding, notes: Notes) -> _Told:
         path=path_text(finding.path),
         verdicts=", ".join(f"{question} {answer}" for question, answer in sorted(finding.verdicts.items())),
         yaml=yaml,
-        facts=tuple(facts_of(evidence)),
+        facts=tuple(facts_of(without_listed_places(evidence))),
     )
 
 

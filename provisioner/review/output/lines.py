@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.difference import DiffLine, diff_lines, mask_secret
-from provisioner.review.base.facts import items, mapping, maps
-from provisioner.review.output.terminal import path_text
+from provisioner.review.base.difference import DiffLine, all_lines, diff_lines, mask_secret
+from provisioner.review.base.facts import items, mapping
+from provisioner.review.base.places import path_text
+from provisioner.review.base.text import visible
 from provisioner.schema.verdicts import ITEMS, VALUES
+from provisioner.sentences import and_more, number
 from provisioner.values import JsonObject
 
 MAX_LINES = 16
 _CRD = "CustomResourceDefinition"
 _KEYWORDS = {ITEMS: "items", VALUES: "additionalProperties"}
 Path = tuple[str | int, ...]
+_ANY = "*"
+_MAX_SEARCHED = 2_000
 
 
 def concerned_lines(
@@ -24,16 +29,109 @@ def concerned_lines(
 
     Of a CRD a path is one of its objects where `version` names one of its versions. Secrets are masked.
     """
-    sides = [mask_secret(one) if one is not None else None for one in (before, after)]
-    found = [_reached(side, _in_schema(side, path, version)) if side is not None else None for side in sides]
+    lines = lines_at(before, after, concerned_place(before, after, path, version))
+    return [*lines[:1], *telling_lines(lines[1:])]
+
+
+def concerned_place(
+    before: JsonObject | None, after: JsonObject | None, path: Path, version: str = ""
+) -> tuple[Path | None, Path | None]:
+    """How far a finding's path leads in both states, None in one that is missing: what its lines are made of."""
+    first, last = (
+        _reached(mask_secret(side), _in_schema(side, path, version))[0] if side is not None else None
+        for side in (before, after)
+    )
+    return first, last
+
+
+def lines_at(
+    before: JsonObject | None, after: JsonObject | None, reached: tuple[Path | None, Path | None]
+) -> list[DiffLine]:
+    """All lines of the places that a finding reaches, below a line that says where they are."""
+    sides = zip((before, after), reached, strict=True)
+    found = [_reached(mask_secret(side), at) if side is not None and at is not None else None for side, at in sides]
     place = max((one[0] for one in found if one), key=len, default=())
     if not place:
         return []
     key = place[-1] if isinstance(place[-1], str) else "-"
     entries = [({key: one[1]} if len(one[0]) == len(place) else {}) if one else None for one in found]
     lines = diff_lines(*entries) or [DiffLine(" ", line.text) for line in diff_lines(None, entries[1])]
-    more = [DiffLine("@", f"{len(lines) - MAX_LINES} more lines")] if len(lines) > MAX_LINES else []
-    return [DiffLine("@", path_text(place)), *lines[:MAX_LINES], *more]
+    return [DiffLine("@", path_text(place)), *lines]
+
+
+def rule_lines(
+    before: JsonObject | None, after: JsonObject | None, index: int, names: Collection[str]
+) -> list[DiffLine]:
+    """The rule of a role as it will be, below a line that says which; of a long one the lines that name one of `names`,
+    and what says "*". None where the role has no such rule."""
+    place = ("rules", index)
+    found = [one for one in all_lines(before, after) if one.path[:2] == place and one.kind != "-"]
+    if not found:
+        return []
+    lines = [replace(one, text=visible(one.text)) for one in found]
+    return [DiffLine("@", path_text(place)), *telling_lines(lines, {*names, _ANY})]
+
+
+def telling_lines(lines: Sequence[DiffLine], names: Collection[str] = ()) -> list[DiffLine]:
+    """At most MAX_LINES of them, the first, or those that name one of `names` with the keys that they stand below.
+    Where lines are left out, one says how many."""
+    if len(lines) <= MAX_LINES:
+        return list(lines)
+    naming = [at for at, one in enumerate(lines[:_MAX_SEARCHED]) if not _words_in(one.text).isdisjoint(names)]
+    kept: set[int] = set()
+    for at in naming:
+        wanted = kept | {at, *_above(lines, at)}
+        if len(wanted) > MAX_LINES:
+            break
+        kept = wanted
+    return list(_with_gaps(lines, kept or range(MAX_LINES)))
+
+
+def _words_in(text: str) -> set[str]:
+    """The key and the value of a line of YAML."""
+    key, _, value = text.strip().removeprefix("- ").partition(": ")
+    return {one.strip("\"' :") for one in (key, value) if one}
+
+
+def _above(lines: Sequence[DiffLine], at: int) -> Iterator[int]:
+    """The lines with the keys that a line stands below, innermost first."""
+    depth = _depth(lines[at].text)
+    for above in range(at - 1, -1, -1):
+        if _depth(lines[above].text) < depth:
+            depth = _depth(lines[above].text)
+            yield above
+
+
+def _depth(text: str) -> int:
+    """How far a line stands to the right; an item of a list stands below the key of the list."""
+    plain = text.lstrip(" ")
+    return 2 * (len(text) - len(plain)) + plain.startswith("- ")
+
+
+def _with_gaps(lines: Sequence[DiffLine], kept: Iterable[int]) -> Iterator[DiffLine]:
+    """The kept lines; one that is left out alone is shown, which takes no more room than to say so."""
+    last = -1
+    for at in [*sorted(kept), len(lines)]:
+        left_out, is_end = at - last - 1, at == len(lines)
+        if left_out == 1:
+            yield lines[at - 1]
+        elif left_out:
+            yield DiffLine("@", and_more(left_out, "lines") if is_end else number(left_out, "line"))
+        if not is_end:
+            yield lines[at]
+        last = at
+
+
+def located(side: JsonObject | None, path: Path, version: str = "") -> Path:
+    """How far a finding's path leads in one state of its object, by keys and by numbers of items; () where nowhere."""
+    value: Any = mask_secret(side) if side is not None else None
+    concrete: Path = ()
+    for part in _in_schema(side, path, version):
+        found = _below(value, part)
+        if not found:
+            break
+        concrete, value = (*concrete, found[0][0]), found[0][1]
+    return concrete
 
 
 def _in_schema(side: JsonObject | None, path: Path, version: str) -> Path:
@@ -56,13 +154,14 @@ def _reached(side: JsonObject, path: Path) -> tuple[Path, Any]:
         found = _below(value, part)
         if not found:
             return path[:length], value
-        value = found[0]
+        value = found[0][1]
     return path, value
 
 
-def _below(value: object, part: str | int) -> list[Any]:
+def _below(value: object, part: str | int) -> Sequence[tuple[str | int, Any]]:
+    """What `part` names, with its key or number; [] where there is none."""
     if isinstance(value, Mapping):
-        return [value[part]] if part in value else []
+        return [(part, value[part])] if part in value else []
     if isinstance(part, int):
-        return items(value)[part : part + 1]
-    return [one for one in maps(value) if one.get("name") == part][:1]
+        return [(part, one) for one in items(value)[part : part + 1]]
+    return [(at, one) for at, one in enumerate(items(value)) if mapping(one).get("name") == part][:1]

@@ -10,10 +10,10 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import Risk, ScopedRule
 from provisioner.review.base.text import visible
-from provisioner.review.rights.permission_report import AccountReport, Change, PermissionReport
+from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
 from provisioner.sentences import number
-from provisioner.values import SHAPES, ObjectIdentity
+from provisioner.values import SHAPES, ObjectIdentity, Severity
 
 VERSION = 1
 _WIDTH = 80
@@ -39,7 +39,11 @@ def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> str
     for account in found.accounts:
         worst = min((risk.severity for risk in account.new), key=lambda it: it.rank, default=None)
         lines += _wrapped(f"{SHAPES[worst] if worst else '·'} {account.sentence}", "")
-    lines += [line for name, gained in found.everybody for line in _wrapped(f"▲ {_everybody(name, gained)}", "")]
+    lines += [
+        line
+        for name, gained in found.everybody
+        for line in _wrapped(f"{SHAPES[Severity.DANGEROUS]} {_everybody(name, gained)}", "")
+    ]
     lines += [line for problem in found.problems for line in _wrapped(f"? Not known: {problem}", "")]
     for account in found.accounts:
         if account.is_changed:
@@ -68,7 +72,7 @@ def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Ite
 
 
 def _together(
-    changes: Iterable[Change], files: Mapping[ObjectIdentity, str]
+    changes: Iterable[RightChange], files: Mapping[ObjectIdentity, str]
 ) -> Iterator[tuple[ScopedRule, tuple[str, ...]]]:
     """The rights with the ways by which they come; those that differ in the resource alone as one."""
     found: dict[tuple[object, ...], tuple[ScopedRule, tuple[str, ...]]] = {}
@@ -139,7 +143,7 @@ def _risk_record(risk: Risk, files: Mapping[ObjectIdentity, str]) -> dict[str, A
     }
 
 
-def _change_record(change: Change, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
+def _change_record(change: RightChange, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
     return {
         "scope": change.right.scope,
         "rule": change.right.rule.to_object(),

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from provisioner import rbac
 from provisioner.errors import TooManyRights
-from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, ScopedRule, Subject
-from provisioner.review.base.facts import Rule
-from provisioner.review.preflight.needs import Missing, PreflightFacts, Step, Walk, walk, who
+from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, RbacSubject, ScopedRule
+from provisioner.review.base.facts import ReviewRule
+from provisioner.review.preflight.needs import Missing, PreflightFacts, RightsStep, Walk, walk, who
 from provisioner.sentences import some_phrases
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
-_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
-_LITTLE_EXCESS = Rule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
-_USABLE = Rule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
-_UNKNOWN = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
+_LITTLE_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
+_USABLE = ReviewRule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
+_UNKNOWN = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 _EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
 _BY_ROLES = frozenset({"PRE-02", "PRE-03", "PRE-04", "PRE-06"})
 _MAKES_PODS = (
@@ -44,11 +44,11 @@ class MissingRule:
 class Preflight:
     """`missing` is minimal: with these rules every object passes. `excess` are rights held that nothing needs."""
 
-    account: Subject
+    account: RbacSubject
     findings: tuple[Finding, ...]
     missing: tuple[MissingRule, ...]
     excess: tuple[ScopedRule, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RightsStep, ...]
 
     @property
     def verdict(self) -> Severity:
@@ -108,12 +108,12 @@ def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
     by_scope: dict[str, list[Missing]] = {}
     for one in missing:
         by_scope.setdefault(one.scope, []).append(one)
-    everywhere = rbac.Held(one.rule for one in by_scope.get("", ()))
+    everywhere = rbac.HeldRules(one.rule for one in by_scope.get("", ()))
     found: list[MissingRule] = []
     for scope in sorted(by_scope):
         lacking = [one for one in by_scope[scope] if not scope or rbac.remainder(everywhere, [one.rule], is_cut=True)]
         for rule in rbac.minimal(one.rule for one in lacking):
-            held = rbac.Held([rule])
+            held = rbac.HeldRules([rule])
             reasons = dict.fromkeys(one.reason for one in lacking if held.sharing(one.rule))
             found.append(MissingRule(scope, rule, tuple(reasons)))
     return tuple(found)
@@ -129,7 +129,7 @@ def _excess(found: Walk) -> Iterator[ScopedRule]:
             yield ScopedRule(scope, rule)
 
 
-def _by_name(held: EffectiveRules, account: Subject) -> EffectiveRules:
+def _by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
     """The grants to this account, and to those of its namespace; what everybody has is nobody's excess."""
     groups = {name for name in account.identity.groups if name not in _EVERYBODY}
     own = tuple(one for one in held.grants if one.subject.kind != "Group" or one.subject.name in groups)
@@ -155,7 +155,12 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
         "bindings": sorted({str(one.binding) for one in grants}),
         "rules": [{"scope": one.scope, **one.rule.to_object()} for one in excess],
     }
-    yield rule.at(_ref(facts.account), message, evidence=evidence, key=evidence["rules"])
+    yield rule.at(
+        _ref(facts.account),
+        message,
+        evidence=evidence,
+        key=evidence["rules"],
+    )
 
 
 def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
@@ -191,7 +196,7 @@ def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
         yield _USABLE.at(_ref(account), message, evidence={"users": users}, key=users)
 
 
-def _is_somebody(subject: Subject) -> bool:
+def _is_somebody(subject: RbacSubject) -> bool:
     """Not a part of Kubernetes itself."""
     if subject.kind == "ServiceAccount":
         return subject.namespace != "kube-system"
@@ -200,7 +205,7 @@ def _is_somebody(subject: Subject) -> bool:
     return subject.kind == "Group" and subject.name.startswith(_EVERYBODY)
 
 
-def _way(other: EffectiveRules, account: Subject) -> str:
+def _way(other: EffectiveRules, account: RbacSubject) -> str:
     place, name = account.namespace, account.name
     if rbac.allows_in(other, AccessRequest("create", "", "serviceaccounts", "token", place, name)):
         return "makes tokens of it"
@@ -210,5 +215,5 @@ def _way(other: EffectiveRules, account: Subject) -> str:
     return ""
 
 
-def _ref(account: Subject) -> ObjectRef:
-    return ObjectRef("", "v1", "ServiceAccount", account.namespace, account.name)
+def _ref(account: RbacSubject) -> ObjectRef:
+    return ObjectRef.of_service_account(account.namespace, account.name)

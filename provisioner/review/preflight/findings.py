@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import Forbidden
-from provisioner.review.base.facts import Facts, Gap, Rule
+from provisioner.review.base.facts import Facts, Gap, ReviewRule
 from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.needs import PreflightFacts, Resource, who
+from provisioner.review.preflight.needs import PreflightFacts, ResourceWord, who
 from provisioner.review.preflight.text import MAX_REASONS, as_yaml
 from provisioner.sentences import number
 from provisioner.values import (
@@ -28,7 +28,7 @@ from provisioner.values import (
     worst_first,
 )
 
-_REMEDY = Rule("PRE-RULES", Section.PREFLIGHT, Severity.NOTABLE)
+_REMEDY = ReviewRule("PRE-RULES", Section.PREFLIGHT, Severity.NOTABLE)
 _REFUSED = "PRE-09"
 _IN_EXCESS = "PRE-10"
 _NAMESPACE = GroupKind("", "Namespace")
@@ -82,11 +82,11 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     )
 
 
-def _resources(facts: Facts) -> dict[tuple[str, str, str], Resource] | None:
+def _resources(facts: Facts) -> dict[tuple[str, str, str], ResourceWord] | None:
     kinds = facts.around.kinds
     if kinds is None:
         return None
-    return {(one.group, one.version, one.kind): Resource(one.plural, one.is_namespaced) for one in kinds}
+    return {(one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in kinds}
 
 
 def said_once(findings: Iterable[Finding]) -> list[Finding]:
@@ -146,7 +146,7 @@ def _remedy(answer: Preflight, *, is_known: bool) -> list[Finding]:
         "here, for somebody who may apply it"
     )
     evidence = {"yaml": as_yaml(answer), "rules": [_rule_record(one) for one in answer.missing]}
-    ref = ObjectRef("", "v1", "ServiceAccount", answer.account.namespace, answer.account.name)
+    ref = ObjectRef.of_service_account(answer.account.namespace, answer.account.name)
     key = [[one.scope, one.rule.to_object()] for one in answer.missing]
     return [_REMEDY.at(ref, message, evidence=evidence, key=key)]
 

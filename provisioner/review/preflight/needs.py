@@ -14,8 +14,8 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidManifest, InvalidObject
-from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, Subject, plural_of
-from provisioner.review.base.facts import Gap, Rule, mapping, maps, said
+from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, RbacSubject, plural_of
+from provisioner.review.base.facts import Gap, ReviewRule, mapping, maps, said
 from provisioner.sentences import some
 from provisioner.values import (
     AccessAnswer,
@@ -36,22 +36,22 @@ from provisioner.values import (
 MAX_MISSING = 10_000
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_NO_VERB = Rule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
-_NO_OWNER = Rule("PRE-06", Section.PREFLIGHT, Severity.DANGEROUS)
-_GRANTS = Rule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
-_BINDS = Rule("PRE-03", Section.PREFLIGHT, Severity.BREAKING)
-_AGGREGATES = Rule("PRE-04", Section.PREFLIGHT, Severity.BREAKING)
-_NO_NAMESPACE = Rule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
-_NO_KIND = Rule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
-_TOO_EARLY = Rule("PRE-08", Section.PREFLIGHT, Severity.BREAKING)
-_REFUSED = Rule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
-_UNKNOWN = Rule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+_NO_VERB = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
+_NO_OWNER = ReviewRule("PRE-06", Section.PREFLIGHT, Severity.DANGEROUS)
+_GRANTS = ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
+_BINDS = ReviewRule("PRE-03", Section.PREFLIGHT, Severity.BREAKING)
+_AGGREGATES = ReviewRule("PRE-04", Section.PREFLIGHT, Severity.BREAKING)
+_NO_NAMESPACE = ReviewRule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
+_NO_KIND = ReviewRule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
+_TOO_EARLY = ReviewRule("PRE-08", Section.PREFLIGHT, Severity.BREAKING)
+_REFUSED = ReviewRule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
+_UNKNOWN = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 _NOT_OURS = AlreadyExists.code
 _INVALID = InvalidObject.code
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ResourceWord:
     """`plural` is the word for a kind in RBAC rules."""
 
     plural: str
@@ -67,10 +67,10 @@ class PreflightFacts:
     to `questions`, which see other authorizers than RBAC, too. `unanswered` are groups whose own servers are down.
     """
 
-    account: Subject
+    account: RbacSubject
     manifests: tuple[Manifest, ...]
     roles: tuple[JsonObject, ...] | None = None
-    kinds: Mapping[tuple[str, str, str], Resource] | None = None
+    kinds: Mapping[tuple[str, str, str], ResourceWord] | None = None
     namespaces: frozenset[str] | None = None
     actions: Mapping[ObjectIdentity, PlannedAction] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
@@ -88,7 +88,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RightsStep:
     """One thing that the account has to be allowed, whether it is, and by what: the grants, or `words`."""
 
     request: AccessRequest
@@ -106,7 +106,7 @@ class Walk:
     roles: RbacObjects
     findings: list[Finding] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RightsStep] = field(default_factory=list)
     questions: dict[AccessRequest, None] = field(default_factory=dict)
     used: list[tuple[str, PolicyRule]] = field(default_factory=list)
     _held: EffectiveRules | None = None
@@ -125,9 +125,7 @@ class Walk:
 
     def now_holds(self, role_or_binding: JsonObject) -> None:
         """`role_or_binding` has been applied."""
-        new = RbacObjects.of([role_or_binding])
-        self.roles.roles.update(new.roles)
-        self.roles.bindings.update(new.bindings)
+        self.roles.add(RbacObjects.of([role_or_binding]))
         self._held = None
 
     def lacks(self, scope: str, rule: PolicyRule, reason: str) -> None:
@@ -149,7 +147,7 @@ class Walk:
         is_allowed = bool(grants) or (answer is not None and answer.allowed)
         if not grants:
             self.questions[request] = None
-        self.steps.append(Step(request, ref, is_allowed, grants, words))
+        self.steps.append(RightsStep(request, ref, is_allowed, grants, words))
         self.used.append((request.namespace, rule_of(request)))
         return is_allowed
 
@@ -180,7 +178,7 @@ def walk(facts: PreflightFacts) -> Walk:
     return found
 
 
-def who(account: Subject) -> str:
+def who(account: RbacSubject) -> str:
     return f"`{account.namespace}/{account.name}`"
 
 
@@ -193,7 +191,7 @@ def _of_object(
         yield _of_no_kind(facts, ref)
         return
     planned = facts.actions.get(ref.identity)
-    findings = [*_of_place(facts, ref, seen, coming), *_of_verbs(found, ref, kind, _verbs(planned))]
+    findings = [*_of_place(facts, ref, seen, coming), *_of_verbs(found, ref, kind, _verbs(manifest, planned))]
     findings += _of_owners(found, manifest)
     if ref.group == RBAC_GROUP and (planned is None or planned.action is not Action.NONE):
         findings += _of_grants(found, manifest, planned.before if planned else None)
@@ -212,15 +210,15 @@ def _is_refused(planned: PlannedAction) -> bool:
     return not is_unbound and not ('User "' in planned.problem and " cannot " in planned.problem)
 
 
-def _verbs(planned: PlannedAction | None) -> tuple[str, ...]:
-    if planned is None or planned.action is Action.CREATE:
-        return ("get", "create", "patch")
-    if planned.action is Action.REPLACE:
-        return ("get", "create", "patch", "delete")
-    return ("get", "patch")
+def _verbs(manifest: Manifest, planned: PlannedAction | None) -> tuple[str, ...]:
+    action = planned.action if planned else Action.CREATE
+    if action not in (Action.CREATE, Action.REPLACE, Action.RERUN):
+        return ("get", "patch")
+    is_deleted = action is not Action.CREATE or (manifest.hook is not None and manifest.hook.is_cleared)
+    return ("get", "create", "patch", "delete") if is_deleted else ("get", "create", "patch")
 
 
-def _of_verbs(found: Walk, ref: ObjectRef, kind: Resource, verbs: tuple[str, ...]) -> Iterator[Finding]:
+def _of_verbs(found: Walk, ref: ObjectRef, kind: ResourceWord, verbs: tuple[str, ...]) -> Iterator[Finding]:
     requests = [AccessRequest(verb, ref.group, kind.plural, "", ref.namespace, ref.name) for verb in verbs]
     denied = [request for request in requests if not found.may(request, ref)]
     if not denied:
@@ -364,7 +362,7 @@ def _of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
     return _NO_KIND.at(ref, message, path=("kind",), key=ref.api_version)
 
 
-def _kind(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> Resource | None:
+def _kind(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> ResourceWord | None:
     """What the cluster serves, or an earlier CRD defines; without a cluster what Kubernetes itself has."""
     served = (facts.kinds or {}).get((ref.group, ref.version, ref.kind))
     if served is not None:
@@ -373,17 +371,17 @@ def _kind(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, M
     if defined is not None or facts.kinds is not None:
         return defined
     plural = plural_of(ref.kind)
-    return Resource(plural, bool(ref.namespace)) if plural in BUILT_IN_RESOURCES.get(ref.group, ()) else None
+    return ResourceWord(plural, bool(ref.namespace)) if plural in BUILT_IN_RESOURCES.get(ref.group, ()) else None
 
 
-def _definition(manifests: Any, ref: ObjectRef) -> Resource | None:
+def _definition(manifests: Any, ref: ObjectRef) -> ResourceWord | None:
     for manifest in manifests:
         spec = mapping(manifest.body.get("spec"))
         names = mapping(spec.get("names"))
         if manifest.ref.group_kind != _CRD or (spec.get("group"), names.get("kind")) != (ref.group, ref.kind):
             continue
         if any(one.get("name") == ref.version and one.get("served") for one in maps(spec.get("versions"))):
-            return Resource(str(names.get("plural")), spec.get("scope") == "Namespaced")
+            return ResourceWord(str(names.get("plural")), spec.get("scope") == "Namespaced")
     return None
 
 

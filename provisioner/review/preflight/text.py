@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.fold import folded
 from provisioner.review.base.record import plain
 from provisioner.review.base.text import visible
 from provisioner.review.preflight.answer import MissingRule, Preflight
-from provisioner.review.preflight.needs import Step
+from provisioner.review.preflight.needs import RightsStep
+from provisioner.sentences import and_more
 from provisioner.values import AccessRequest, Finding, Severity
 
 VERSION = 1
@@ -70,7 +71,7 @@ def _place(scope: str) -> str:
     return f"in {visible(scope)}" if scope else "in the whole cluster"
 
 
-def _documents(account: Subject, scope: str, missing: Iterable[MissingRule]) -> str:
+def _documents(account: RbacSubject, scope: str, missing: Iterable[MissingRule]) -> str:
     """One role and its binding as YAML; every value is a JSON string, so that nothing in it means anything."""
     prefix = "" if scope else "Cluster"
     name = f"{account.namespace}-{account.name}-preflight"
@@ -89,7 +90,7 @@ def _rule_lines(missing: MissingRule) -> Iterator[str]:
     for reason in missing.reasons[:MAX_REASONS]:
         yield f"# {visible(reason)}"
     if len(missing.reasons) > MAX_REASONS:
-        yield f"# and for {len(missing.reasons) - MAX_REASONS} more"
+        yield f"# {and_more(len(missing.reasons) - MAX_REASONS, 'reasons')}"
     for index, (key, values) in enumerate(missing.rule.to_object().items()):
         yield f"{'  ' if index else '- '}{key}: {json.dumps(values)}"
 
@@ -106,7 +107,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _step_record(step: Step) -> dict[str, Any]:
+def _step_record(step: RightsStep) -> dict[str, Any]:
     return {
         "request": _request_record(step.request),
         "object": str(step.ref),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.rbac import Grant, PolicyRule, RbacObjects, Subject
+from provisioner.rbac import Grant, PolicyRule, RbacObjects, RbacSubject
 from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.marks import Mark
 from provisioner.review.rights.permission_words import parts_of
@@ -136,13 +136,13 @@ class _Rule:
     findings: dict[str, Finding] = field(default_factory=dict)
 
 
-def accounts_of(report: Report) -> list[Subject]:
+def accounts_of(report: Report) -> list[RbacSubject]:
     """Everybody whom a report's permissions are about, in the order of its findings, then whom its bindings name."""
-    found: dict[Subject, None] = {}
+    found: dict[RbacSubject, None] = {}
     for finding in report.in_section(Section.PERMISSIONS):
         ref = finding.ref
         if ref is not None and ref.kind in _KINDS and "subject" in finding.evidence:
-            found[Subject(ref.kind, ref.name, ref.namespace)] = None
+            found[RbacSubject(ref.kind, ref.name, ref.namespace)] = None
     states = _states(report.plan.actions, frozenset())
     for subject in rbac.subjects([*states.before.bindings.values(), *states.after.bindings.values()]):
         if subject.kind in _KINDS:
@@ -150,7 +150,7 @@ def accounts_of(report: Report) -> list[Subject]:
     return list(found)
 
 
-def account_graph(report: Report, subject: Subject, *, hidden: Collection[ObjectIdentity] = ()) -> AccountGraph:
+def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[ObjectIdentity] = ()) -> AccountGraph:
     """The ways of `subject` to its rights before and after. Of `hidden` objects nothing is drawn but their number."""
     states = _states(report.plan.actions, hidden)
     told = [one for one in report.in_section(Section.PERMISSIONS) if one.evidence.get("subject") == str(subject)]
@@ -186,7 +186,7 @@ def _states(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]
     return _States(before, after, roles, len(of_rbac) - len(seen))
 
 
-def _ways(states: _States, subject: Subject) -> dict[tuple[str, str], _Way]:
+def _ways(states: _States, subject: RbacSubject) -> dict[tuple[str, str], _Way]:
     """Every binding of the plan that names `subject`, on either side, with the rules that it gives."""
     ways: dict[tuple[str, str], _Way] = {}
     for is_after, side in enumerate((states.before, states.after)):
@@ -279,7 +279,7 @@ def _bounded(node: BindingNode) -> BindingNode:
     return replace(node, rules=node.rules[:MAX_RULES], same=node.same[:MAX_RULES], left_out=left_out)
 
 
-def _account_mark(actions: Iterable[PlannedAction], subject: Subject) -> Mark | None:
+def _account_mark(actions: Iterable[PlannedAction], subject: RbacSubject) -> Mark | None:
     for one in actions:
         ref = one.ref
         if (ref.group, ref.kind, ref.namespace, ref.name) == ("", _ACCOUNT, subject.namespace, subject.name):

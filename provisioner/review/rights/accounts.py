@@ -8,16 +8,16 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import RbacObjects, Subject
-from provisioner.review.base.facts import Facts, Rule, State, items, mapping, maps, said
+from provisioner.rbac import RbacObjects, RbacSubject
+from provisioner.review.base.facts import Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
-_FOREIGN = Rule("RB-44", Section.PERMISSIONS, Severity.NOTABLE)
-_MOVED = Rule("RB-46", Section.PERMISSIONS, Severity.BREAKING)
-_WILDCARD = Rule("RB-48", Section.PERMISSIONS, Severity.NOTABLE)
-_EXPOSED = Rule("RB-50", Section.PERMISSIONS, Severity.DANGEROUS)
-_CLOUD = Rule("RB-51", Section.PERMISSIONS, Severity.DANGEROUS)
+_FOREIGN = ReviewRule("RB-44", Section.PERMISSIONS, Severity.NOTABLE)
+_MOVED = ReviewRule("RB-46", Section.PERMISSIONS, Severity.BREAKING)
+_WILDCARD = ReviewRule("RB-48", Section.PERMISSIONS, Severity.NOTABLE)
+_EXPOSED = ReviewRule("RB-50", Section.PERMISSIONS, Severity.DANGEROUS)
+_CLOUD = ReviewRule("RB-51", Section.PERMISSIONS, Severity.DANGEROUS)
 
 _ACCOUNT = GroupKind("", "ServiceAccount")
 _SERVICE = GroupKind("", "Service")
@@ -46,11 +46,11 @@ class _WayIn:
         )
 
 
-def account_ref(subject: Subject) -> ObjectRef:
-    return ObjectRef("", "v1", "ServiceAccount", subject.namespace, subject.name)
+def account_ref(subject: RbacSubject) -> ObjectRef:
+    return ObjectRef.of_service_account(subject.namespace, subject.name)
 
 
-def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef, Subject]]:
+def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef, RbacSubject]]:
     """Every ServiceAccount that a binding among `objects` names, with the binding."""
     for obj in objects:
         ref = ObjectRef.of(obj)
@@ -60,14 +60,14 @@ def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef,
                     yield ref, subject
 
 
-def of_accounts(state: State) -> Iterator[Finding]:
+def of_accounts(state: StateFacts) -> Iterator[Finding]:
     """Findings about one side of a change: foreign subjects, wildcards, identities outside of the cluster."""
     yield from _foreign_subjects(state)
     yield from _wildcards(state)
     yield from _cloud_identities(state)
 
 
-def _foreign_subjects(state: State) -> Iterator[Finding]:
+def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
     own = {ref.identity for ref, _ in state.named}
     for binding, subject in bound_accounts(state.objects):
         ref = account_ref(subject)
@@ -77,13 +77,13 @@ def _foreign_subjects(state: State) -> Iterator[Finding]:
         words = (
             "which does not exist: whoever creates it has these rights"
             if is_absent
-            else "which is not in the bundle: somebody else's workload has these rights"
+            else "which is not in the bundle: another workload has these rights"
         )
         message = f"{said(binding)} names {subject}, {words}"
         yield _FOREIGN.at(binding, message, path=("subjects",), key=[str(subject), is_absent])
 
 
-def _wildcards(state: State) -> Iterator[Finding]:
+def _wildcards(state: StateFacts) -> Iterator[Finding]:
     """Rules over every resource of a named group: what that is today, so that what it gains is seen as new."""
     defined = _defined(state.objects)
     for ref, obj in state.named:
@@ -115,7 +115,7 @@ def _defined(objects: tuple[JsonObject, ...]) -> dict[str, set[str]]:
     return found
 
 
-def _cloud_identities(state: State) -> Iterator[Finding]:
+def _cloud_identities(state: StateFacts) -> Iterator[Finding]:
     for ref, obj in state.named:
         if ref.group_kind != _ACCOUNT:
             continue
@@ -126,12 +126,18 @@ def _cloud_identities(state: State) -> Iterator[Finding]:
             yield _CLOUD.at(ref, message, path=path, evidence={"identity": annotations[key]}, key=annotations[key])
 
 
+def _role(binding: JsonObject) -> dict[str, Any]:
+    """The role of a binding with the group that the server fills in."""
+    role = mapping(binding.get("roleRef"))
+    return {**role, "apiGroup": role.get("apiGroup") or RBAC_GROUP}
+
+
 def moved_bindings(facts: Facts) -> Iterator[Finding]:
     """Bindings that shall name another role: the API server refuses that, for a roleRef never changes."""
     for planned in facts.plan.actions:
         if planned.ref.group_kind not in _BINDINGS or planned.before is None or planned.after is None:
             continue
-        old, new = (mapping(side.get("roleRef")) for side in (planned.before, planned.after))
+        old, new = (_role(side) for side in (planned.before, planned.after))
         if old != new:
             message = (
                 f"{said(planned.ref)} names {old.get('kind')} {old.get('name')} and shall name {new.get('kind')} "
@@ -140,7 +146,7 @@ def moved_bindings(facts: Facts) -> Iterator[Finding]:
             yield _MOVED.at(planned.ref, message, path=("roleRef",), key=[str(old.get("name")), str(new.get("name"))])
 
 
-def exposed_accounts(state: State, roles: RbacObjects) -> Iterator[Finding]:
+def exposed_accounts(state: StateFacts, roles: RbacObjects) -> Iterator[Finding]:
     """Pods that are easily taken over and run with an account that is worth it."""
     ways_in = list(_ways_in(state.objects))
     for pod in pod_specs(state.objects):
@@ -148,7 +154,7 @@ def exposed_accounts(state: State, roles: RbacObjects) -> Iterator[Finding]:
         if not reasons or pod.body.get("automountServiceAccountToken") is False:
             continue
         name = str(pod.body.get("serviceAccountName") or _DEFAULT)
-        subject = Subject("ServiceAccount", name, pod.ref.namespace or state.install_namespace)
+        subject = RbacSubject("ServiceAccount", name, pod.ref.namespace or state.install_namespace)
         held = rbac.risks(rbac.effective_rules(subject.identity, roles), sensitive=[state.install_namespace])
         powers = [one for one in held if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by]
         if powers:

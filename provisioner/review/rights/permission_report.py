@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
-from provisioner.rbac import EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacObjects, Risk, ScopedRule, Subject
+from provisioner.rbac import (
+    EffectiveRules,
+    Grant,
+    PermissionDiff,
+    PolicyRule,
+    RbacObjects,
+    RbacSubject,
+    Risk,
+    ScopedRule,
+)
 from provisioner.review.base.facts import Facts, mapping
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
@@ -34,7 +43,7 @@ _ABSENT = "which does not exist"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RightChange:
     """One right gained or lost: the grants by which it comes, and those grants' rules as they were before."""
 
     right: ScopedRule
@@ -52,12 +61,12 @@ class AccountReport:
     its rights were too many to compare: `reach`, `added` and `removed` say nothing.
     """
 
-    subject: Subject
+    subject: RbacSubject
     sentence: str
     reach: dict[str, dict[str, str]]
     wider: tuple[str, ...]
-    added: tuple[Change, ...]
-    removed: tuple[Change, ...]
+    added: tuple[RightChange, ...]
+    removed: tuple[RightChange, ...]
     new: tuple[Risk, ...]
     known: tuple[Risk, ...]
     used_by: tuple[ObjectRef, ...] = ()
@@ -133,7 +142,7 @@ def _collected(side: RbacObjects, targets: tuple[str, ...]) -> list[PolicyRule]:
     return found
 
 
-def _undecided(facts: Facts, subject: Subject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
+def _undecided(facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
     """The account whose rights are too many to be compared: its risks, which are told without that."""
     found = _account(facts, subject, states, PermissionDiff())
     sentence = f"{found.sentence}; beyond that it {UNDECIDED}" if found.new else f"{who(subject)}: {UNDECIDED}"
@@ -141,7 +150,7 @@ def _undecided(facts: Facts, subject: Subject, states: tuple[EffectiveRules, Eff
 
 
 def _account(
-    facts: Facts, subject: Subject, states: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
+    facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
 ) -> AccountReport:
     old, new = states
     before_ways, after_ways = Ways(old), Ways(new)
@@ -179,7 +188,7 @@ def _place(account: AccountReport) -> tuple[object, ...]:
 
 
 def _sentence(
-    subject: Subject, delta: PermissionDiff, fresh: tuple[Risk, ...], states: tuple[EffectiveRules, EffectiveRules]
+    subject: RbacSubject, delta: PermissionDiff, fresh: tuple[Risk, ...], states: tuple[EffectiveRules, EffectiveRules]
 ) -> str:
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
     powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
@@ -242,14 +251,14 @@ def _by_place(side: EffectiveRules) -> dict[tuple[ObjectRef, int], list[PolicyRu
     return found
 
 
-def _change(right: ScopedRule, ways: Ways, other: dict[tuple[ObjectRef, int], list[PolicyRule]]) -> Change:
+def _change(right: ScopedRule, ways: Ways, other: dict[tuple[ObjectRef, int], list[PolicyRule]]) -> RightChange:
     grants = tuple(ways.to(right))
     places = dict.fromkeys((grant.origin, grant.rule_index) for grant in grants)
     before = [rule for place in places for rule in other.get(place, ())]
-    return Change(right, grants, tuple(dict.fromkeys(before)))
+    return RightChange(right, grants, tuple(dict.fromkeys(before)))
 
 
-def _used_by(facts: Facts, subject: Subject) -> tuple[ObjectRef, ...]:
+def _used_by(facts: Facts, subject: RbacSubject) -> tuple[ObjectRef, ...]:
     if subject.kind != "ServiceAccount":
         return ()
     objects: tuple[JsonObject, ...] = facts.state().objects

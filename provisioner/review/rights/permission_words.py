@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import EffectiveRules, Grant, Held, PermissionDiff, PolicyRule, ScopedRule, Subject, bits_of
+from provisioner.rbac import (
+    EffectiveRules,
+    Grant,
+    HeldRules,
+    PermissionDiff,
+    PolicyRule,
+    RbacSubject,
+    ScopedRule,
+    bits_of,
+)
 from provisioner.sentences import number, some_phrases
 from provisioner.values import Content, ObjectIdentity, ObjectRef
 
@@ -18,7 +27,7 @@ WHOLE_CLUSTER = "whole cluster"
 _READ, _WRITE, _DELETE = {"get", "list", "watch"}, {"create", "update", "patch"}, {"delete", "deletecollection"}
 
 
-def who(subject: Subject) -> str:
+def who(subject: RbacSubject) -> str:
     """Somebody as a sentence names them."""
     return (
         f"`{subject.namespace}/{subject.name}`"
@@ -27,7 +36,7 @@ def who(subject: Subject) -> str:
     )
 
 
-def ref_of(subject: Subject) -> ObjectRef:
+def ref_of(subject: RbacSubject) -> ObjectRef:
     """Somebody as a finding names them; users and groups are no objects, but have a place in the same order."""
     group = "" if subject.kind == "ServiceAccount" else RBAC_GROUP
     return ObjectRef(group, "v1", subject.kind, subject.namespace, subject.name)
@@ -102,11 +111,11 @@ class Ways:
         self._grants: dict[str, list[Grant]] = {}
         for grant in side.grants:
             self._grants.setdefault(grant.scope, []).append(grant)
-        self._held = {scope: Held(one.rule for one in grants) for scope, grants in self._grants.items()}
-        self._named: dict[str, tuple[list[Grant], Held]] = {}
+        self._held = {scope: HeldRules(one.rule for one in grants) for scope, grants in self._grants.items()}
+        self._named: dict[str, tuple[list[Grant], HeldRules]] = {}
         for scope, grants in self._grants.items():
             named = [one for one in grants if one.rule.resource_names]
-            unlimited = Held(PolicyRule(one.rule.verbs, one.rule.api_groups, one.rule.resources) for one in named)
+            unlimited = HeldRules(PolicyRule(one.rule.verbs, one.rule.api_groups, one.rule.resources) for one in named)
             self._named[scope] = (named, unlimited)
 
     def to(self, one: ScopedRule) -> list[Grant]:

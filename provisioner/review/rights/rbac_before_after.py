@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import RbacObjects, Subject
+from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.facts import Facts, mapping
 from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
 
@@ -58,10 +58,10 @@ class RbacBeforeAfter:
     own: frozenset[ObjectIdentity]
     is_whole: bool
 
-    def affected(self) -> list[Subject]:
+    def affected(self) -> list[RbacSubject]:
         """Everybody whose rights the change may touch, and everybody whom the bundle binds; sorted."""
         roles = self._changed_roles()
-        found: set[Subject] = set()
+        found: set[RbacSubject] = set()
         for side in (self.before, self.after):
             for binding in side.bindings.values():
                 if self._is_concerned(binding, roles):

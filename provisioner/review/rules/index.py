@@ -18,6 +18,7 @@ from provisioner.values import Section, Severity
 _FILES = "../../provisioner/review/rules"
 _TITLES = {
     Section.OBJECTS: "Objects",
+    Section.AVAILABILITY: "Availability",
     Section.PERMISSIONS: "Permissions",
     Section.CRDS: "Custom resources",
     Section.PODS: "Pods",

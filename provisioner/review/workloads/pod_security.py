@@ -31,7 +31,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PodSecurityRow:
     """`level` is the highest level that forbids it; `what` completes "lets its pods ...".
 
     `since` is the minor version of Kubernetes whose standards have the row, `spares_windows` whether those from 1.25 on
@@ -263,21 +263,25 @@ def _added(container: Container) -> list[str]:
 
 
 _B, _R = Level.BASELINE, Level.RESTRICTED
-TABLE: tuple[Row, ...] = (
-    Row("POD-01", "hostNamespaces", _B, "share namespaces of the node", _host_namespaces),
-    Row("POD-02", "windowsHostProcess", _B, "run as processes of a Windows node", _host_process),
-    Row("POD-03", "privileged", _B, "run privileged: they are root on the node", _privileged),
-    Row("POD-04", "capabilities_baseline", _B, "have capabilities beyond the usual", _capabilities_baseline),
-    Row("POD-05", "hostPathVolumes", _B, "mount folders of the node", _host_path),
-    Row("POD-06", "hostPorts", _B, "listen on ports of the node", _host_ports),
-    Row("POD-07", "hostProbesAndHostLifecycle", _B, "make the node call other hosts by probes", _host_probes, since=34),
-    Row("POD-08", "appArmorProfile", _B, "run without AppArmor", _apparmor),
-    Row("POD-09", "seLinuxOptions", _B, "choose their own SELinux labels", _selinux),
-    Row("POD-10", "procMount", _B, "see all of /proc", _proc_mount),
-    Row("POD-11", "seccompProfile_baseline", _B, "run without seccomp", _seccomp_baseline, since=19),
-    Row("POD-12", "sysctls", _B, "set kernel parameters of the node", _sysctls),
-    Row("POD-13", "restrictedVolumes", _R, "mount kinds of volumes that restricted forbids", _restricted_volumes),
-    Row(
+TABLE: tuple[PodSecurityRow, ...] = (
+    PodSecurityRow("POD-01", "hostNamespaces", _B, "share namespaces of the node", _host_namespaces),
+    PodSecurityRow("POD-02", "windowsHostProcess", _B, "run as processes of a Windows node", _host_process),
+    PodSecurityRow("POD-03", "privileged", _B, "run privileged: they are root on the node", _privileged),
+    PodSecurityRow("POD-04", "capabilities_baseline", _B, "have capabilities beyond the usual", _capabilities_baseline),
+    PodSecurityRow("POD-05", "hostPathVolumes", _B, "mount folders of the node", _host_path),
+    PodSecurityRow("POD-06", "hostPorts", _B, "listen on ports of the node", _host_ports),
+    PodSecurityRow(
+        "POD-07", "hostProbesAndHostLifecycle", _B, "make the node call other hosts by probes", _host_probes, since=34
+    ),
+    PodSecurityRow("POD-08", "appArmorProfile", _B, "run without AppArmor", _apparmor),
+    PodSecurityRow("POD-09", "seLinuxOptions", _B, "choose their own SELinux labels", _selinux),
+    PodSecurityRow("POD-10", "procMount", _B, "see all of /proc", _proc_mount),
+    PodSecurityRow("POD-11", "seccompProfile_baseline", _B, "run without seccomp", _seccomp_baseline, since=19),
+    PodSecurityRow("POD-12", "sysctls", _B, "set kernel parameters of the node", _sysctls),
+    PodSecurityRow(
+        "POD-13", "restrictedVolumes", _R, "mount kinds of volumes that restricted forbids", _restricted_volumes
+    ),
+    PodSecurityRow(
         "POD-14",
         "allowPrivilegeEscalation",
         _R,
@@ -286,9 +290,9 @@ TABLE: tuple[Row, ...] = (
         since=8,
         spares_windows=True,
     ),
-    Row("POD-15", "runAsNonRoot", _R, "run as root", _run_as_non_root),
-    Row("POD-16", "runAsUser", _R, "run as user 0", _run_as_user, since=23),
-    Row(
+    PodSecurityRow("POD-15", "runAsNonRoot", _R, "run as root", _run_as_non_root),
+    PodSecurityRow("POD-16", "runAsUser", _R, "run as user 0", _run_as_user, since=23),
+    PodSecurityRow(
         "POD-17",
         "seccompProfile_restricted",
         _R,
@@ -297,7 +301,7 @@ TABLE: tuple[Row, ...] = (
         since=19,
         spares_windows=True,
     ),
-    Row(
+    PodSecurityRow(
         "POD-18",
         "capabilities_restricted",
         _R,
@@ -323,14 +327,14 @@ def level_needed(pod: PodSpec, minor: int | None = None) -> Level:
     return Level.BASELINE if Level.RESTRICTED in failed else Level.RESTRICTED
 
 
-def _has_row(row: Row, pod: PodSpec, minor: int | None) -> bool:
+def _has_row(row: PodSecurityRow, pod: PodSpec, minor: int | None) -> bool:
     if minor is not None and row.since > minor:
         return False
     is_windows = mapping(pod.body.get("os")).get("name") == "windows"
     return not (row.spares_windows and is_windows and (minor is None or minor >= WINDOWS_SINCE))
 
 
-def _level(row: Row, pod: PodSpec, minor: int | None) -> Level | None:
+def _level(row: PodSecurityRow, pod: PodSpec, minor: int | None) -> Level | None:
     """The highest level that forbids what the row finds."""
     has_own_users = pod.body.get("hostUsers") is False and (minor is None or minor >= _OWN_USERS_SINCE)
     return _OF_OWN_USERS.get(row.id, row.level) if has_own_users else row.level

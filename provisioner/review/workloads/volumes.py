@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.facts import Facts, Listing, mapping, maps
+from provisioner.review.base.facts import Facts, Listing, mapping
 from provisioner.review.base.sizes import bytes_of, in_words
 from provisioner.sentences import number, verb
 from provisioner.values import GroupKind, JsonObject, ObjectRef
@@ -17,7 +17,7 @@ _KEPT = "Retain"
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class ClaimedVolume:
     """One claim: its bytes (None: unknown), its volume, and what happens to that afterwards (`policy`, "" unknown)."""
 
     name: str
@@ -42,7 +42,7 @@ class Holding:
         return f"{size} on the volume {self.volume}, of which nobody could look up whether it stays"
 
 
-def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[Holding]:
+def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[ClaimedVolume]:
     """What claims hold, by name; policies where the volumes of the cluster could be listed."""
     listed = facts.around.lists.get(VOLUMES)
     policies = {ObjectRef.of(one).name: _policy(one) for one in (listed.objects if listed else ())}
@@ -53,15 +53,15 @@ def _policy(volume: JsonObject) -> str:
     return str(mapping(volume.get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
 
 
-def _holding(claim: JsonObject, policies: Mapping[str, str]) -> Holding:
+def _holding(claim: JsonObject, policies: Mapping[str, str]) -> ClaimedVolume:
     spec, status = mapping(claim.get("spec")), mapping(claim.get("status"))
     asked = mapping(mapping(spec.get("resources")).get("requests")).get("storage")
     volume = str(spec.get("volumeName") or "")
     size = bytes_of(mapping(status.get("capacity")).get("storage") or asked)
-    return Holding(ObjectRef.of(claim).name, size, volume, policies.get(volume, ""))
+    return ClaimedVolume(ObjectRef.of(claim).name, size, volume, policies.get(volume, ""))
 
 
-def in_sum(found: list[Holding]) -> str:
+def in_sum(found: list[ClaimedVolume]) -> str:
     """All of them in one phrase: how many, how much, how much of it for good."""
     total = sum(one.size or 0 for one in found)
     gone = [one for one in found if one.volume and not one.is_kept]
@@ -72,7 +72,7 @@ def in_sum(found: list[Holding]) -> str:
     return f"{words}, of which {lost} on {number(len(gone), 'volume')} {verb(len(gone), 'go')} for good"
 
 
-def to_record(found: list[Holding]) -> list[dict[str, Any]]:
+def to_record(found: list[ClaimedVolume]) -> list[dict[str, Any]]:
     """As evidence."""
     return [
         {
@@ -83,18 +83,3 @@ def to_record(found: list[Holding]) -> list[dict[str, Any]]:
         }
         for one in found
     ]
-
-
-def claims_of(stateful_set: JsonObject, claims: Iterable[JsonObject]) -> list[JsonObject]:
-    """Those claims that its templates made."""
-    name = ObjectRef.of(stateful_set).name
-    templates = maps(mapping(stateful_set.get("spec")).get("volumeClaimTemplates"))
-    heads = [f"{mapping(one.get('metadata')).get('name')}-{name}-" for one in templates]
-    named = ((one, ObjectRef.of(one).name) for one in claims)
-    return [one for one, other in named if any(other.startswith(it) and other[len(it) :].isdigit() for it in heads)]
-
-
-def takes_claims_along(stateful_set: JsonObject) -> bool:
-    """Whether the claims of its templates are deleted together with it."""
-    policy = mapping(mapping(stateful_set.get("spec")).get("persistentVolumeClaimRetentionPolicy"))
-    return policy.get("whenDeleted") == "Delete"

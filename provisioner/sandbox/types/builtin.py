@@ -17,7 +17,7 @@ from kubernetes.client import models
 
 from provisioner.sandbox.types import field_forms
 from provisioner.sandbox.types.field_forms import QUANTITY
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 _LIST = re.compile(r"^[Ll]ist\[(?P<inner>.+)\]$")
 _MAP = re.compile(r"^[Dd]ict\[str, ?(?P<inner>.+)\]$")
@@ -47,7 +47,7 @@ class Reading:
     wrong: tuple[str, str, str, str, Any] | None = None
 
 
-def read(kind: Kind, obj: dict[str, Any]) -> Reading:
+def read(kind: SandboxKind, obj: dict[str, Any]) -> Reading:
     """`obj` with its declared fields only and without nulls."""
     reading = Reading()
     reading.after = _read(reading, model_name(kind), obj, "")
@@ -61,7 +61,7 @@ def read_metadata(meta: Any) -> Reading:
     return reading
 
 
-def model_name(kind: Kind) -> str:
+def model_name(kind: SandboxKind) -> str:
     """The class of a built-in kind; "object" (anything goes) where the client has none."""
     version = kind.version.capitalize()
     group = kind.group.partition(".")[0].capitalize() or "Core"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.sandbox.status import Refusal, invalid
-from provisioner.sandbox.store import Store
+from provisioner.sandbox.status import StatusRefusal, invalid
+from provisioner.sandbox.store import ObjectStore
 from provisioner.sandbox.types import fields, topologies
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 from provisioner.schema import accepts_update, admit, validate_crd
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 
 
-def kinds(store: Store) -> list[Kind]:
+def kinds(store: ObjectStore) -> list[SandboxKind]:
     """Every served version of every CRD, the newest first."""
     return [
-        Kind(
+        SandboxKind(
             crd["spec"]["group"],
             version["name"],
             crd["spec"]["names"]["plural"],
@@ -34,11 +34,11 @@ def kinds(store: Store) -> list[Kind]:
     ]
 
 
-def definition(store: Store, kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
+def definition(store: ObjectStore, kind: SandboxKind) -> tuple[dict[str, Any], dict[str, Any]]:
     """(CRD, its version) of a custom kind."""
     crd = store.get((GROUP, PLURAL, "", f"{kind.plural}.{kind.group}"))
     if crd is None:
-        raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        raise StatusRefusal(404, "NotFound", "the server could not find the requested resource")
     version = next(it for it in crd["spec"]["versions"] if it["name"] == kind.version)
     return crd, version
 
@@ -48,19 +48,19 @@ def schema_of(version: dict[str, Any]) -> dict[str, Any]:
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def schema(store: Store, kind: Kind) -> dict[str, Any] | None:
+def schema(store: ObjectStore, kind: SandboxKind) -> dict[str, Any] | None:
     """The schema of a custom kind; None for a built-in one."""
     return schema_of(definition(store, kind)[1]) if kind.is_custom else None
 
 
-def topology(store: Store, kind: Kind) -> fields.Topology:
+def topology(store: ObjectStore, kind: SandboxKind) -> fields.Topology:
     return topologies.of_schema(schema_of(definition(store, kind)[1])) if kind.is_custom else topologies.of_kind(kind)
 
 
 def admitted(
-    store: Store, kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None
+    store: ObjectStore, kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """(object pruned and defaulted, pruned paths); raises Refusal 422 in the API server's words."""
+    """(object pruned and defaulted, pruned paths); raises StatusRefusal 422 in the API server's words."""
     _, version = definition(store, kind)
     before = {**old, "apiVersion": kind.api_version} if old else None
     admission = admit(schema_of(version), obj, old=before)
@@ -70,13 +70,13 @@ def admitted(
     return dict(admission.after), list(admission.pruned)
 
 
-def converted(store: Store, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+def converted(store: ObjectStore, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
     """An object as another served version shows it: strategy None, so only pruned and defaulted."""
     return dict(admit(schema_of(definition(store, kind)[1]), obj).after)
 
 
 def check_definition(obj: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
-    """A CRD with defaults and, new or changed, the conditions that say it is served; raises Refusal 422."""
+    """A CRD with defaults and, new or changed, the conditions that say it is served; raises StatusRefusal 422."""
     wished = {**obj, "spec": _defaulted(obj.get("spec") or {})}
     errors = accepts_update(old, wished) if old else validate_crd(wished)
     if errors:

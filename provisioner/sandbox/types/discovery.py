@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from provisioner.sandbox.types.kinds import REVIEWS, VERBS, Kind
+from provisioner.sandbox.types.kinds import REVIEWS, VERBS, SandboxKind
 
 VERSION = {
     "major": "1",
@@ -39,7 +39,7 @@ _SUB_GROUPS = {
 }
 
 
-def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, Any]:
+def resource_list(kinds: Iterable[SandboxKind], group: str, version: str) -> dict[str, Any]:
     resources: list[dict[str, Any]] = []
     for kind in kinds:
         if (kind.group, kind.version) == (group, version):
@@ -78,7 +78,7 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, 
     }
 
 
-def groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
+def groups(kinds: Iterable[SandboxKind]) -> dict[str, list[str]]:
     """Versions by group, the built-in order kept; the preferred one first."""
     found: dict[str, list[str]] = {}
     for group, version in [(kind.group, kind.version) for kind in kinds] + [(it[0], "v1") for it in REVIEWS]:
@@ -87,7 +87,7 @@ def groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
     return {group: sorted(versions, key=by_stability) for group, versions in found.items()}
 
 
-def group_list(kinds: list[Kind]) -> dict[str, Any]:
+def group_list(kinds: list[SandboxKind]) -> dict[str, Any]:
     return {
         "kind": "APIGroupList",
         "apiVersion": "v1",
@@ -95,7 +95,7 @@ def group_list(kinds: list[Kind]) -> dict[str, Any]:
     }
 
 
-def aggregated(kinds: list[Kind], *, core: bool) -> dict[str, Any]:
+def aggregated(kinds: list[SandboxKind], *, core: bool) -> dict[str, Any]:
     """apidiscovery.k8s.io/v2: everything of /api or of /apis in one document."""
     return {
         "kind": "APIGroupDiscoveryList",
@@ -127,12 +127,12 @@ def _group(name: str, versions: list[str]) -> dict[str, Any]:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def group(name: str, kinds: list[Kind]) -> dict[str, Any] | None:
+def group(name: str, kinds: list[SandboxKind]) -> dict[str, Any] | None:
     versions = groups(kinds).get(name)
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions else None
 
 
-def _aggregated(kind: Kind) -> dict[str, Any]:
+def _aggregated(kind: SandboxKind) -> dict[str, Any]:
     return {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
@@ -162,7 +162,7 @@ def _review(review_group: str, plural: str, name: str, is_namespaced: bool) -> d
     }
 
 
-def _subresources(kind: Kind) -> list[tuple[str, str]]:
+def _subresources(kind: SandboxKind) -> list[tuple[str, str]]:
     found = [("status", kind.kind)] if kind.has_status else []
     found += [("scale", "Scale")] if kind.has_scale else []
     return found + ([("token", "TokenRequest")] if (kind.group, kind.plural) == ("", "serviceaccounts") else [])
@@ -175,7 +175,7 @@ def by_stability(version: str) -> tuple[int, int, str]:
     return (rank, -int(digits[0]) if digits else 0, version)
 
 
-def of_group(kinds: list[Kind], parts: list[str]) -> dict[str, Any] | None:
+def of_group(kinds: list[SandboxKind], parts: list[str]) -> dict[str, Any] | None:
     """/api/v1, /apis/<group> and /apis/<group>/<version>."""
     if parts == ["api", "v1"]:
         return resource_list(kinds, "", "v1")

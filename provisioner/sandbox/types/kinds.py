@@ -8,7 +8,7 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SandboxKind:
     """One resource in one version. `status` and `scale`: which subresources it has."""
 
     group: str
@@ -80,10 +80,10 @@ _COUNTED = {
 }  # fmt: skip
 
 
-def _read(group: str, version: str, word: str) -> Kind:
+def _read(group: str, version: str, word: str) -> SandboxKind:
     plural, kind, *short = word.lstrip("!+=").split("/")
     marks = word[: len(word) - len(word.lstrip("!+="))]
-    return Kind(
+    return SandboxKind(
         group,
         version,
         plural,

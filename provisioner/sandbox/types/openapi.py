@@ -14,7 +14,7 @@ from typing import Any
 from provisioner.sandbox.types import builtin
 from provisioner.sandbox.types.discovery import VERSION, groups
 from provisioner.sandbox.types.field_forms import INT_OR_STRING, QUANTITY
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 Schema = dict[str, Any]
 _PLAIN: dict[str, Schema] = {
@@ -44,7 +44,9 @@ NOTHING = ""
 NOTHING_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
-def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Schema | None]) -> str | None:
+def document(
+    kinds: list[SandboxKind], parts: list[str], schema_of: Callable[[SandboxKind], Schema | None]
+) -> str | None:
     """/openapi/v3 and what it names, as JSON; `schema_of` gives the schema of a custom kind. None for other paths."""
     places = [
         f"apis/{name}/{version}" if name else f"api/{version}"
@@ -63,12 +65,12 @@ def document(kinds: list[Kind], parts: list[str], schema_of: Callable[[Kind], Sc
 
 
 @functools.cache
-def _of_built_in(place: str, kinds: tuple[Kind, ...]) -> str:
+def _of_built_in(place: str, kinds: tuple[SandboxKind, ...]) -> str:
     """Made once: these documents are large, read for every report, and never change."""
     return _described(place, kinds, lambda _: None)
 
 
-def _described(place: str, kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]) -> str:
+def _described(place: str, kinds: tuple[SandboxKind, ...], schema_of: Callable[[SandboxKind], Schema | None]) -> str:
     found = {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
@@ -78,7 +80,7 @@ def _described(place: str, kinds: tuple[Kind, ...], schema_of: Callable[[Kind], 
     return json.dumps(found)
 
 
-def _patch(kind: Kind) -> dict[str, Any]:
+def _patch(kind: SandboxKind) -> dict[str, Any]:
     return {
         "parameters": [
             {"name": name, "in": "query"} for name in ("fieldValidation", "dryRun", "fieldManager", "force")
@@ -89,15 +91,15 @@ def _patch(kind: Kind) -> dict[str, Any]:
     }
 
 
-def _identity(kind: Kind) -> dict[str, str]:
+def _identity(kind: SandboxKind) -> dict[str, str]:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _place(kind: Kind) -> str:
+def _place(kind: SandboxKind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def _schemas(kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]) -> dict[str, Schema]:
+def _schemas(kinds: tuple[SandboxKind, ...], schema_of: Callable[[SandboxKind], Schema | None]) -> dict[str, Schema]:
     """The schemas of kinds, and of all classes that they are made of."""
     found: dict[str, Schema] = {}
     for kind in kinds:
@@ -112,7 +114,7 @@ def _schemas(kinds: tuple[Kind, ...], schema_of: Callable[[Kind], Schema | None]
     return found
 
 
-def _custom(kind: Kind, stated: Schema) -> Schema:
+def _custom(kind: SandboxKind, stated: Schema) -> Schema:
     plain = dict.fromkeys(("apiVersion", "kind"), _PLAIN["str"])
     properties = {**plain, **(stated.get("properties") or {}), "metadata": _of_form(_META)}
     return {**stated, "properties": properties, "x-kubernetes-group-version-kind": [_identity(kind)]}

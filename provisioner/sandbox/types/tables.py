@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 Column = tuple[str, str, str]
 _NAME: Column = ("Name", "string", ".metadata.name")
@@ -40,7 +40,7 @@ _PART = re.compile(r"\.?(?P<name>[^.\[\]]+)|\[\?\(@\.(?P<key>\w+)==\"(?P<value>[
 
 
 def table(
-    kind: Kind, objects: list[dict[str, Any]], meta: dict[str, Any], custom: list[dict[str, Any]]
+    kind: SandboxKind, objects: list[dict[str, Any]], meta: dict[str, Any], custom: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """meta.k8s.io/v1 Table; `custom` are additionalPrinterColumns."""
     priorities: dict[str, int] = {}

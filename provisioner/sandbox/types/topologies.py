@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.sandbox.types.builtin import field_type, model_name
 from provisioner.sandbox.types.fields import ATOMIC, SET, Topology
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 # By the name of the field; in which classes, where others have a field of that name that is no such list.
 _LIST_MAPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -64,7 +64,7 @@ _ATOMIC_CLASSES = {
 
 
 @functools.cache
-def of_kind(kind: Kind) -> Topology:
+def of_kind(kind: SandboxKind) -> Topology:
     """The topology of a built-in kind; of a custom one, only that of its metadata."""
     model = "object" if kind.is_custom else model_name(kind)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from provisioner.sandbox.status import invalid
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 from provisioner.sandbox.writing import validation
 from provisioner.sandbox.writing.defaults import DEFAULTS
 from provisioner.sandbox.writing.validation import Causes
@@ -65,7 +65,7 @@ FIXED = "field is immutable"
 _FIXED = {"Service": "may not change once set"}
 
 
-def check_name(kind: Kind, name: str) -> None:
+def check_name(kind: SandboxKind, name: str) -> None:
     """Raise Refusal 422 for a name that this kind may not have."""
     shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     if not name:
@@ -79,7 +79,7 @@ def check_name(kind: Kind, name: str) -> None:
         raise invalid(shown, name, [("metadata.name", f'Invalid value: "{name}": {words}')])
 
 
-def check_metadata(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
+def check_metadata(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
     """Raise Refusal 422 for labels, annotations, finalizers or owners that no object may have."""
     causes = validation.metadata_errors(obj["metadata"], old["metadata"] if old else None)
     if causes:
@@ -88,7 +88,7 @@ def check_metadata(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None) 
 
 
 def without_server_set(
-    kind: Kind, obj: dict[str, Any], sent: dict[str, Any], live: dict[str, Any] | None
+    kind: SandboxKind, obj: dict[str, Any], sent: dict[str, Any], live: dict[str, Any] | None
 ) -> dict[str, Any]:
     """`obj` as its sender changed it: what only the server decided belongs to no manager."""
     for holder, names in _SERVER_SET.get(kind.kind, ()):
@@ -99,7 +99,9 @@ def without_server_set(
     return obj
 
 
-def admitted(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]) -> dict[str, Any]:
+def admitted(
+    kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]
+) -> dict[str, Any]:
     """The object with defaults; raises Refusal 422 for what the API server would refuse."""
     filled = DEFAULTS[kind.kind](obj, old, free_ip) if kind.kind in DEFAULTS else obj
     causes = _errors(kind, filled, old) + (_immutable(kind, filled, old) if old else [])
@@ -109,7 +111,7 @@ def admitted(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None, free_i
     return filled
 
 
-def _errors(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None) -> Causes:
+def _errors(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None) -> Causes:
     spec = obj.get("spec") or {}
     if kind.kind in ("Role", "ClusterRole"):
         return validation.role_errors(obj)
@@ -124,7 +126,7 @@ def _errors(kind: Kind, obj: dict[str, Any], old: dict[str, Any] | None) -> Caus
     return _service_errors(spec) if kind.kind == "Service" else []
 
 
-def _workload_errors(kind: Kind, spec: dict[str, Any]) -> Causes:
+def _workload_errors(kind: SandboxKind, spec: dict[str, Any]) -> Causes:
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     wanted = (spec.get("selector") or {}).get("matchLabels") or {}
@@ -172,7 +174,7 @@ def _pod_errors(spec: dict[str, Any], at: str) -> Causes:
     return found
 
 
-def _immutable(kind: Kind, obj: dict[str, Any], old: dict[str, Any]) -> Causes:
+def _immutable(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any]) -> Causes:
     found = []
     for path in IMMUTABLE.get(kind.kind, ()):
         before, after = _at(old, path), _at(obj, path)

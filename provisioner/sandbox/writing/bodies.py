@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.sandbox.calls import Writing
-from provisioner.sandbox.status import Refusal, invalid
+from provisioner.sandbox.status import StatusRefusal, invalid
 from provisioner.sandbox.types import builtin
 from provisioner.sandbox.types.builtin import Reading
-from provisioner.sandbox.types.kinds import Kind
+from provisioner.sandbox.types.kinds import SandboxKind
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -24,17 +24,17 @@ _EXPECTED = {"integer": "numeric (int or float)", "number": "numeric (int or flo
 _GOT = {str: "string", bool: "boolean", int: "int", float: "float", list: "list", dict: "map"}
 
 
-def declared(kind: Kind, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
-    """A created or replaced object with its declared fields only; raises Refusal 400."""
+def declared(kind: SandboxKind, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
+    """A created or replaced object with its declared fields only; raises StatusRefusal 400."""
     reading = _read(kind, obj)
     if reading.wrong:
-        raise Refusal(400, "BadRequest", f"{_handled(kind)}: {_decoding(kind, reading)}")
+        raise StatusRefusal(400, "BadRequest", f"{_handled(kind)}: {_decoding(kind, reading)}")
     note_unknown(kind, reading.undeclared, writing)
     return _without_empty_metadata(reading.after)
 
 
-def patched(kind: Kind, obj: dict[str, Any], patch: Any, writing: Writing) -> dict[str, Any]:
-    """The same of an object after a patch; raises Refusal 422."""
+def patched(kind: SandboxKind, obj: dict[str, Any], patch: Any, writing: Writing) -> dict[str, Any]:
+    """The same of an object after a patch; raises StatusRefusal 422."""
     reading = _read(kind, obj)
     if reading.wrong:
         raise _unpatchable(patch, _decoding(kind, reading))
@@ -45,7 +45,7 @@ def patched(kind: Kind, obj: dict[str, Any], patch: Any, writing: Writing) -> di
     return _without_empty_metadata(reading.after)
 
 
-def applied(kind: Kind, obj: dict[str, Any], schema: dict[str, Any] | None) -> dict[str, Any]:
+def applied(kind: SandboxKind, obj: dict[str, Any], schema: dict[str, Any] | None) -> dict[str, Any]:
     """The same of an apply, where both are a 500, whatever fieldValidation says."""
     reading = _read(kind, obj)
     body = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
@@ -60,7 +60,7 @@ def applied(kind: Kind, obj: dict[str, Any], schema: dict[str, Any] | None) -> d
         meta = given if isinstance(given, dict) else {}
         group_version = kind.api_version if kind.group else f"/{kind.version}"
         place = f"({meta.get('namespace') or ''}/{meta.get('name') or ''}; {group_version}, Kind={kind.kind})"
-        raise Refusal(500, "", f"failed to create typed patch object {place}: {found}")
+        raise StatusRefusal(500, "", f"failed to create typed patch object {place}: {found}")
     return dict(reading.after)
 
 
@@ -89,13 +89,13 @@ def _untyped_fields(schema: Mapping[str, Any], value: dict[str, Any], at: str) -
             yield f"{at}.{key}: field not declared in schema"
 
 
-def note_unknown(kind: Kind, paths: list[str], writing: Writing) -> None:
+def note_unknown(kind: SandboxKind, paths: list[str], writing: Writing) -> None:
     """Refuse (400) or warn of fields that the kind does not have, as the writing asks."""
     _say(kind, [f'unknown field "{path}"' for path in paths], writing)
 
 
-def note_repeated(kind: Kind, body: bytes, writing: Writing) -> None:
-    """Keys that stand twice in one object of a JSON body; the last one counts. Raises Refusal 400 when Strict."""
+def note_repeated(kind: SandboxKind, body: bytes, writing: Writing) -> None:
+    """Keys that stand twice in one object of a JSON body; the last one counts. Raises StatusRefusal 400 when Strict."""
     if writing.validation != "Ignore" and body[:1] == b"{":
         paths = _repeated(json.loads(body, object_pairs_hook=_Pairs), "")
         _say(kind, [f'duplicate field "{path}"' for path in paths], writing)
@@ -119,7 +119,7 @@ def _repeated(value: Any, at: str) -> Iterator[str]:
             yield from _repeated(item, f"{at}[{number}]")
 
 
-def _read(kind: Kind, obj: dict[str, Any]) -> Reading:
+def _read(kind: SandboxKind, obj: dict[str, Any]) -> Reading:
     if not kind.is_custom:
         return builtin.read(kind, obj)
     reading = builtin.read_metadata(obj.get("metadata") or {})
@@ -133,23 +133,23 @@ def _without_empty_metadata(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": meta}
 
 
-def _handled(kind: Kind) -> str:
+def _handled(kind: SandboxKind) -> str:
     return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
 
 
-def _decoding(kind: Kind, reading: Reading) -> str:
+def _decoding(kind: SandboxKind, reading: Reading) -> str:
     path, has, wanted, _, _ = reading.wrong or ("", "", "", "", None)
     return f"json: cannot unmarshal {has} into Go struct field {kind.kind}.{path} of type {wanted}"
 
 
-def _unpatchable(patch: Any, words: str) -> Refusal:
+def _unpatchable(patch: Any, words: str) -> StatusRefusal:
     causes = [("patch", f"Invalid value: {json.dumps(json.dumps(patch))}: {words}")]
     return invalid("", "", causes)
 
 
-def _say(kind: Kind, said: list[str], writing: Writing) -> None:
+def _say(kind: SandboxKind, said: list[str], writing: Writing) -> None:
     if not said or writing.validation == "Ignore":
         return
     if writing.validation == "Strict":
-        raise Refusal(400, "BadRequest", f"{_handled(kind)}: strict decoding error: {', '.join(said)}")
+        raise StatusRefusal(400, "BadRequest", f"{_handled(kind)}: strict decoding error: {', '.join(said)}")
     writing.warnings.extend(said)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.sandbox.status import Refusal
+from provisioner.sandbox.status import StatusRefusal
 
 Object = dict[str, Any]
 
@@ -189,7 +189,7 @@ def _secret(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[s
     for value in data.values():
         if not _is_base64(value):
             said = "illegal base64 data at input byte 0"
-            raise Refusal(400, "BadRequest", f'Secret in version "v1" cannot be handled as a Secret: {said}')
+            raise StatusRefusal(400, "BadRequest", f'Secret in version "v1" cannot be handled as a Secret: {said}')
     data |= {
         name: base64.b64encode(str(value).encode()).decode() for name, value in (obj.get("stringData") or {}).items()
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.sandbox.status import Refusal
+from provisioner.sandbox.status import StatusRefusal
 from provisioner.sandbox.types.fields import (
     FieldSet,
     Path,
@@ -41,7 +41,7 @@ Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class ManagedFieldsEntry:
     name: str
     operation: str
     api_version: str
@@ -56,9 +56,15 @@ class Manager:
 
 
 def apply(
-    live: dict[str, Any] | None, wish: dict[str, Any], manager: Manager, topology: Topology, *, force: bool, now: str
+    live: dict[str, Any] | None,
+    wish: dict[str, Any],
+    manager: ManagedFieldsEntry,
+    topology: Topology,
+    *,
+    force: bool,
+    now: str,
 ) -> dict[str, Any]:
-    """The object after `manager` has applied `wish`, managedFields included; raises Refusal 409 for conflicts."""
+    """The object after `manager` has applied `wish`, managedFields included; raises StatusRefusal 409 for conflicts."""
     owned = fields_of(ownable(wish), topology)
     entries = [dict(entry) for entry in _entries(live) or _before_first(live, manager, topology, now)]
     paths = set(leaves(owned))
@@ -79,7 +85,7 @@ def apply(
 
 
 def update(
-    live: dict[str, Any] | None, after: dict[str, Any], manager: Manager, topology: Topology, *, now: str
+    live: dict[str, Any] | None, after: dict[str, Any], manager: ManagedFieldsEntry, topology: Topology, *, now: str
 ) -> dict[str, Any]:
     """`after` as a create, update or patch leaves it: the manager owns what it changed, others what is still theirs.
 
@@ -106,10 +112,12 @@ def _with_entries(obj: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
     return {**obj, "metadata": {**meta, "managedFields": _sorted(entries)} if entries else meta}
 
 
-def _before_first(live: dict[str, Any] | None, manager: Manager, topology: Topology, now: str) -> list[Entry]:
+def _before_first(
+    live: dict[str, Any] | None, manager: ManagedFieldsEntry, topology: Topology, now: str
+) -> list[Entry]:
     """What is there and belongs to nobody is fought over like everything else, under a name of its own."""
     paths = changed({}, ownable(live or {}), topology)
-    return [_entry(Manager(_FORMER, "Update", manager.api_version), of_paths(paths), now)] if paths else []
+    return [_entry(ManagedFieldsEntry(_FORMER, "Update", manager.api_version), of_paths(paths), now)] if paths else []
 
 
 def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +144,7 @@ def _conflicts(
     return found
 
 
-def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> Refusal:
+def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> StatusRefusal:
     by_manager: dict[str, list[str]] = {}
     for entry, path in conflicts:
         by_manager.setdefault(_shown(entry), []).append(words(path))
@@ -150,7 +158,7 @@ def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> Refusal:
         {"reason": "FieldManagerConflict", "message": f"conflict with {_shown(entry)}", "field": words(path)}
         for entry, path in conflicts
     ]
-    return Refusal(409, "Conflict", message, {"causes": causes})
+    return StatusRefusal(409, "Conflict", message, {"causes": causes})
 
 
 def _shown(entry: Entry) -> str:
@@ -197,7 +205,7 @@ def _without_empty(merged: dict[str, Any], above: Path, held: set[Path], topolog
     return merged
 
 
-def _entry(manager: Manager, fields: FieldSet, time: str) -> Entry:
+def _entry(manager: ManagedFieldsEntry, fields: FieldSet, time: str) -> Entry:
     entry: Entry = {
         "manager": manager.name,
         "operation": manager.operation,

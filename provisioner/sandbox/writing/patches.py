@@ -7,7 +7,7 @@ from typing import Any
 from jsonpatch import JsonPatch, JsonPatchException
 from jsonpointer import JsonPointerException
 
-from provisioner.sandbox.status import Refusal, bad_request
+from provisioner.sandbox.status import StatusRefusal, bad_request
 from provisioner.sandbox.types.fields import ATOMIC, SET, Topology, item_key
 
 MAX_OPERATIONS = 10_000
@@ -69,7 +69,7 @@ def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[
     merged = {item_key(item, keys): item for item in target}
     for item in patch:
         if not isinstance(item, dict) or keys[0] not in item:
-            raise Refusal(500, "", f"map: {item} does not contain declared merge key: {keys[0]}")
+            raise StatusRefusal(500, "", f"map: {item} does not contain declared merge key: {keys[0]}")
         key = item_key(item, keys)
         if item.get("$patch") == "delete":
             merged.pop(key, None)
@@ -79,7 +79,7 @@ def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """RFC 6902; raises Refusal 422 where a test fails, a place is not there or no object is left."""
+    """RFC 6902; raises StatusRefusal 422 where a test fails, a place is not there or no object is left."""
     is_list = isinstance(operations, list) and all(isinstance(it, dict) for it in operations)
     if not is_list or len(operations) > MAX_OPERATIONS:
         raise bad_request("expected a list of JSON patch operations")
@@ -92,5 +92,5 @@ def json_patch(target: Any, operations: Any) -> Any:
     return patched
 
 
-def _rejected() -> Refusal:
-    return Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
+def _rejected() -> StatusRefusal:
+    return StatusRefusal(422, "Invalid", "the server rejected our request due to an error in our request", {})

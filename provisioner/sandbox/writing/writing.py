@@ -12,13 +12,13 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PolicyRule, may_write_binding, may_write_role
 from provisioner.sandbox.access import Access
-from provisioner.sandbox.calls import Target, Writing
-from provisioner.sandbox.status import Refusal, already_exists, bad_request, conflict, invalid, not_found
-from provisioner.sandbox.store import Store
+from provisioner.sandbox.calls import PathTarget, Writing
+from provisioner.sandbox.status import StatusRefusal, already_exists, bad_request, conflict, invalid, not_found
+from provisioner.sandbox.store import ObjectStore
 from provisioner.sandbox.types import custom
 from provisioner.sandbox.types.fields import Topology
 from provisioner.sandbox.writing import admission, bodies, managed, patches
-from provisioner.sandbox.writing.managed import Manager
+from provisioner.sandbox.writing.managed import ManagedFieldsEntry
 
 _SERVER_META = ("uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -29,27 +29,27 @@ def now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    store: Store
+    store: ObjectStore
     access: Access
 
-    def create(self, target: Target, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
-        """POST. Raises Refusal in the API server's words."""
+    def create(self, target: PathTarget, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
+        """POST. Raises StatusRefusal in the API server's words."""
         sent = bodies.declared(target.kind, obj, writing)
         meta = dict(sent["metadata"])
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = f"{meta['generateName']}{secrets.token_hex(3)[:5]}"
         if meta.get("resourceVersion"):
-            raise Refusal(500, "", "resourceVersion should not be set on objects to be created")
-        named = Target(target.kind, target.namespace, str(meta.get("name") or ""))
+            raise StatusRefusal(500, "", "resourceVersion should not be set on objects to be created")
+        named = PathTarget(target.kind, target.namespace, str(meta.get("name") or ""))
         wish = self._placed(named, {**sent, "metadata": meta})
         with self.store.lock:
             if self.store.get(named.key) is not None:
                 raise already_exists(target.kind.resource, named.name)
             made = self._fresh(named, wish)
-            manager = Manager(writing.manager, "Update", target.kind.api_version)
+            manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version)
             return self._stored(named, made, None, writing, manager)
 
-    def replace(self, target: Target, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
+    def replace(self, target: PathTarget, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
         """PUT, of the object or of a subresource."""
         with self.store.lock:
             live = self._live(target)
@@ -58,10 +58,10 @@ class Writes:
                 words = "Invalid value: 0: must be specified for an update"
                 raise invalid(target.kind.resource, target.name, [("metadata.resourceVersion", words)])
             self._check_preconditions(target, live, wish["metadata"])
-            manager = Manager(writing.manager, "Update", target.kind.api_version, target.subresource)
+            manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version, target.subresource)
             return self._stored(target, self._combined(target, live, wish), live, writing, manager)
 
-    def patch(self, target: Target, content_type: str, patch: Any, writing: Writing) -> dict[str, Any]:
+    def patch(self, target: PathTarget, content_type: str, patch: Any, writing: Writing) -> dict[str, Any]:
         with self.store.lock:
             live = self._live(target)
             shown = {**live, "apiVersion": target.kind.api_version, "kind": target.kind.kind}
@@ -71,11 +71,11 @@ class Writes:
                 self._check_preconditions(target, live, wish["metadata"])
             elif wish["metadata"].get("uid") != live["metadata"]["uid"]:
                 raise _other_uid(target, wish["metadata"])
-            manager = Manager(writing.manager, "Update", target.kind.api_version, target.subresource)
+            manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version, target.subresource)
             return self._stored(target, self._combined(target, live, wish), live, writing, manager)
 
     def apply(
-        self, target: Target, obj: dict[str, Any], writing: Writing, *, force: bool
+        self, target: PathTarget, obj: dict[str, Any], writing: Writing, *, force: bool
     ) -> tuple[dict[str, Any], bool]:
         """(object, created). `metadata.resourceVersion` and `metadata.uid` are preconditions."""
         if not obj.get("apiVersion") or not obj.get("kind"):
@@ -83,7 +83,7 @@ class Writes:
         wish = self._placed(target, bodies.applied(target.kind, obj, custom.schema(self.store, target.kind)))
         if wish["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        manager = Manager(writing.manager, "Apply", target.kind.api_version, target.subresource)
+        manager = ManagedFieldsEntry(writing.manager, "Apply", target.kind.api_version, target.subresource)
         topology = custom.topology(self.store, target.kind)
         with self.store.lock:
             live = self.store.get(target.key)
@@ -100,7 +100,7 @@ class Writes:
             merged = managed.apply(shown, body, manager, topology, force=force, now=now())
             return self._stored(target, merged, live, writing, None), False
 
-    def delete(self, target: Target, options: dict[str, Any], writing: Writing) -> dict[str, Any]:
+    def delete(self, target: PathTarget, options: dict[str, Any], writing: Writing) -> dict[str, Any]:
         """The object as it was, or as it waits for its finalizers."""
         with self.store.lock:
             live = self._live(target)
@@ -139,14 +139,14 @@ class Writes:
 
     # On the way
 
-    def _live(self, target: Target) -> dict[str, Any]:
+    def _live(self, target: PathTarget) -> dict[str, Any]:
         live = self.store.get(target.key)
         if live is None:
             raise not_found(target.kind.resource, target.name)
         return live
 
-    def _placed(self, target: Target, obj: dict[str, Any]) -> dict[str, Any]:
-        """The object with its name and namespace as the path says them; raises Refusal where they differ."""
+    def _placed(self, target: PathTarget, obj: dict[str, Any]) -> dict[str, Any]:
+        """The object with its name and namespace as the path says them; raises StatusRefusal where they differ."""
         kind, meta = target.kind, dict(obj.get("metadata") or {})
         written = (obj.get("apiVersion", kind.api_version), obj.get("kind", kind.kind))
         if written != (kind.api_version, kind.kind):
@@ -166,13 +166,13 @@ class Writes:
         admission.check_name(kind, str(meta["name"]))
         return {**obj, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
 
-    def _check_version(self, target: Target, live: dict[str, Any], meta: dict[str, Any]) -> None:
+    def _check_version(self, target: PathTarget, live: dict[str, Any], meta: dict[str, Any]) -> None:
         version = _version(meta)
         if version and version != live["metadata"]["resourceVersion"]:
             words = "the object has been modified; please apply your changes to the latest version and try again"
             raise conflict(target.kind.resource, target.name, words)
 
-    def _check_preconditions(self, target: Target, live: dict[str, Any], meta: dict[str, Any]) -> None:
+    def _check_preconditions(self, target: PathTarget, live: dict[str, Any], meta: dict[str, Any]) -> None:
         self._check_version(target, live, meta)
         found = live["metadata"]["uid"]
         if meta.get("uid") and meta["uid"] != found:
@@ -184,7 +184,7 @@ class Writes:
             )
             raise conflict(target.kind.resource, target.name, words)
 
-    def _check_absent(self, target: Target, meta: dict[str, Any]) -> None:
+    def _check_absent(self, target: PathTarget, meta: dict[str, Any]) -> None:
         """An apply to an object that is not there creates it, whatever version it names, but not another's uid."""
         if target.subresource:
             raise not_found(target.kind.resource, target.name)
@@ -193,7 +193,7 @@ class Writes:
             said = f"the provided object specified uid {meta['uid']}, and no existing object was found"
             raise conflict(target.kind.resource, target.name, f"uid mismatch: {said}")
 
-    def _fresh(self, target: Target, obj: dict[str, Any]) -> dict[str, Any]:
+    def _fresh(self, target: PathTarget, obj: dict[str, Any]) -> dict[str, Any]:
         """A new object: its place checked, its server fields set."""
         if target.kind.is_namespaced:
             space = self.store.get(("", "namespaces", "", target.namespace))
@@ -202,7 +202,7 @@ class Writes:
             if space["metadata"].get("deletionTimestamp"):
                 said = f"unable to create new content in namespace {target.namespace} because it is being terminated"
                 words = f'{target.kind.resource} "{target.name}" is forbidden: {said}'
-                raise Refusal(403, "Forbidden", words)
+                raise StatusRefusal(403, "Forbidden", words)
         meta = {key: value for key, value in obj["metadata"].items() if key not in (*_SERVER_META, "resourceVersion")}
         meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
         if target.kind.has_generation:
@@ -210,7 +210,7 @@ class Writes:
         made = {**obj, "metadata": meta}
         return {key: value for key, value in made.items() if key != "status"} if target.kind.has_status else made
 
-    def _combined(self, target: Target, live: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any]:
+    def _combined(self, target: PathTarget, live: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any]:
         """What an update may change: the server's metadata never, the status only through its subresource."""
         meta = {**wish["metadata"]}
         wanted = meta.get("managedFields")
@@ -235,11 +235,11 @@ class Writes:
 
     def _stored(
         self,
-        target: Target,
+        target: PathTarget,
         obj: dict[str, Any],
         live: dict[str, Any] | None,
         writing: Writing,
-        manager: Manager | None,
+        manager: ManagedFieldsEntry | None,
     ) -> dict[str, Any]:
         """Admit, note who owns what, raise the generation, store; the end of every write."""
         admitted = self._admitted(target, obj, live, writing)
@@ -268,7 +268,7 @@ class Writes:
 
     def _admitted(
         self,
-        target: Target,
+        target: PathTarget,
         obj: dict[str, Any],
         live: dict[str, Any] | None,
         writing: Writing,
@@ -289,7 +289,7 @@ class Writes:
         return next(ip for number in range(60_000) if (ip := admission.service_ip(number)) not in taken)
 
     def _check_escalation(
-        self, target: Target, obj: dict[str, Any], old: dict[str, Any] | None, writing: Writing
+        self, target: PathTarget, obj: dict[str, Any], old: dict[str, Any] | None, writing: Writing
     ) -> None:
         """Nobody grants what they do not have, unless they may escalate or bind."""
         rules = self.access.rules_of(writing.identity)
@@ -308,7 +308,7 @@ class Writes:
         listed = "\n".join(_go_rule(rule) for rule in check.missing)
         words = f"{who} is attempting to grant RBAC permissions not currently held:\n{listed}"
         details = {"name": target.name, "group": RBAC_GROUP, "kind": target.kind.plural}
-        raise Refusal(403, "Forbidden", f'{target.kind.resource} "{target.name}" is forbidden: {words}', details)
+        raise StatusRefusal(403, "Forbidden", f'{target.kind.resource} "{target.name}" is forbidden: {words}', details)
 
 
 def _go_rule(rule: PolicyRule) -> str:
@@ -322,13 +322,13 @@ def _go_rule(rule: PolicyRule) -> str:
     return "{" + ", ".join(f"{name}:{json.dumps(list(values))}" for name, values in parts.items() if values) + "}"
 
 
-def _wish_of(obj: dict[str, Any], target: Target) -> dict[str, Any]:
+def _wish_of(obj: dict[str, Any], target: PathTarget) -> dict[str, Any]:
     """What the generation counts: everything but metadata and, where it is a subresource, status."""
     skipped = ("metadata", "apiVersion", "status") if target.kind.has_status else ("metadata", "apiVersion")
     return {key: value for key, value in obj.items() if key not in skipped}
 
 
-def _appliable(target: Target, wish: dict[str, Any]) -> dict[str, Any]:
+def _appliable(target: PathTarget, wish: dict[str, Any]) -> dict[str, Any]:
     """What of a wish this resource or subresource may write."""
     if target.subresource == "status":
         return {key: wish[key] for key in ("apiVersion", "kind", "metadata", "status") if key in wish}
@@ -336,14 +336,14 @@ def _appliable(target: Target, wish: dict[str, Any]) -> dict[str, Any]:
 
 
 def _version(meta: dict[str, Any]) -> str:
-    """The resourceVersion that a write expects, "" for none; raises Refusal 500 for what is no number."""
+    """The resourceVersion that a write expects, "" for none; raises StatusRefusal 500 for what is no number."""
     version = str(meta.get("resourceVersion") or "")
     if version and not version.isdigit():
-        raise Refusal(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise StatusRefusal(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
     return "" if version == "0" else version
 
 
-def _other_uid(target: Target, meta: dict[str, Any]) -> Refusal:
+def _other_uid(target: PathTarget, meta: dict[str, Any]) -> StatusRefusal:
     shown = f"{target.kind.kind}.{target.kind.group}" if target.kind.group else target.kind.kind
     words = f'Invalid value: "{meta.get("uid") or ""}": field is immutable'
     refusal = invalid(shown, target.name, [("metadata.uid", words)])
@@ -353,7 +353,7 @@ def _other_uid(target: Target, meta: dict[str, Any]) -> Refusal:
     return refusal
 
 
-def _check_deletable(target: Target, live: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _check_deletable(target: PathTarget, live: dict[str, Any], wanted: dict[str, Any]) -> None:
     for name, shown, ending in (
         ("uid", "UID", "The object might have been deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "The object might have been modified"),
@@ -365,7 +365,7 @@ def _check_deletable(target: Target, live: dict[str, Any], wanted: dict[str, Any
             raise conflict(kind, target.name, f"{said}. {ending}")
 
 
-def _patched(target: Target, content_type: str, shown: Any, patch: Any, topology: Topology) -> Any:
+def _patched(target: PathTarget, content_type: str, shown: Any, patch: Any, topology: Topology) -> Any:
     if content_type == "application/json-patch+json":
         return patches.json_patch(shown, patch)
     if content_type == "application/merge-patch+json":
@@ -375,8 +375,8 @@ def _patched(target: Target, content_type: str, shown: Any, patch: Any, topology
     if target.kind.is_custom:
         known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
         words = f"the body of the request was in an unknown format - accepted media types include: {known}"
-        raise Refusal(415, "UnsupportedMediaType", words)
-    raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        raise StatusRefusal(415, "UnsupportedMediaType", words)
+    raise StatusRefusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def _without(obj: dict[str, Any], *names: str) -> dict[str, Any]:

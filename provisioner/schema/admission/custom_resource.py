@@ -9,7 +9,7 @@ from provisioner.schema.admission.correlation import Correlation
 from provisioner.schema.admission.embedded import embedded_errors
 from provisioner.schema.admission.lists import list_errors
 from provisioner.schema.admission.pruning import prepared
-from provisioner.schema.admission.rules import Change, errors_of_rules, has_rules
+from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, has_rules
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_too_deep
 from provisioner.schema.forms import readable
@@ -76,7 +76,7 @@ class _Judged:
     pruned: list[str]
     errors: list[FieldError]
     embedded: tuple[FieldError, ...] = ()
-    change: Change | None = None
+    change: ObjectUpdate | None = None
     is_judged: bool = True
 
 
@@ -93,7 +93,7 @@ def _judged(candidate: Candidate) -> _Judged:
     if before is None or not list_errors(schema, before):
         errors += list_errors(schema, after)
     embedded = tuple(embedded_errors(schema, after))
-    change = None if any(error.stops_rules for error in errors) else Change(after, before, related)
+    change = None if any(error.stops_rules for error in errors) else ObjectUpdate(after, before, related)
     return _Judged(schema, after, list(pruned), errors, embedded, change)
 
 

@@ -239,7 +239,7 @@ class _Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectUpdate:
     """An object as it would be stored, and the old one that it is an update of, with `related` to ratchet by."""
 
     obj: Any
@@ -249,11 +249,11 @@ class Change:
 
 def rule_errors(schema: Schema, obj: Any, old: Any, related: Correlation | None) -> list[FieldError]:
     """The errors of all rules; with `old`, those of rules without oldSelf are ratcheted by `related`."""
-    (found,) = errors_of_rules([(schema, Change(obj, old, related))])
+    (found,) = errors_of_rules([(schema, ObjectUpdate(obj, old, related))])
     return found
 
 
-def errors_of_rules(changes: Iterable[tuple[Schema, Change]]) -> list[list[FieldError]]:
+def errors_of_rules(changes: Iterable[tuple[Schema, ObjectUpdate]]) -> list[list[FieldError]]:
     """`rule_errors` of many objects, whose rules are evaluated together; what is the same for several is once."""
     runs: list[_Run] = []
     sources: dict[tuple[int, int, bool], str] = {}

@@ -27,7 +27,7 @@ from provisioner.schema.reading import Schema, properties_of, schema_of
 
 
 @dataclass(slots=True)
-class Outcome:
+class ValidationOutcome:
     """The errors found at a node and below it, and how many checks succeeded."""
 
     known: dict[FieldError, None] = field(default_factory=dict)  # a list takes too long to search for a wide object
@@ -42,7 +42,7 @@ class Outcome:
         for error in errors:
             self.known.setdefault(error)
 
-    def merge(self, other: Outcome) -> None:
+    def merge(self, other: ValidationOutcome) -> None:
         self.known |= other.known
         self.successes += other.successes
 
@@ -56,13 +56,13 @@ def validate(schema: Schema, obj: Any, old: Correlation | None = None) -> list[F
     return _ratcheted(schema, obj, "", old).errors
 
 
-def _ratcheted(schema: Schema, value: Any, path: str, old: Correlation | None) -> Outcome:
+def _ratcheted(schema: Schema, value: Any, path: str, old: Correlation | None) -> ValidationOutcome:
     found = _checked(schema, value, path, old)
-    return Outcome() if found.known and old is not None and old.is_unchanged else found
+    return ValidationOutcome() if found.known and old is not None and old.is_unchanged else found
 
 
-def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> Outcome:
-    found = Outcome()
+def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> ValidationOutcome:
+    found = ValidationOutcome()
     types = types_of(schema)
     format_name = honoured(types[0] if len(types) == 1 else "", str(schema.get("format") or ""))
     if types or format_name:
@@ -79,7 +79,7 @@ def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> 
     return found
 
 
-def _check_kind(found: Outcome, schema: Schema, value: Any, path: str, old: Correlation | None) -> None:
+def _check_kind(found: ValidationOutcome, schema: Schema, value: Any, path: str, old: Correlation | None) -> None:
     if isinstance(value, str):
         _check_string(found, schema, value, path)
     elif isinstance(value, dict):
@@ -100,7 +100,7 @@ def types_of(schema: Schema) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) and name else ()
 
 
-def _check_type(found: Outcome, value: Any, path: str, wanted: tuple[tuple[str, ...], str, bool]) -> None:
+def _check_type(found: ValidationOutcome, value: Any, path: str, wanted: tuple[tuple[str, ...], str, bool]) -> None:
     types, format_name, is_nullable = wanted
     actual = scalars.json_type(value)
     if actual == "null":
@@ -128,7 +128,7 @@ def _fits_type(value: Any, actual: str, types: tuple[str, ...], format_name: str
     return actual == "integer" and "number" in types
 
 
-def _check_enum(found: Outcome, schema: Schema, value: Any, path: str) -> None:
+def _check_enum(found: ValidationOutcome, schema: Schema, value: Any, path: str) -> None:
     allowed = schema.get("enum")
     if not isinstance(allowed, list) or not allowed:
         return
@@ -136,7 +136,7 @@ def _check_enum(found: Outcome, schema: Schema, value: Any, path: str) -> None:
         found.add(unsupported(path.removeprefix("."), value, allowed))
 
 
-def _check_string(found: Outcome, schema: Schema, value: str, path: str) -> None:
+def _check_string(found: ValidationOutcome, schema: Schema, value: str, path: str) -> None:
     found.add(*scalars.string_errors(schema, value, path))
     types = types_of(schema)
     format_name = honoured(types[0] if len(types) == 1 else "", str(schema.get("format") or ""))
@@ -144,7 +144,7 @@ def _check_string(found: Outcome, schema: Schema, value: str, path: str) -> None
     found.successes += 2 if scalars.is_string_format(format_name) else 1
 
 
-def _check_list(found: Outcome, schema: Schema, value: list[Any], path: str, old: Correlation | None) -> None:
+def _check_list(found: ValidationOutcome, schema: Schema, value: list[Any], path: str, old: Correlation | None) -> None:
     items = schema_of(schema.get("items"))
     if items is not None:
         for position, item in enumerate(value):
@@ -164,7 +164,9 @@ def _occurs(item: Any, earlier: list[Any]) -> bool:
     return any(same_json(item, known) for known in earlier)
 
 
-def _check_object(found: Outcome, schema: Schema, value: dict[str, Any], path: str, old: Correlation | None) -> None:
+def _check_object(
+    found: ValidationOutcome, schema: Schema, value: dict[str, Any], path: str, old: Correlation | None
+) -> None:
     at, count = path.removeprefix("."), len(value)
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and count < least:
@@ -183,7 +185,7 @@ def _check_object(found: Outcome, schema: Schema, value: dict[str, Any], path: s
 
 
 def _check_additional(
-    found: Outcome, schema: Schema, value: dict[str, Any], path: str, old: Correlation | None
+    found: ValidationOutcome, schema: Schema, value: dict[str, Any], path: str, old: Correlation | None
 ) -> None:
     additional = schema.get("additionalProperties")
     if additional is None or additional is True:
@@ -197,14 +199,14 @@ def _check_additional(
             found.merge(_field(additional, value[name], f"{path}.{name}", (path, name, old)))
 
 
-def _field(schema: Schema, value: Any, path: str, where: tuple[str, str, Correlation | None]) -> Outcome:
+def _field(schema: Schema, value: Any, path: str, where: tuple[str, str, Correlation | None]) -> ValidationOutcome:
     parent, name, old = where
     is_type_meta = parent == "" and name in ("apiVersion", "kind")
     before = old.field(name) if old is not None and not is_type_meta else None
     return _ratcheted(schema, value, path, before)
 
 
-def _check_junctors(found: Outcome, schema: Schema, value: Any, path: str) -> None:
+def _check_junctors(found: ValidationOutcome, schema: Schema, value: Any, path: str) -> None:
     """Inside junctors nothing is ratcheted: their branches are judged as if the object were new."""
     if any_of := _branches(schema, "anyOf"):
         _check_any_of(found, (_checked(branch, value, path, None) for branch in any_of), path)
@@ -218,7 +220,7 @@ def _check_junctors(found: Outcome, schema: Schema, value: Any, path: str) -> No
     found.successes += 1
 
 
-def _check_any_of(found: Outcome, outcomes: Iterable[Outcome], path: str) -> None:
+def _check_any_of(found: ValidationOutcome, outcomes: Iterable[ValidationOutcome], path: str) -> None:
     failed = []
     for outcome in outcomes:
         if outcome.is_valid:
@@ -229,7 +231,7 @@ def _check_any_of(found: Outcome, outcomes: Iterable[Outcome], path: str) -> Non
     found.merge(_nearest(failed))
 
 
-def _check_one_of(found: Outcome, outcomes: list[Outcome], path: str) -> None:
+def _check_one_of(found: ValidationOutcome, outcomes: list[ValidationOutcome], path: str) -> None:
     fitting = [outcome for outcome in outcomes if outcome.is_valid]
     if len(fitting) == 1:
         found.merge(fitting[0])
@@ -240,7 +242,7 @@ def _check_one_of(found: Outcome, outcomes: list[Outcome], path: str) -> None:
         found.merge(_nearest(outcomes))
 
 
-def _check_all_of(found: Outcome, outcomes: list[Outcome], path: str) -> None:
+def _check_all_of(found: ValidationOutcome, outcomes: list[ValidationOutcome], path: str) -> None:
     for outcome in outcomes:
         found.merge(outcome)
     fitting = sum(outcome.is_valid for outcome in outcomes)
@@ -249,7 +251,7 @@ def _check_all_of(found: Outcome, outcomes: list[Outcome], path: str) -> None:
         found.add(invalid("", "", f"{go_quoted(path)} must validate all the schemas (allOf){tail}"))
 
 
-def _nearest(outcomes: list[Outcome]) -> Outcome:
+def _nearest(outcomes: list[ValidationOutcome]) -> ValidationOutcome:
     """The first of those with most successes."""
     return max(outcomes, key=lambda outcome: outcome.successes)
 

@@ -12,7 +12,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 CHECKED_EXPRESSION, ANY_VALUE, TYPE_OF_ID, ID = 4, 2, 3, 2
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     CONST = "const"
     IDENT = "ident"
     SELECT = "select"
@@ -31,7 +31,7 @@ class Node:
     `id` finds its type (see types_of); two expressions that differ in it alone are equal.
     """
 
-    kind: Kind
+    kind: NodeKind
     name: str = ""
     value: Any = None
     target: Node | None = None
@@ -86,13 +86,13 @@ def _expression(data: bytes) -> Node:
         read_kind = READERS.get(number)
         if read_kind is not None:
             return replace(read_kind(value), id=_last(fields, ID, 0))
-    return Node(Kind.CONST)
+    return Node(NodeKind.CONST)
 
 
 def _select(data: bytes) -> Node:
     fields = _fields(data)
     operand, name = _expression(_last(fields, 1, b"")), _text(_last(fields, 2, b""))
-    return Node(Kind.SELECT, name, target=operand, is_test=bool(_last(fields, 3, 0)))
+    return Node(NodeKind.SELECT, name, target=operand, is_test=bool(_last(fields, 3, 0)))
 
 
 def _call(data: bytes) -> Node:
@@ -100,7 +100,7 @@ def _call(data: bytes) -> Node:
     target = _last(fields, 1, None)
     arguments = tuple(_expression(it) for it in _all(fields, 3))
     return Node(
-        Kind.CALL,
+        NodeKind.CALL,
         _text(_last(fields, 2, b"")),
         target=_expression(target) if target is not None else None,
         parts=arguments,
@@ -113,16 +113,16 @@ def _struct(data: bytes) -> Node:
     for entry in _all(fields, 2):
         inner = _fields(entry)
         key = _last(inner, 3, None)
-        parts.append(_expression(key) if key is not None else Node(Kind.CONST, value=_text(_last(inner, 2, b""))))
+        parts.append(_expression(key) if key is not None else Node(NodeKind.CONST, value=_text(_last(inner, 2, b""))))
         parts.append(_expression(_last(inner, 4, b"")))
-    return Node(Kind.STRUCT, _text(_last(fields, 1, b"")), parts=tuple(parts))
+    return Node(NodeKind.STRUCT, _text(_last(fields, 1, b"")), parts=tuple(parts))
 
 
 def _fold(data: bytes) -> Node:
     fields = _fields(data)
     parts = tuple(_expression(_last(fields, number, b"")) for number in (2, 4, 5, 6, 7))
     variables = [_text(_last(fields, number, b"")) for number in (1, 8)]
-    return Node(Kind.FOLD, _text(_last(fields, 3, b"")), parts=parts, variable=",".join(filter(None, variables)))
+    return Node(NodeKind.FOLD, _text(_last(fields, 3, b"")), parts=parts, variable=",".join(filter(None, variables)))
 
 
 def _constant(data: bytes) -> Any:
@@ -150,11 +150,11 @@ NUMBERED_TYPES = {
 }
 # the numbers of the kinds of expression in cel.expr.Expr
 READERS: dict[int, Callable[[bytes], Node]] = {
-    3: lambda value: Node(Kind.CONST, value=_constant(value)),
-    4: lambda value: Node(Kind.IDENT, _text(_last(_fields(value), 1, b""))),
+    3: lambda value: Node(NodeKind.CONST, value=_constant(value)),
+    4: lambda value: Node(NodeKind.IDENT, _text(_last(_fields(value), 1, b""))),
     5: _select,
     6: _call,
-    7: lambda value: Node(Kind.LIST, parts=tuple(_expression(it) for it in _all(_fields(value), 1))),
+    7: lambda value: Node(NodeKind.LIST, parts=tuple(_expression(it) for it in _all(_fields(value), 1))),
     8: _struct,
     9: _fold,
 }

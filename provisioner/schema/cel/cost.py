@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from provisioner.schema.cel.ast import Kind, Node, read
+from provisioner.schema.cel.ast import Node, NodeKind, read
 from provisioner.schema.cel.text import OLD, OLD_GIVEN
 from provisioner.schema.cel.values import ROOT_FIELDS, escaped
 from provisioner.schema.reading import Schema, properties_of, schema_of
@@ -156,19 +156,19 @@ class _Coster:
 
     def cost(self, node: Node) -> int:
         match node.kind:
-            case Kind.CALL if _is_old(node):
+            case NodeKind.CALL if _is_old(node):
                 return 1
-            case Kind.CONST:
+            case NodeKind.CONST:
                 return 0
-            case Kind.IDENT:
+            case NodeKind.IDENT:
                 return 1
-            case Kind.SELECT:
+            case NodeKind.SELECT:
                 return self.cost(node.target) + 1 if node.target is not None else 1
-            case Kind.LIST:
+            case NodeKind.LIST:
                 return LIST_COST + sum(map(self.cost, node.parts))
-            case Kind.STRUCT:
+            case NodeKind.STRUCT:
                 return (STRUCT_COST if node.name else MAP_COST) + sum(map(self.cost, node.parts))
-            case Kind.FOLD:
+            case NodeKind.FOLD:
                 return self._fold(node)
         return self._call(node)
 
@@ -180,18 +180,18 @@ class _Coster:
 
     def _find_bound(self, node: Node) -> Bound | None:
         match node.kind:
-            case Kind.CONST:
+            case NodeKind.CONST:
                 is_text = isinstance(node.value, str | bytes)
                 return Bound("string", len(node.value)) if is_text else Bound("scalar", 1)
-            case Kind.IDENT:  # the server takes what has no path, as names of types, for the value itself
+            case NodeKind.IDENT:  # the server takes what has no path, as names of types, for the value itself
                 return self.known.get(node.name, self.known["self"])
-            case Kind.SELECT:
+            case NodeKind.SELECT:
                 return self._selected(node)
-            case Kind.LIST:
+            case NodeKind.LIST:
                 return Bound("list", len(node.parts), items=self._widest(list(node.parts)))
-            case Kind.STRUCT:
+            case NodeKind.STRUCT:
                 return Bound("map", len(node.parts) // 2, items=self._widest(list(node.parts[1::2])))
-            case Kind.FOLD:
+            case NodeKind.FOLD:
                 return self._folded(node)
         if _is_old(node):
             return self.known.get(OLD)
@@ -220,7 +220,7 @@ class _Coster:
         over, start, condition, step, result = node.parts
         if self._is_object(over):
             self.problems.append("expression of type 'object' cannot be range of a comprehension")
-        if over.kind is Kind.LIST and not over.parts and condition.value is False:
+        if over.kind is NodeKind.LIST and not over.parts and condition.value is False:
             return self.cost(over) + self.cost(start) + self._within({node.name: self.bound(start)}, result)
         scope = {node.name: self.bound(start), **self._variables(node)}
         each = self._within(scope, condition) + self._within(scope, step)
@@ -229,7 +229,7 @@ class _Coster:
 
     def _variables(self, node: Node) -> dict[str, Bound | None]:
         over = self.bound(node.parts[0])
-        if node.parts[0].kind is Kind.LIST:
+        if node.parts[0].kind is NodeKind.LIST:
             over = Bound("list", len(node.parts[0].parts), items=self.known["self"])
         names = node.variable.split(",")
         items = over.items if over is not None else None
@@ -243,9 +243,9 @@ class _Coster:
 
     def _folded(self, node: Node) -> Bound | None:
         start = node.parts[1]
-        if start.kind in (Kind.LIST, Kind.STRUCT):
-            return Bound("list" if start.kind is Kind.LIST else "map", self._size(node.parts[0]))
-        return Bound("scalar", 1) if start.kind is Kind.CONST else None
+        if start.kind in (NodeKind.LIST, NodeKind.STRUCT):
+            return Bound("list" if start.kind is NodeKind.LIST else "map", self._size(node.parts[0]))
+        return Bound("scalar", 1) if start.kind is NodeKind.CONST else None
 
     def _call(self, node: Node) -> int:
         arguments = sum(map(self.cost, node.parts))

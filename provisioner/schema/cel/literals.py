@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 
 from provisioner.regexes import BadRegularExpression, compiled
-from provisioner.schema.cel.ast import Kind, Node, read, types_of
+from provisioner.schema.cel.ast import Node, NodeKind, read, types_of
 
 PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
 # Go's time.ParseDuration and the layout time.RFC3339.
@@ -35,7 +35,7 @@ def literal_problem(serialized: bytes) -> str:
 
 
 def _said(node: Node, types: Mapping[int, str]) -> Iterator[str]:
-    if node.kind is not Kind.CALL:
+    if node.kind is not NodeKind.CALL:
         return
     texts = [_text(part) for part in node.parts]
     if node.name in PATTERN_FUNCTIONS and texts:
@@ -45,12 +45,12 @@ def _said(node: Node, types: Mapping[int, str]) -> Iterator[str]:
             yield f"invalid {node.name} argument"
     elif node.name == FORMAT and node.target is not None and len(node.parts) == 1:
         form, given = _text(node.target), node.parts[0]
-        if form is not None and given.kind is Kind.LIST:
+        if form is not None and given.kind is NodeKind.LIST:
             yield from _format(form, [types.get(part.id, "dyn") for part in given.parts])
 
 
 def _text(node: Node) -> str | None:
-    return node.value if node.kind is Kind.CONST and isinstance(node.value, str) else None
+    return node.value if node.kind is NodeKind.CONST and isinstance(node.value, str) else None
 
 
 def _pattern(text: str | None) -> Iterator[str]:
@@ -92,11 +92,11 @@ def _format(form: str, given: Sequence[str]) -> Iterator[str]:
 
 def _mixed(node: Node, types: Mapping[int, str]) -> Iterator[str]:
     """Elements of a list, keys or values of a map literal that are of several types; format takes such a list."""
-    if node.kind is Kind.CALL and node.name == FORMAT:
+    if node.kind is NodeKind.CALL and node.name == FORMAT:
         return
-    if node.kind is Kind.LIST:
+    if node.kind is NodeKind.LIST:
         yield from _unlike(node.parts, types)
-    elif node.kind is Kind.STRUCT and not node.name:
+    elif node.kind is NodeKind.STRUCT and not node.name:
         yield from _unlike(node.parts[::2], types)
         yield from _unlike(node.parts[1::2], types)
     for part in (*((node.target,) if node.target is not None else ()), *node.parts):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from provisioner.expressions import Answer, Language, Library, Outcome, Question
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language, Library
 from provisioner.expressions.evaluator import ask, ask_all
 from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, with_optional_old
 from provisioner.schema.cel.values import MAX_EXPRESSION_CHARS
@@ -91,20 +91,20 @@ def evaluated(asked: Sequence[Evaluation]) -> list[Result]:
     return [_result(one.text, answers.get(place)) for place, one in enumerate(asked)]
 
 
-def _question(one: Evaluation) -> Question:
+def _question(one: Evaluation) -> ExpressionQuestion:
     source = with_optional_old(one.text) if one.has_optional_old else one.text
-    return Question(_language(one.signature, one.has_optional_old), source, one.values)
+    return ExpressionQuestion(_language(one.signature, one.has_optional_old), source, one.values)
 
 
-def _result(text: str, found: Answer | None) -> Result:
+def _result(text: str, found: ExpressionAnswer | None) -> Result:
     if found is None:
         return Result(not_compiled=NotCompiled(TOO_LONG))
     match found.outcome:
-        case Outcome.VALUE:
+        case ExpressionOutcome.VALUE:
             return Result(found.value)
-        case Outcome.NOT_COMPILED:
+        case ExpressionOutcome.NOT_COMPILED:
             return Result(not_compiled=NotCompiled(_stripped(found.words), is_beyond_us=_is_beyond_us(text)))
-        case Outcome.ENDED:
+        case ExpressionOutcome.ENDED:
             return Result(problem=found.words, is_ended=True)
     return Result(problem=_spoken(found.words))
 
@@ -119,13 +119,13 @@ def program_of(text: str, signature: str, *, has_optional_old: bool = False) -> 
     source = with_optional_old(text) if has_optional_old else text
     language = _language(signature, has_optional_old)
     found = _compiled(language, source)
-    if found.outcome is Outcome.COMPILED:
+    if found.outcome is ExpressionOutcome.COMPILED:
         return Program(language, source, found.type, found.program)
-    is_beyond_us = found.outcome is Outcome.NOT_COMPILED and _is_beyond_us(text)
+    is_beyond_us = found.outcome is ExpressionOutcome.NOT_COMPILED and _is_beyond_us(text)
     raise NotCompiled(_stripped(found.words), is_beyond_us=is_beyond_us)
 
 
-def _compiled(language: Language, source: str) -> Answer:
+def _compiled(language: Language, source: str) -> ExpressionAnswer:
     """Only what the expression itself decides is kept: what passed a limit may do otherwise next time."""
     try:
         return _kept(language, source)
@@ -134,15 +134,15 @@ def _compiled(language: Language, source: str) -> Answer:
 
 
 class _NotKept(Exception):
-    def __init__(self, answer: Answer):
+    def __init__(self, answer: ExpressionAnswer):
         super().__init__(answer.words)
         self.answer = answer
 
 
 @lru_cache(maxsize=4096)
-def _kept(language: Language, source: str) -> Answer:
+def _kept(language: Language, source: str) -> ExpressionAnswer:
     (found,) = ask(language, [source], wants_program=True)
-    if found.outcome is Outcome.ENDED:
+    if found.outcome is ExpressionOutcome.ENDED:
         raise _NotKept(found)
     return found
 

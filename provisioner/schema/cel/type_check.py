@@ -14,7 +14,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_pb2
 
-from provisioner.expressions import Answer, Language, Library, Outcome
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, Language, Library
 from provisioner.expressions.evaluator import ask
 from provisioner.schema.cel.literals import literal_problem
 from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
@@ -65,14 +65,14 @@ def problems_of(rules: Sequence[TypedRule]) -> list[str]:
     return [_problem(rule, found) for rule, found in zip(rules, answers, strict=True)]
 
 
-def _problem(rule: TypedRule, found: Answer) -> str:
+def _problem(rule: TypedRule, found: ExpressionAnswer) -> str:
     match found.outcome:
-        case Outcome.COMPILED:
+        case ExpressionOutcome.COMPILED:
             refused = literal_problem(found.program)
             if refused:
                 return f"ERROR: {refused}"
             return "" if found.type in {rule.result, "dyn"} else f"must evaluate to a {rule.result}"
-        case Outcome.ENDED:
+        case ExpressionOutcome.ENDED:
             return f"ERROR: {found.words}"
     return _said(found.words)
 

@@ -24,7 +24,7 @@ from provisioner.schema.inclusion.facets import with_limit
 from provisioner.schema.inclusion.languages import Undecided
 from provisioner.schema.nodes import additional_of, hoisted, types
 from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
-from provisioner.schema.verdicts import ITEMS, NARROWED, VALUES, Change, Path
+from provisioner.schema.verdicts import ITEMS, NARROWED, PRUNED, VALUES, Path, SchemaChange
 
 LIST_TYPE = "x-kubernetes-list-type"
 NEVER: Schema = {"not": {}}
@@ -50,7 +50,9 @@ Judged = tuple[Any, list[FieldError], list[str]]
 Judge = Callable[[Schema, Any], Judged]
 
 
-def exemplified(changes: list[Change], old: Schema, new: Schema, preserved: tuple[bool, bool]) -> list[Change]:
+def exemplified(
+    changes: list[SchemaChange], old: Schema, new: Schema, preserved: tuple[bool, bool]
+) -> list[SchemaChange]:
     """The changes from `old` to `new`; narrowings that showed no lost value have one now where one was proved.
 
     The value stands at the change's path; where that ends with a missing field, or with the keys of a map that are
@@ -66,25 +68,25 @@ def exemplified(changes: list[Change], old: Schema, new: Schema, preserved: tupl
     return found
 
 
-def _lacks_one(change: Change) -> bool:
+def _lacks_one(change: SchemaChange) -> bool:
     is_narrower = change.verdict == NARROWED or (change.rule == "SCH-19" and change.is_live)
     is_summary = change.rule == "SCH-07" and not change.path
     return is_narrower and not is_summary and "counterexample" not in change.facts and change.path[:1] != ("metadata",)
 
 
-def _shown(change: Change, pair: _Pair | None, tries: _Tries) -> Change:
+def _shown(change: SchemaChange, pair: _Pair | None, tries: _Tries) -> SchemaChange:
     if pair is None:
         return change
-    second: list[Any] = []
+    second: list[_Lost] = []
     with limited(WORK):
         for value in _candidates(pair.old, pair.new):
             if not tries.take():
                 break
             lost = pair.lost(value)
             if lost is not None and lost.is_own:
-                return replace(change, facts={**change.facts, "counterexample": lost.value})
-            second += [lost.value] if lost is not None and change.rule != BY_RULE else []
-    return replace(change, facts={**change.facts, "counterexample": second[0]}) if second else change
+                return lost.shown(change)
+            second += [lost] if lost is not None and change.rule != BY_RULE else []
+    return second[0].shown(change) if second else change
 
 
 @dataclass(slots=True)
@@ -98,10 +100,16 @@ class _Tries:
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """A value as it was stored. `is_own` says that the node itself refuses it, and not a field below."""
+    """A value as it was stored. `is_own` says that the node itself refuses it, and not a field below; `is_pruned` that
+    it is taken, without some of it."""
 
     value: Any
     is_own: bool
+    is_pruned: bool = False
+
+    def shown(self, change: SchemaChange) -> SchemaChange:
+        facts = {**change.facts, "counterexample": self.value}
+        return replace(change, facts={**facts, "lost": PRUNED} if self.is_pruned else facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,7 @@ class _Pair:
     rule: str
 
     @classmethod
-    def of(cls, change: Change, old: Schema, new: Schema, preserved: tuple[bool, bool]) -> _Pair | None:
+    def of(cls, change: SchemaChange, old: Schema, new: Schema, preserved: tuple[bool, bool]) -> _Pair | None:
         path, missing = change.path, ""
         if change.rule in HOLDERS:
             path, missing = path[:-1], str(path[-1])
@@ -144,7 +152,7 @@ class _Pair:
             return None
         if errors:
             return _Lost(stored, is_own=any(self._is_own(it.path) for it in errors))
-        return _Lost(stored, is_own=True) if pruned and self.may_prune else None
+        return _Lost(stored, is_own=True, is_pruned=True) if pruned and self.may_prune else None
 
     def _is_own(self, path: str) -> bool:
         """Whether an error is about the node itself, or about a key that it does not name where the change is too."""

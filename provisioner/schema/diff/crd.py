@@ -24,13 +24,14 @@ from provisioner.schema.verdicts import (
     NARROWED,
     REJECTED,
     B,
-    Change,
     D,
-    Verdict,
+    SchemaChange,
+    SchemaVerdict,
     harmless,
     undecided,
 )
 from provisioner.schema.version_order import kube_order
+from provisioner.sentences import unescaped
 from provisioner.values import Finding, JsonObject, ObjectRef, object_in, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
@@ -76,18 +77,20 @@ def _named(crd: JsonObject) -> ObjectRef:
     )
 
 
-def _unread(old: JsonObject, new: JsonObject) -> Iterator[Change]:
+def _unread(old: JsonObject, new: JsonObject) -> Iterator[SchemaChange]:
     """CRDs that have not the form of one. The API server refuses the new one unread, and never held such an old one."""
     if is_too_deep(old) or is_too_deep(new):
         yield undecided("SCH-60", (), f"nested deeper than {DEEPEST} levels: not compared")
         return
     for error in form_errors(new):
-        yield Change("CRD-19", (error.path,), f"the API server refuses the CRD: {error}", REJECTED)
+        yield SchemaChange(
+            "CRD-19", (error.path,), f"the API server refuses the CRD: {unescaped(str(error))}", REJECTED
+        )
     for error in form_errors(old):
-        yield undecided("CRD-00", (error.path,), f"the CRD as it was cannot be read: {error}")
+        yield undecided("CRD-00", (error.path,), f"the CRD as it was cannot be read: {unescaped(str(error))}")
 
 
-def _crd_changes(old: Crd, new: Crd) -> Iterator[Change]:
+def _crd_changes(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     yield from _identity(old, new)
     yield from _versions(old, new)
     yield from _conversion(old, new)
@@ -95,17 +98,17 @@ def _crd_changes(old: Crd, new: Crd) -> Iterator[Change]:
     yield from _size(old, new)
 
 
-def _size(old: Crd, new: Crd) -> Iterator[Change]:
+def _size(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     size = _bytes(new)
     if size <= MAX_ANNOTATION_BYTES:
         return
     before = _bytes(old)
     if size > MANY_OBJECT_BYTES >= before or size > MAX_OBJECT_BYTES >= before:
-        verdict = REJECTED if size > MAX_OBJECT_BYTES else Verdict(api=D)
-        yield Change("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
+        verdict = REJECTED if size > MAX_OBJECT_BYTES else SchemaVerdict(api=D)
+        yield SchemaChange("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
     elif before <= MAX_ANNOTATION_BYTES:
         words = f"the CRD has {size} bytes as JSON, more than client-side apply can note: it takes server-side apply"
-        yield Change("CRD-20", (), words, FOR_WRITERS)
+        yield SchemaChange("CRD-20", (), words, FOR_WRITERS)
 
 
 def _bytes(crd: Crd) -> int:
@@ -115,54 +118,56 @@ def _bytes(crd: Crd) -> int:
         return len(json.dumps(crd.body, default=dict, separators=(",", ":")))
 
 
-def _identity(old: Crd, new: Crd) -> Iterator[Change]:
+def _identity(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     immutable = "the API server refuses it; it takes deleting the CRD, and all its objects with it"
     if old.scope != new.scope:
-        yield Change("CRD-01", ("spec", "scope"), f"scope {old.scope} became {new.scope}: {immutable}", _replaced())
+        yield SchemaChange(
+            "CRD-01", ("spec", "scope"), f"scope {old.scope} became {new.scope}: {immutable}", _replaced()
+        )
     if old.group != new.group or old.name != new.name:
         words = f"{old.name} became {new.name}: another CRD, the old one is left behind or deleted"
-        yield Change("CRD-02", ("spec", "group"), words, _replaced())
+        yield SchemaChange("CRD-02", ("spec", "group"), words, _replaced())
     for rule, name in (("CRD-03", "plural"), ("CRD-04", "kind")):
         if old.names.get(name) != new.names.get(name):
             words = f"{name} {old.names.get(name)} became {new.names.get(name)}: {immutable}"
-            yield Change(rule, ("spec", "names", name), words, _replaced())
+            yield SchemaChange(rule, ("spec", "names", name), words, _replaced())
     yield from _other_names(old, new)
 
 
-def _other_names(old: Crd, new: Crd) -> Iterator[Change]:
+def _other_names(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     for name in ("listKind", "singular"):
         if old.names.get(name) != new.names.get(name):
             words = f"{name} {old.names.get(name)} became {new.names.get(name)}"
-            yield Change("CRD-05", ("spec", "names", name), words, FOR_WRITERS)
+            yield SchemaChange("CRD-05", ("spec", "names", name), words, FOR_WRITERS)
     for name in ("shortNames", "categories"):
         gone = sorted(set(old.names.get(name) or ()) - set(new.names.get(name) or ()))
         if gone:
             words = f"{name} {', '.join(gone)} removed: scripts that use them fail"
-            yield Change("CRD-06", ("spec", "names", name), words, FOR_WRITERS)
+            yield SchemaChange("CRD-06", ("spec", "names", name), words, FOR_WRITERS)
 
 
-def _replaced() -> Verdict:
-    return Verdict(api=B, stored=B, writers=B, readers=B, rollback=B)
+def _replaced() -> SchemaVerdict:
+    return SchemaVerdict(api=B, stored=B, writers=B, readers=B, rollback=B)
 
 
-def _versions(old: Crd, new: Crd) -> Iterator[Change]:
+def _versions(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     path = ("spec", "versions")
     if old.served_versions and not new.served_versions:
-        yield Change("CRD-14", path, "no version is served any more: every request gets 404", GONE)
+        yield SchemaChange("CRD-14", path, "no version is served any more: every request gets 404", GONE)
     before, after = old.storage_version, new.storage_version
     if before is not None and after is not None and before.name != after.name:
         words = f"objects are stored as {after.name} from now on, not as {before.name}"
         # By then both are in status.storedVersions, and the API server takes back what still has both.
         if old.version(after.name) is None:
             words = f"{words}: no way back to the old CRD, which does not know {after.name}"
-            yield Change("CRD-13b", path, words, Verdict(stored=D, rollback=B))
+            yield SchemaChange("CRD-13b", path, words, SchemaVerdict(stored=D, rollback=B))
         else:
             words = f"{words}: back goes only what has both, as the old CRD does"
-            yield Change("CRD-13", path, words, Verdict(stored=D, rollback=D))
+            yield SchemaChange("CRD-13", path, words, SchemaVerdict(stored=D, rollback=D))
     preferred = _preferred(old), _preferred(new)
     if all(preferred) and preferred[0] != preferred[1]:
         words = f"the preferred version is {preferred[1]} now, not {preferred[0]}: kubectl and discovery show that one"
-        yield Change("CRD-17", path, words, Verdict(readers=D))
+        yield SchemaChange("CRD-17", path, words, SchemaVerdict(readers=D))
 
 
 def _preferred(crd: Crd) -> str:
@@ -170,41 +175,45 @@ def _preferred(crd: Crd) -> str:
     return max(names, key=kube_order) if names else ""
 
 
-def _conversion(old: Crd, new: Crd) -> Iterator[Change]:
+def _conversion(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     path = ("spec", "conversion")
     if new.uses_webhook and not old.uses_webhook:
         words = "objects are converted by a webhook now: every read across versions needs it"
-        yield Change("CRD-21", path, words, Verdict(stored=D, writers=D, readers=D, rollback=D))
+        yield SchemaChange("CRD-21", path, words, SchemaVerdict(stored=D, writers=D, readers=D, rollback=D))
     elif old.uses_webhook and not new.uses_webhook:
         words = "objects are no longer converted: what is stored in the old shape is served as it is, and pruned"
         is_alike = len(new.versions) > 1 and new.shared_schema is not None and old.shared_schema is not None
-        verdict = Verdict(stored=D, writers=D, readers=D, rollback=D) if is_alike else NARROWED
-        yield Change("CRD-22", path, words, verdict)
+        verdict = SchemaVerdict(stored=D, writers=D, readers=D, rollback=D) if is_alike else NARROWED
+        yield SchemaChange("CRD-22", path, words, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
         yield from _injection(old, new)
 
 
-def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaChange]:
     path = ("spec", "conversion", "webhook")
     before, after = (_client(side) for side in (old, new))
     if {**before, "caBundle": None} != {**after, "caBundle": None}:
         words = "the conversion webhook is called at another place: nothing is converted until it answers there"
-        yield Change("CRD-23", (*path, "clientConfig"), words, Verdict(stored=D, writers=D, readers=D))
+        yield SchemaChange("CRD-23", (*path, "clientConfig"), words, SchemaVerdict(stored=D, writers=D, readers=D))
     if before.get("caBundle") and not after.get("caBundle"):
         words = "caBundle removed: conversion fails until it is injected again"
-        yield Change("CRD-25", (*path, "clientConfig", "caBundle"), words, Verdict(stored=D, writers=D, readers=D))
+        yield SchemaChange(
+            "CRD-25", (*path, "clientConfig", "caBundle"), words, SchemaVerdict(stored=D, writers=D, readers=D)
+        )
     reviewed = [list(side.get("conversionReviewVersions") or ()) for side in (old, new)]
     if "v1" in reviewed[0] and "v1" not in reviewed[1]:
         words = "the webhook no longer takes v1 reviews: conversion fails"
-        yield Change("CRD-26", (*path, "conversionReviewVersions"), words, GONE)
+        yield SchemaChange("CRD-26", (*path, "conversionReviewVersions"), words, GONE)
 
 
-def _injection(old: Crd, new: Crd) -> Iterator[Change]:
+def _injection(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     gone = sorted(INJECTORS & old.annotations.keys())
     if gone and INJECTORS.isdisjoint(new.annotations):
         words = f"annotation {gone[0]} removed: nothing injects the caBundle of the conversion webhook any more"
-        yield Change("CRD-25", ("metadata", "annotations", gone[0]), words, Verdict(stored=D, writers=D, readers=D))
+        yield SchemaChange(
+            "CRD-25", ("metadata", "annotations", gone[0]), words, SchemaVerdict(stored=D, writers=D, readers=D)
+        )
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,16 +226,16 @@ def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
     return client
 
 
-def _preserving(old: Crd, new: Crd) -> Iterator[Change]:
+def _preserving(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     path = ("spec", "preserveUnknownFields")
     if old.preserves_unknown and not new.preserves_unknown:
         words = "fields that the schema does not name are pruned from now on, everywhere"
-        yield Change("CRD-27", path, words, NARROWED, is_live=True)
+        yield SchemaChange("CRD-27", path, words, NARROWED, is_live=True)
     elif new.preserves_unknown and not old.preserves_unknown and not new.is_v1beta1:
-        yield Change("CRD-28", path, "preserveUnknownFields became true: the API server refuses it", REJECTED)
+        yield SchemaChange("CRD-28", path, "preserveUnknownFields became true: the API server refuses it", REJECTED)
 
 
-def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
+def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     for version in old.versions:
         now = new.version(version.name)
         if now is None:
@@ -243,30 +252,30 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
             yield version.name, harmless("CRD-15", ("spec", "versions", version.name), f"version {version.name} added")
 
 
-def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
+def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     """Versions in which objects are stored and which even the old CRD did not have any more."""
     for name in old.stored_versions:
         if old.version(name) is None and new.version(name) is None:
             words = f"objects may be stored as {name}, which is missing: the API server refuses every update without it"
-            yield name, Change("CRD-10", ("spec", "versions", name), words, REJECTED)
+            yield name, SchemaChange("CRD-10", ("spec", "versions", name), words, REJECTED)
 
 
-def _removed_version(old: Crd, new: Crd, version: CrdVersion) -> Change:
+def _removed_version(old: Crd, new: Crd, version: CrdVersion) -> SchemaChange:
     path = ("spec", "versions", version.name)
     if version.name in old.stored_versions:
         words = f"version {version.name} removed, though objects may still be stored in it: the API server refuses it"
-        verdict = Verdict(api=B, stored=B, writers=B, readers=B, rollback=B)
-        return Change("CRD-10", path, words, verdict, facts={"steps": migration_steps(old, new)})
+        verdict = SchemaVerdict(api=B, stored=B, writers=B, readers=B, rollback=B)
+        return SchemaChange("CRD-10", path, words, verdict, facts={"steps": migration_steps(old, new)})
     if version.is_served:
         words = f"version {version.name} removed: its clients get 404, and its managedFields break server-side apply"
-        return Change("CRD-11", path, words, GONE)
+        return SchemaChange("CRD-11", path, words, GONE)
     return harmless("CRD-11", path, f"version {version.name} removed, which was not served")
 
 
-def _same_version(old: CrdVersion, new: CrdVersion) -> Iterator[Change]:
+def _same_version(old: CrdVersion, new: CrdVersion) -> Iterator[SchemaChange]:
     path = ("spec", "versions", new.name)
     if old.is_served and not new.is_served:
-        yield Change("CRD-12", path, f"version {new.name} is not served any more: its clients get 404", GONE)
+        yield SchemaChange("CRD-12", path, f"version {new.name} is not served any more: its clients get 404", GONE)
     elif new.is_served and not old.is_served:
         yield harmless("CRD-15", path, f"version {new.name} is served now")
     if new.body.get("deprecated") and not old.body.get("deprecated"):
@@ -278,32 +287,32 @@ def _same_version(old: CrdVersion, new: CrdVersion) -> Iterator[Change]:
     come = sorted(set(new.selectable_fields) - set(old.selectable_fields))
     if gone:
         words = f"field selectors on {', '.join(gone)} get 400"
-        yield Change("CRD-34", (*path, "selectableFields"), words, Verdict(writers=D, readers=D))
+        yield SchemaChange("CRD-34", (*path, "selectableFields"), words, SchemaVerdict(writers=D, readers=D))
     if come:
         words = f"field selectors on {', '.join(come)}: they need Kubernetes 1.31"
         yield harmless("CRD-35", (*path, "selectableFields"), words)
 
 
-def _subresources(old: CrdVersion, new: CrdVersion) -> Iterator[Change]:
+def _subresources(old: CrdVersion, new: CrdVersion) -> Iterator[SchemaChange]:
     path = ("spec", "versions", new.name, "subresources")
     if old.has_status and not new.has_status:
         words = "the status subresource is removed: controllers that write /status get 404"
-        yield Change("CRD-29", (*path, "status"), words, GONE)
+        yield SchemaChange("CRD-29", (*path, "status"), words, GONE)
     elif new.has_status and not old.has_status:
         words = "a status subresource is added: status in ordinary writes is ignored from now on"
-        yield Change("CRD-30", (*path, "status"), words, FOR_WRITERS)
+        yield SchemaChange("CRD-30", (*path, "status"), words, FOR_WRITERS)
     before, after = old.scale, new.scale
     if before is not None and after is None:
         words = "the scale subresource is removed: autoscalers and kubectl scale get 404"
-        yield Change("CRD-31", (*path, "scale"), words, FOR_WRITERS, is_live=True)
+        yield SchemaChange("CRD-31", (*path, "scale"), words, FOR_WRITERS, is_live=True)
     elif before is not None and after is not None and not same_json(before, after):
         words = "the paths of the scale subresource changed: autoscalers read and write other fields"
-        yield Change("CRD-32", (*path, "scale"), words, BEHAVIOUR)
+        yield SchemaChange("CRD-32", (*path, "scale"), words, BEHAVIOUR)
     elif after is not None and before is None:
-        yield Change("CRD-32", (*path, "scale"), "a scale subresource is added", HARMLESS)
+        yield SchemaChange("CRD-32", (*path, "scale"), "a scale subresource is added", HARMLESS)
 
 
-def _refused(old: Crd, new: Crd) -> Iterator[Change]:
+def _refused(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     """What else the API server would not accept. Of a v1beta1 CRD, which no current server takes, nothing is said."""
     if new.is_v1beta1:
         return
@@ -312,8 +321,8 @@ def _refused(old: Crd, new: Crd) -> Iterator[Change]:
     for error in errors:
         if error not in known and not error.path.startswith(SAID_ELSEWHERE):
             rule = _rule_of(error)
-            words = f"the API server refuses the CRD: {error}"
-            yield Change(rule, (error.path,), words, REJECTED)
+            words = f"the API server refuses the CRD: {unescaped(str(error))}"
+            yield SchemaChange(rule, (error.path,), words, REJECTED)
 
 
 def _rule_of(error: FieldError) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioner.schema.reading import Schema, properties_of
-from provisioner.schema.verdicts import ITEMS, VALUES, Change, Path, harmless
+from provisioner.schema.verdicts import ITEMS, VALUES, Path, SchemaChange, harmless
 
 
-def reordered_defaults(old: Schema, new: Schema) -> list[Change]:
+def reordered_defaults(old: Schema, new: Schema) -> list[SchemaChange]:
     """Of two schemas that are equal: the defaults whose fields are written in another order, which some tools mind."""
     if json.dumps(old, default=dict) == json.dumps(new, default=dict):
         return []
-    found: list[Change] = []
+    found: list[SchemaChange] = []
     waiting: list[tuple[Any, Any, Path]] = [(old, new, ())]
     while waiting:
         before, after, path = waiting.pop()

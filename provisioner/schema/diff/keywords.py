@@ -9,7 +9,7 @@ from provisioner.schema.diff.rules import DOCS, RULES
 from provisioner.schema.fields import is_same
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS
 from provisioner.schema.reading import Schema
-from provisioner.schema.verdicts import Change, Path, harmless, undecided
+from provisioner.schema.verdicts import Path, SchemaChange, harmless, undecided
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
@@ -22,7 +22,7 @@ NOT_STRUCTURAL = frozenset({"$ref", "additionalItems", "definitions", "dependenc
 KNOWN = COMPARED | NOT_STRUCTURAL
 
 
-def compare_keywords(old: Schema, new: Schema, path: Path) -> Iterator[Change]:
+def compare_keywords(old: Schema, new: Schema, path: Path) -> Iterator[SchemaChange]:
     """A change for each keyword of one node that differs and that is compared nowhere else."""
     for name in sorted(old.keys() | new.keys()):
         if name in COMPARED or is_same(old.get(name), new.get(name)):

@@ -26,19 +26,19 @@ def migration_steps(old: Crd, new: Crd) -> list[str]:
         *_first(old, target.name),
         f"write every object again, if there are any: {read} | {write}",
         f"say that nothing is stored otherwise any more: {patch}",
-        "then this version can be applied: a request for it that is approved goes on by itself",
+        "then this version can be applied: an approved request for it continues automatically",
     ]
     return [f"{number}. {words}" for number, words in enumerate(steps, 1)]
 
 
 def _first(old: Crd, target: str) -> list[str]:
-    """What has to be applied before, where the objects are not stored in `target` by now."""
+    """What has to be applied before, where the objects are not stored in `target` now."""
     stored = old.storage_version
     if stored is not None and stored.name == target:
         return []
     kept = ", ".join(version.name for version in old.versions if version.name != target)
     words = (
         f"ask for a version of this bundle that still has {kept} and stores {target} (storage: true at {target} alone)"
-        " and have it applied: changed by hand, the storage version would be drift and be put back"
+        " and have it applied: changed by hand, the storage version would count as drift and be corrected"
     )
     return [words]

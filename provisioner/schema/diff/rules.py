@@ -10,7 +10,7 @@ from typing import Any
 from provisioner.schema.admission.pruning import default
 from provisioner.schema.admission.rules import rule_errors
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.cel.ast import Kind, Node, read
+from provisioner.schema.cel.ast import Node, NodeKind, read
 from provisioner.schema.cel.normal_form import TooLarge, conjuncts, disjuncts, plain_form
 from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import normalised, uses_old
@@ -18,18 +18,18 @@ from provisioner.schema.cel.values import type_signature
 from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.inclusion.branches import takes_all
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
-from provisioner.schema.inclusion.presence import PRESERVE, Answer, inclusion
+from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
 from provisioner.schema.reading import Schema, properties_of
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
     NARROWED,
     NOT_DECIDED,
-    Change,
     D,
     Path,
     S,
-    Verdict,
+    SchemaChange,
+    SchemaVerdict,
     harmless,
     narrowed,
     undecided,
@@ -44,7 +44,7 @@ Demand = tuple[str | Node, bool, bool]  # with whether it looks at oldSelf, and 
 JUNCTOR_RULES = {"allOf": "SCH-55", "anyOf": "SCH-56", "oneOf": "SCH-57"}
 
 
-def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[SchemaChange]:
     """The CEL rules at one node. Rules with the same meaning are the same, however they are written or divided.
 
     `keeps_unknown` says that the old schema prunes nothing.
@@ -81,8 +81,10 @@ def _quoted(rule: object) -> str:
 
 def _is_pattern(meaning: Node, pattern: Any) -> bool:
     """Whether a rule is `self.matches` of this pattern, which both take from RE2 and look for anywhere in a text."""
-    is_call = meaning.kind is Kind.CALL and meaning.name == "matches" and meaning.target == Node(Kind.IDENT, "self")
-    return is_call and isinstance(pattern, str) and meaning.parts == (Node(Kind.CONST, value=pattern),)
+    is_call = (
+        meaning.kind is NodeKind.CALL and meaning.name == "matches" and meaning.target == Node(NodeKind.IDENT, "self")
+    )
+    return is_call and isinstance(pattern, str) and meaning.parts == (Node(NodeKind.CONST, value=pattern),)
 
 
 def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Schema, new: Schema) -> bool:
@@ -92,15 +94,17 @@ def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Sche
     if uses_old(str(rule["rule"])) or old.get(PRESERVE) is True or old.get("additionalProperties"):
         return False
     come = {name: it for name, it in properties_of(new).items() if name not in properties_of(old)}
-    uses = [node for node in meaning.walk() if node.kind is Kind.IDENT and node.name == "self"]
-    reads = [node for node in meaning.walk() if node.kind is Kind.SELECT and node.target in uses and node.name in come]
+    uses = [node for node in meaning.walk() if node.kind is NodeKind.IDENT and node.name == "self"]
+    reads = [
+        node for node in meaning.walk() if node.kind is NodeKind.SELECT and node.target in uses and node.name in come
+    ]
     if not uses or len(reads) != len(uses):
         return False
     alone: Schema = {"type": "object", "properties": come, RULES: [{"rule": rule["rule"]}]}
     return not rule_errors(alone, default(alone, {}), None, None)
 
 
-def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[Change]:
+def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[SchemaChange]:
     """Rules that ask something new, and rules of which something is asked no more."""
     found = []
     for rule in list(come):
@@ -179,24 +183,26 @@ def _likeness(was: str, now: str) -> float:
     return SequenceMatcher(None, was, now, autojunk=False).ratio()
 
 
-def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Change]:
+def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[SchemaChange]:
     if bool(was.get("optionalOldSelf")) != bool(now.get("optionalOldSelf")):
-        verdict = Verdict(writers=D)
-        return [Change("SCH-42", path, f"when rule {_quoted(now['rule'])} runs changed (optionalOldSelf)", verdict)]
+        verdict = SchemaVerdict(writers=D)
+        return [
+            SchemaChange("SCH-42", path, f"when rule {_quoted(now['rule'])} runs changed (optionalOldSelf)", verdict)
+        ]
     if {**was, "rule": ""} != {**now, "rule": ""} or was["rule"] != now["rule"]:
         return [harmless("SCH-41", path, f"only the words of rule {_quoted(now['rule'])} changed")]
     return []
 
 
-def _added(rule: Mapping[str, Any], path: Path) -> Change:
+def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
         words = f"rule {_quoted(text)} added: it refuses edits, and unchanged parts are not spared"
-        return Change("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
+        return SchemaChange("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
     return narrowed("SCH-38", path, f"rule {_quoted(text)} added", new=text)
 
 
-def mindful_of_rules(changes: list[Change], old: Schema) -> list[Change]:
+def mindful_of_rules(changes: list[SchemaChange], old: Schema) -> list[SchemaChange]:
     """The changes of one node without the examples that a rule of `old` refused all along."""
     listed = old.get(RULES)
     read = [it for it in listed if isinstance(it, Mapping)] if isinstance(listed, list) else []
@@ -205,7 +211,7 @@ def mindful_of_rules(changes: list[Change], old: Schema) -> list[Change]:
     return [_mindful(change, holder) for change in changes] if rules else changes
 
 
-def _mindful(change: Change, holder: Schema) -> Change:
+def _mindful(change: SchemaChange, holder: Schema) -> SchemaChange:
     if change.verdict != NARROWED or "counterexample" not in change.facts or change.rule == "SCH-38":
         return change
     found = rule_errors(holder, {"value": change.facts["counterexample"]}, None, None)
@@ -216,12 +222,12 @@ def _mindful(change: Change, holder: Schema) -> Change:
     return replace(change, facts={name: it for name, it in change.facts.items() if name != "counterexample"})
 
 
-def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[Change]:
+def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[SchemaChange]:
     """allOf, anyOf, oneOf and not at one node: as sets of branches, else by trying all combinations of their fields.
 
     `keeps_unknown` says that the old schema prunes nothing.
     """
-    found: list[Change] = []
+    found: list[SchemaChange] = []
     for junctor, rule in JUNCTOR_RULES.items():
         if not is_same(old.get(junctor), new.get(junctor)):
             found += _branches(junctor, rule, (old.get(junctor), new.get(junctor)), path)
@@ -236,7 +242,7 @@ def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: boo
     return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
 
 
-def _by_branch(change: Change, old: Schema, new: Schema) -> Change:
+def _by_branch(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
     """Of patterns in anyOf their union; of one branch of allOf that became another what that branch accepts."""
     sides = _unions(old, new) if change.rule == "SCH-56" else _single(old, new) if change.rule == "SCH-55" else None
     if change.verdict != NOT_DECIDED or sides is None:
@@ -253,7 +259,7 @@ def _by_branch(change: Change, old: Schema, new: Schema) -> Change:
     return change
 
 
-def _by_reading(change: Change, old: Schema, new: Schema) -> Change:
+def _by_reading(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
     """A change of branches that each became wider, or each narrower, part by part; of `not` it is the other way."""
     if change.verdict != NOT_DECIDED:
         return change
@@ -303,7 +309,7 @@ def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
     return {**kind, **gone[0]}, {**kind, **come[0]}
 
 
-def _decided(answer: Answer, old: Schema, new: Schema, change: Change) -> Change:
+def _decided(answer: PresenceResult, old: Schema, new: Schema, change: SchemaChange) -> SchemaChange:
     """`change`, the first of those at the node, with what the table of all combinations says of them together."""
     if not answer.holds:
         words = f"{change.message}: some objects fit no more"
@@ -313,7 +319,7 @@ def _decided(answer: Answer, old: Schema, new: Schema, change: Change) -> Change
     return widened(change.rule, change.path, f"{change.message}: all objects that fitted still do")
 
 
-def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:
+def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
     before, after = (_texts(side) for side in sides)
     gone, come = before - after, after - before
     if not gone and not come:
@@ -329,7 +335,7 @@ def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> li
     return [narrowed(rule, path, words) if is_narrower else widened(rule, path, words)]
 
 
-def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[Change]:
+def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
     """The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once."""
     before, after = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
     if junctor == "oneOf" and before != after:
@@ -337,7 +343,7 @@ def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) 
     return [harmless(rule, path, f"the branches of {junctor} are written differently and mean the same")]
 
 
-def _negation(old: Any, new: Any, path: Path) -> list[Change]:
+def _negation(old: Any, new: Any, path: Path) -> list[SchemaChange]:
     if new is None:
         return [widened("SCH-58", path, "not removed")]
     if old is None:

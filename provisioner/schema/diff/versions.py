@@ -8,7 +8,17 @@ from itertools import permutations
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.diff.walk import compare_schemas
 from provisioner.schema.fields import same_json
-from provisioner.schema.verdicts import BEHAVIOUR, DATA_LOST, NOT_DECIDED, Change, D, Path, Verdict, narrowed, shown
+from provisioner.schema.verdicts import (
+    BEHAVIOUR,
+    DATA_LOST,
+    NOT_DECIDED,
+    D,
+    Path,
+    SchemaChange,
+    SchemaVerdict,
+    narrowed,
+    shown,
+)
 from provisioner.schema.version_order import kube_order
 from provisioner.values import Severity
 
@@ -17,7 +27,7 @@ DEFAULTS = frozenset({"SCH-06", "SCH-33", "SCH-34", "SCH-35"})
 Problem = tuple[str, str, str, Path]
 
 
-def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
+def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     """The problems of every pair of served versions in `new`, each with the version in which it shows.
 
     Those that the old CRD had as well are said once, as harmless. With a conversion webhook nothing can be said.
@@ -25,7 +35,7 @@ def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
     if new.uses_webhook:
         if _may_convert_otherwise(old, new):
             words = "a webhook converts between the served versions: what it keeps cannot be judged here"
-            yield "", Change("SRV-06", ("spec", "conversion"), words, NOT_DECIDED, is_live=True)
+            yield "", SchemaChange("SRV-06", ("spec", "conversion"), words, NOT_DECIDED)
         return
     known = set() if old.uses_webhook else {problem for problem, _ in _problems(old)}
     old_ones = 0
@@ -36,7 +46,7 @@ def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, Change]]:
             yield problem[1], change
     if old_ones:
         words = f"{old_ones} differences between served versions, all of them there before"
-        yield "", Change("SRV-05", ("spec", "versions"), words, Verdict(), facts={"count": old_ones})
+        yield "", SchemaChange("SRV-05", ("spec", "versions"), words, SchemaVerdict(), facts={"count": old_ones})
 
 
 def _may_convert_otherwise(old: Crd, new: Crd) -> bool:
@@ -52,7 +62,7 @@ def _same_schema(old: CrdVersion | None, new: CrdVersion | None) -> bool:
     return old is not None and new is not None and same_json(old.schema, new.schema)
 
 
-def _problems(crd: Crd) -> Iterator[tuple[Problem, Change]]:
+def _problems(crd: Crd) -> Iterator[tuple[Problem, SchemaChange]]:
     for source, target in permutations(crd.served_versions, 2):
         is_forward = kube_order(source.name) < kube_order(target.name)
         keeps = crd.preserves_unknown
@@ -62,19 +72,21 @@ def _problems(crd: Crd) -> Iterator[tuple[Problem, Change]]:
                 yield (found.rule, target.name, source.name, found.path), found
 
 
-def _problem(change: Change, source: str, target: str, *, is_forward: bool) -> Change | None:
+def _problem(change: SchemaChange, source: str, target: str, *, is_forward: bool) -> SchemaChange | None:
     """What a change from one version's schema to the other's means for an object that goes that way."""
     at, facts = change.path, {"from": source, "to": target}
     if change.rule in REMOVED:
         words = f"{shown(at)} of {source} is missing in {target}"
         if is_forward:
-            return Change("SRV-01", at, f"{words}: reading or writing as {target} drops it", DATA_LOST, True, facts)
-        verdict = Verdict(stored=D, writers=D, rollback=D)
-        return Change("SRV-02", at, f"{words}: any write as {target} drops it", verdict, True, facts)
+            return SchemaChange(
+                "SRV-01", at, f"{words}: reading or writing as {target} drops it", DATA_LOST, True, facts
+            )
+        verdict = SchemaVerdict(stored=D, writers=D, rollback=D)
+        return SchemaChange("SRV-02", at, f"{words}: any write as {target} drops it", verdict, True, facts)
     if change.rule in DEFAULTS:
         if not is_forward:
             return None
-        return Change(
+        return SchemaChange(
             "SRV-04", at, f"{shown(at)}: {source} and {target} have different defaults", BEHAVIOUR, False, facts
         )
     if change.verdict.severity is Severity.BREAKING:
@@ -83,5 +95,5 @@ def _problem(change: Change, source: str, target: str, *, is_forward: bool) -> C
         )
     if change.verdict.severity is Severity.UNKNOWN:
         words = f"{shown(at)}: whether {target} accepts what {source} does is not decided ({change.message})"
-        return Change("SRV-03", at, words, NOT_DECIDED, True, facts)
+        return SchemaChange("SRV-03", at, words, NOT_DECIDED, True, facts)
     return None

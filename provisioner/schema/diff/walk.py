@@ -12,9 +12,18 @@ from provisioner.schema.diff.defaults import reordered_defaults
 from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
 from provisioner.schema.diff.node import compare_nodes, undescribed
 from provisioner.schema.diff.rules import DOCS
-from provisioner.schema.fields import go_json, is_same
+from provisioner.schema.fields import is_same, shown_json
 from provisioner.schema.inclusion.facets import compare_scalars
-from provisioner.schema.nodes import Place, additional_of, count, hoisted, may_hold_objects, plain_node, types
+from provisioner.schema.nodes import (
+    NodePlace,
+    additional_of,
+    as_object,
+    count,
+    hoisted,
+    may_hold_objects,
+    plain_node,
+    types,
+)
 from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
@@ -23,10 +32,10 @@ from provisioner.schema.verdicts import (
     VALUES,
     WIDENED,
     B,
-    Change,
     D,
     Path,
-    Verdict,
+    SchemaChange,
+    SchemaVerdict,
     harmless,
     narrowed,
     shown,
@@ -44,29 +53,30 @@ MANY_SIBLINGS = 5  # from so many on, fields removed from one node are one findi
 
 def compare_schemas(
     old: Schema | None, new: Schema | None, *, preserved: tuple[bool, bool] = (False, False)
-) -> list[Change]:
+) -> list[SchemaChange]:
     """The changes from `old` to `new`, two schemas of one version; None is a version without a schema.
 
     `preserved` says whether the old and the new CRD keep unknown fields everywhere (preserveUnknownFields).
     """
     if old is None or new is None:
         return _without_schema(old, new, preserved)
+    old = as_object(old)
     walk = _Walk(preserved)
-    walk.pair(old, new, ())
+    walk.pair(old, new, NodePlace())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
     found = walk.changes + walk.typed_fields() + walk.documentation()
     return exemplified(found, old, new, preserved)
 
 
-def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[Change]:
+def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[SchemaChange]:
     if old is None and new is None:
         return []
     if new is None:
         words = "the schema is removed: nothing is validated"
         if preserved[1]:
             return [widened("SCH-52", (), words)]
-        return [Change("SCH-01", (), f"{words}, and every field is pruned", DATA_LOST, is_live=True)]
+        return [SchemaChange("SCH-01", (), f"{words}, and every field is pruned", DATA_LOST, is_live=True)]
     words = "a schema is added where there was none: values are validated and unknown fields pruned"
     return [narrowed("SCH-51", (), words)]
 
@@ -93,11 +103,11 @@ def _says_the_same(old: Schema, new: Schema) -> bool:
 @dataclass(slots=True)
 class _Walk:
     preserved: tuple[bool, bool]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[SchemaChange] = field(default_factory=list)
     reworded: list[Path] = field(default_factory=list)
     typed: list[Path] = field(default_factory=list)
 
-    def typed_fields(self) -> list[Change]:
+    def typed_fields(self) -> list[SchemaChange]:
         """All fields added to a schema that kept unknown fields everywhere, in one finding."""
         if not self.typed:
             return []
@@ -108,9 +118,9 @@ class _Walk:
         if len(paths) == 1:
             path = self.typed[0]
             words = f"field {paths[0]} added; what objects hold under that name already is typed now"
-        return [narrowed("SCH-07", path, words, count=len(paths), paths=paths[:MANY_PATHS])]
+        return [narrowed("SCH-07", path, words, count=len(paths), paths=paths)]
 
-    def documentation(self) -> list[Change]:
+    def documentation(self) -> list[SchemaChange]:
         """All changed descriptions, titles and examples in one finding."""
         if not self.reworded:
             return []
@@ -118,24 +128,23 @@ class _Walk:
         words = f"descriptions changed at {count} places" if count > 1 else f"description of {shown(first)} changed"
         return [harmless("SCH-37", first if count == 1 else (), words, count=count)]
 
-    def pair(self, old: Schema, new: Schema, path: Path, *, is_element: bool = False, is_needed: bool = False) -> None:
-        """Compare two nodes as they are written; what is the same on both sides is not looked into.
-
-        They are what all values of a list or map are (`is_element`), or a field that each object has (`is_needed`).
-        """
+    def pair(self, old: Schema, new: Schema, place: NodePlace) -> None:
+        """Compare two nodes as they are written; what is the same on both sides is not looked into."""
         if is_same(old, new):
             return
-        if "type" in old and path != METADATA and _says_the_same(old, new):
+        if "type" in old and place.path != METADATA and _says_the_same(old, new):
             if old.get("description") != new.get("description"):
-                self.reworded.append(path)
-            self._below(old, new, path)
+                self.reworded.append(place.path)
+            self._below(old, new, place.path)
         else:
-            self._different(old, new, Place(path, is_element, is_element or is_needed))
+            self._different(old, new, place)
 
-    def _different(self, old: Schema, new: Schema, place: Place) -> None:
+    def _different(self, old: Schema, new: Schema, place: NodePlace) -> None:
         if not is_same(old.get("allOf"), new.get("allOf")):
             old, new = hoisted(old), hoisted(new)
         before, after = plain_node(old), plain_node(new)
+        if before.get(EMBEDDED) is True:
+            before = as_object(before)
         if (before is old) != (after is new) and types(before) == types(after):
             self.changes.append(harmless("SCH-54", place.path, "integer or string, written in the other way"))
         changed = _changed(before, after)
@@ -173,7 +182,7 @@ class _Walk:
     def _items(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, inner = schema_of(old.get("items")), schema_of(new.get("items")), (*path, ITEMS)
         if before is not None and after is not None:
-            self.pair(before, after, inner, is_element=True)
+            self.pair(before, after, NodePlace(inner, is_element=True, is_always_there=True))
         elif before is not None:
             is_kept = new.get(PRESERVE) is True or self.preserved[1]
             self.changes.append(undescribed(inner, "nothing is said of the items any more", is_kept=is_kept))
@@ -183,7 +192,11 @@ class _Walk:
     def _additional(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, inner = additional_of(old), additional_of(new), (*path, VALUES)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            self.pair(before, after, inner, is_element=True)
+            # Of a map that must keep so many keys, one that is dropped may be one too many.
+            may_lose_keys = not new.get("minProperties")
+            self.pair(
+                before, after, NodePlace(inner, is_element=True, is_always_there=True, is_droppable=may_lose_keys)
+            )
         elif before == after:
             return
         elif before is None:
@@ -194,7 +207,7 @@ class _Walk:
             self.changes.append(narrowed("SCH-13", inner, "the values of the map are restricted now"))
         elif isinstance(before, Mapping) and may_hold_objects(before):
             words = "the values of the map may be anything, and objects among them are emptied"
-            self.changes.append(Change("SCH-01", inner, words, DATA_LOST, is_live=True))
+            self.changes.append(SchemaChange("SCH-01", inner, words, DATA_LOST, is_live=True))
         else:
             self.changes.append(widened("SCH-18", inner, "the values of the map may be anything", for_readers=True))
 
@@ -212,11 +225,11 @@ class _Walk:
         walk = _Walk(self.preserved)
         for name, described in named.items():
             if isinstance(after, Mapping) and isinstance(described, Mapping):
-                walk.pair(described, after, (*path, name))
+                walk.pair(described, after, NodePlace((*path, name)))
         is_harder = any(it.verdict.severity.is_at_least(B) for it in walk.changes)
         words = "named fields became a map"
-        verdict = Verdict(stored=B, writers=B) if is_harder else Verdict(stored=D, writers=D)
-        self.changes.append(Change("SCH-19", path, words, verdict, is_live=is_harder))
+        verdict = SchemaVerdict(stored=B, writers=B) if is_harder else SchemaVerdict(stored=D, writers=D)
+        self.changes.append(SchemaChange("SCH-19", path, words, verdict, is_live=is_harder))
 
     def _closed(self, before: Any, new: Schema, path: Path) -> None:
         """A map that is none any more: keys without a field of their own are pruned."""
@@ -224,14 +237,14 @@ class _Walk:
             return  # said of the node: more is kept than before
         if new.get(PRESERVE) is True or self.preserved[1]:
             words = "the map's values are no longer described, but kept"
-            self.changes.append(Change("SCH-02", (*path, VALUES), words, Verdict(stored=D, writers=D)))
+            self.changes.append(SchemaChange("SCH-02", (*path, VALUES), words, SchemaVerdict(stored=D, writers=D)))
             return
         rule = "SCH-19" if properties_of(new) else "SCH-01"
         words = (
             "a map became named fields: other keys are pruned" if rule == "SCH-19" else "the map's values are pruned"
         )
         facts = {"below": count(before)} if isinstance(before, Mapping) else {}
-        self.changes.append(Change(rule, (*path, VALUES), words, DATA_LOST, is_live=True, facts=facts))
+        self.changes.append(SchemaChange(rule, (*path, VALUES), words, DATA_LOST, is_live=True, facts=facts))
 
     def _fields(self, old: Schema, new: Schema, path: Path) -> None:
         before, after = properties_of(old), properties_of(new)
@@ -242,7 +255,7 @@ class _Walk:
                 is_missing = True
                 continue
             is_needed = name in needed and now.get("default") is None
-            self.pair(schema_of(described) or NO_SCHEMA, now, (*path, name), is_needed=is_needed)
+            self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
         if is_missing or before.keys() != after.keys():
             self._come_and_gone(old, new, path)
 
@@ -278,22 +291,28 @@ class _Walk:
         for name, was in gone.items():
             self.changes.append(self._removed(schema_of(was) or NO_SCHEMA, new, (*path, name)))
 
-    def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> Change:
+    def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> SchemaChange:
         """Many fields of a node removed, as the one change that it is."""
-        change = self._removed({"properties": before}, new, path)
-        words = f"{len(before)} fields of {shown(path)} removed: {some(sorted(before), MANY_PATHS)}"
-        return replace(change, message=words, facts={**change.facts, "fields": sorted(before)[:MANY_PATHS]})
+        words = f"{len(before)} fields of {shown(path)} removed ({some(sorted(before), MANY_PATHS)})"
+        change = self._removed({"properties": before}, new, path, words)
+        return replace(change, facts={**change.facts, "fields": sorted(before)})
 
-    def _removed(self, was: Schema, parent: Schema, path: Path) -> Change:
+    def _removed(self, was: Schema, parent: Schema, path: Path, words: str = "") -> SchemaChange:
         below = count(was)
-        words = f"field {shown(path)} removed" + (f" ({below} below it)" if below else "")
+        words = words or f"field {shown(path)} removed" + (f" ({below} below it)" if below else "")
         facts = {"below": below}
         if parent.get(PRESERVE) is True or self.preserved[1]:
-            verdict = Verdict(stored=D, writers=D, readers=D)
-            return Change("SCH-02", path, f"{words}; its values are kept, but not checked", verdict, facts=facts)
+            verdict = SchemaVerdict(stored=D, writers=D, readers=D)
+            return SchemaChange("SCH-02", path, f"{words}; its values are kept, but not checked", verdict, facts=facts)
         if path[:1] == STATUS:
-            return Change("SCH-03", path, words, Verdict(stored=D, readers=D, rollback=D), facts=facts)
-        return Change("SCH-01", path, words, DATA_LOST, is_live=True, facts=facts)
+            return SchemaChange(
+                "SCH-03",
+                path,
+                f"{words}: what it holds is pruned",
+                SchemaVerdict(stored=D, readers=D, rollback=D),
+                facts=facts,
+            )
+        return SchemaChange("SCH-01", path, f"{words}: what it holds is pruned", DATA_LOST, is_live=True, facts=facts)
 
     def _added(self, now: Schema, parent: Schema, path: Path, *, is_needed: bool) -> None:
         below = count(now)
@@ -304,13 +323,13 @@ class _Walk:
             words = f"{words}; what objects hold under that name already is typed now"
             self.changes.append(narrowed("SCH-07", path, words))
         elif now.get("default") is None:
-            self.changes.append(Change("SCH-05", path, words, WIDENED))
+            self.changes.append(SchemaChange("SCH-05", path, words, WIDENED))
             if now.get("required") and not is_needed:
                 words = f"what {shown(path)} requires concerns only objects that use it"
                 self.changes.append(harmless("SCH-10", path, words))
         elif not is_needed:
-            words = f"{words}; all objects read {go_json(now['default'])}"
-            self.changes.append(Change("SCH-06", path, words, BEHAVIOUR, facts={"new": now["default"]}))
+            words = f"{words}; all objects read {shown_json(now['default'])}"
+            self.changes.append(SchemaChange("SCH-06", path, words, BEHAVIOUR, facts={"new": now["default"]}))
 
 
 def _takes_anything(values: object) -> bool:

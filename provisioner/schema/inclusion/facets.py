@@ -12,13 +12,13 @@ import re2
 
 from provisioner.regexes import BadRegularExpression
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.fields import go_json, go_number, is_same
+from provisioner.schema.fields import go_json, go_number, is_same, shown_json
 from provisioner.schema.formats import fits, honoured, matches, normalised
 from provisioner.schema.inclusion.examples import NOTHING, SAMPLES
 from provisioner.schema.inclusion.intervals import beyond, interval, type_range, types_of
 from provisioner.schema.inclusion.languages import GIVEN_UP, Inclusion, inclusion
 from provisioner.schema.reading import Schema
-from provisioner.schema.verdicts import NARROWED, Change, Path, harmless, narrowed, undecided, widened
+from provisioner.schema.verdicts import NARROWED, Path, SchemaChange, harmless, narrowed, undecided, widened
 
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
 LONGEST_EXAMPLE, LONGEST_PLAIN_EXAMPLE = 256, 2_000
@@ -32,7 +32,7 @@ SCALAR_KEYWORDS = frozenset(
 ) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
 
 
-def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
+def compare_scalars(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     """Everything that limits a string, number, or the size of a list or object at one node."""
     found = _enum(old, new, path)
     finite = _Finite.of(old, new)
@@ -41,7 +41,7 @@ def compare_scalars(old: Schema, new: Schema, path: Path) -> list[Change]:
     return [_shown(_among_listed(change, finite), old, new) for change in found]
 
 
-def _shown(change: Change, old: Schema, new: Schema) -> Change:
+def _shown(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
     """A narrowing with a value that all of `old` accepts and `new` does not; with none where none is at hand."""
     if change.verdict != NARROWED:
         return change
@@ -55,13 +55,13 @@ def _shown(change: Change, old: Schema, new: Schema) -> Change:
     return replace(change, facts=facts)
 
 
-def with_limit(old: Schema, new: Schema, change: Change) -> Schema:
+def with_limit(old: Schema, new: Schema, change: SchemaChange) -> Schema:
     """What is to refuse a value that shows `change`: where it is about one limit, that limit and none beside it."""
     limit = change.facts.get("limit")
     return {**old, limit: new.get(limit)} if limit else new
 
 
-def _among_listed(change: Change, finite: _Finite | None) -> Change:
+def _among_listed(change: SchemaChange, finite: _Finite | None) -> SchemaChange:
     """A limit that none of the listed values minds, which were all that was allowed, limits nothing."""
     if finite is None or change.verdict != NARROWED or change.rule in ENUMS:
         return change
@@ -88,7 +88,7 @@ def _only_scalars(schema: Schema) -> Schema:
     return {name: value for name, value in schema.items() if name in SCALAR_KEYWORDS}
 
 
-def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
+def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     before, after = _values(old), _values(new)
     if before is None and after is None:
         return []
@@ -109,14 +109,14 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[Change]:
     return found
 
 
-def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[Change]:
+def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[SchemaChange]:
     if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
         return [harmless("SCH-20", path, "both values of a boolean are listed")]
     if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
         texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
         if texts and _inclusion(old, "|".join(texts)).holds:
             return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
-    message = f"only {', '.join(allowed)} allowed now, where any value was"
+    message = f"only {', '.join(map(shown_json, allowed.values()))} allowed now, where any value was"
     return [narrowed("SCH-20", path, message)]
 
 
@@ -126,10 +126,10 @@ def _values(schema: Schema) -> dict[str, Any] | None:
 
 
 def _listed(values: list[Any]) -> str:
-    return ", ".join(go_json(value) for value in values) + (" is" if len(values) == 1 else " are")
+    return ", ".join(shown_json(value) for value in values) + (" is" if len(values) == 1 else " are")
 
 
-def _bounds(old: Schema, new: Schema, path: Path) -> list[Change]:
+def _bounds(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     if all(old.get(name) == new.get(name) for name in names):
         return []
@@ -167,7 +167,7 @@ def _range_words(schema: Schema) -> str:
     return " ".join(parts) or "without bounds"
 
 
-def _lengths(old: Schema, new: Schema, path: Path) -> list[Change]:
+def _lengths(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     found = []
     for noun, kind in LENGTHS.items():
         applies = _may_be(new, kind) and _may_be(old, kind)
@@ -179,7 +179,7 @@ def _lengths(old: Schema, new: Schema, path: Path) -> list[Change]:
     return found
 
 
-def _exemplified(change: Change, name: str, old: Schema, new: Schema) -> Change:
+def _exemplified(change: SchemaChange, name: str, old: Schema, new: Schema) -> SchemaChange:
     """With a text that is too long or too short now; without effect where the old pattern accepts none such."""
     if name.startswith("min") and not old.get(name) and name != "minLength":
         return replace(change, facts={**change.facts, "counterexample": [] if name == "minItems" else {}})
@@ -203,7 +203,7 @@ def _exemplified(change: Change, name: str, old: Schema, new: Schema) -> Change:
     return replace(change, facts={**change.facts, "counterexample": found.counterexample})
 
 
-def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> Change:
+def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> SchemaChange:
     before, after = limits
     words = f"{name} {'none' if before is None else before} before, {'none' if after is None else after} now"
     if name.startswith("min"):
@@ -222,7 +222,7 @@ def _may_be(schema: Schema, kind: str) -> bool:
     return not types or kind in types
 
 
-def _multiple_of(old: Schema, new: Schema, path: Path) -> list[Change]:
+def _multiple_of(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     before, after = old.get("multipleOf"), new.get("multipleOf")
     if before == after:
         return []
@@ -247,7 +247,7 @@ def _divides(factor: float, of: float) -> bool:
     return int(of) == 0 or (int(factor) > 0 and int(of) % int(factor) == 0)
 
 
-def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
+def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[SchemaChange]:
     before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
     if before == after:
         return []
@@ -291,7 +291,7 @@ def _near(pattern: str) -> list[str]:
     return [*around, shortest.upper(), shortest.swapcase(), *SAMPLES]
 
 
-def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> Change:
+def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> SchemaChange:
     before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
     back = _inclusion(new, before)
     if back.holds:
@@ -300,7 +300,7 @@ def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> Change:
     return widened(rule, path, words, old=before, new=after, example=back.counterexample)
 
 
-def _tried(rule: str, path: Path, words: str, finite: _Finite) -> Change:
+def _tried(rule: str, path: Path, words: str, finite: _Finite) -> SchemaChange:
     """The change judged on the values that the old schema listed."""
     if not finite.refused:
         return harmless(rule, path, f"{words}: all listed values do")
@@ -318,7 +318,7 @@ def _sample(test: Callable[[str], bool]) -> str | None:
     return next((text for text in SAMPLES if test(text)), None)
 
 
-def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[Change]:
+def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[SchemaChange]:
     if (old.get("format") or "") == (new.get("format") or ""):
         return []
     types = types_of(new)
@@ -341,7 +341,7 @@ def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> lis
     return [undecided("SCH-32", path, words)]
 
 
-def _number_format(old: Schema, new: Schema, path: Path, words: str) -> Change:
+def _number_format(old: Schema, new: Schema, path: Path, words: str) -> SchemaChange:
     if new.get("type") == "number":
         if honoured("number", str(new.get("format") or "")) == "float":
             return narrowed("SCH-32", path, words, counterexample=1e300)

@@ -10,7 +10,13 @@ from functools import lru_cache
 
 from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.inclusion.character_sets import LAST, SURROGATES, Ranges, holds
-from provisioner.schema.inclusion.regular_expressions import AT_END, AT_START, Automaton, Unreadable, automaton
+from provisioner.schema.inclusion.regular_expressions import (
+    AT_END,
+    AT_START,
+    Automaton,
+    UnreadableExpression,
+    automaton,
+)
 
 MAX_WORK = 1_500_000  # steps of states; about 200 ms
 LONGEST_COUNTED = 300
@@ -44,7 +50,7 @@ def inclusion(inner: str, outer: str, shortest: int = 0, longest: float = math.i
 def _inclusion(inner: str, outer: str, shortest: int, longest: float) -> Inclusion:
     try:
         sides = automaton(inner), automaton(outer)
-    except Unreadable:
+    except UnreadableExpression:
         return GIVEN_UP
     if shortest > LONGEST_COUNTED:
         return GIVEN_UP
@@ -83,7 +89,7 @@ def _kinds(patterns: tuple[str, ...], lengths: tuple[int, ...]) -> tuple[tuple[s
     try:
         sides = [automaton(pattern) for pattern in patterns]
         return _texts(sides, patterns, lengths) if longest <= LONGEST_COUNTED else None
-    except (Unreadable, Undecided):
+    except (UnreadableExpression, Undecided):
         return None
 
 

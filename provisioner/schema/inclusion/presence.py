@@ -37,17 +37,17 @@ Test = Callable[[Choice], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PresenceResult:
     """`holds` is None where nothing is proved. `counterexample` is accepted by the old node and not by the new."""
 
     holds: bool | None
     counterexample: Any = None
 
 
-UNDECIDED = Answer(None)
+UNDECIDED = PresenceResult(None)
 
 
-def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole: bool = False) -> Answer:
+def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole: bool = False) -> PresenceResult:
     """Whether what `old` accepts and keeps satisfies the branches of `new` as well.
 
     With `is_whole` also which fields `new` itself requires, and how many. `keeps_unknown` says that fields without a
@@ -71,14 +71,14 @@ def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
     return names if is_closed and len(names) <= MAX_COUNTED else ()
 
 
-def _within_limits(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Answer:
+def _within_limits(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:
     try:
         return _decide(table, old, logic)
     except Exhausted:
         return UNDECIDED
 
 
-def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Answer:
+def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:
     tries, (before, after) = 0, (_compiled(side, (), table.counted) for side in logic)
     for choice in table.choices():
         spend(WORK_OF_CHOICE)
@@ -90,8 +90,8 @@ def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Answer:
             return UNDECIDED
         shown = _object(old, (), choice)
         if not validate(old, shown) and validate(logic[1], shown):
-            return Answer(False, shown)
-    return Answer(True) if not tries else UNDECIDED
+            return PresenceResult(False, shown)
+    return PresenceResult(True) if not tries else UNDECIDED
 
 
 def _logic(schema: Schema, *, is_whole: bool) -> Schema:

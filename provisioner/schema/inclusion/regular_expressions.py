@@ -25,7 +25,7 @@ AT_START, AT_END = "^", "$"
 FLAGS = "ims"
 
 
-class Unreadable(ValueError):
+class UnreadableExpression(ValueError):
     """The expression uses what is not read here (word boundaries, several lines), is too large, or is none."""
 
 
@@ -43,7 +43,7 @@ class Automaton:
 
     def state(self) -> int:
         if len(self.reads) >= MAX_STATES:
-            raise Unreadable(f"more than {MAX_STATES} states")
+            raise UnreadableExpression(f"more than {MAX_STATES} states")
         self.reads.append([])
         self.jumps.append([])
         return len(self.reads) - 1
@@ -53,7 +53,7 @@ class Automaton:
 
 
 def automaton(pattern: str) -> Automaton:
-    """The automaton that accepts every text in which RE2 finds `pattern`; raises Unreadable."""
+    """The automaton that accepts every text in which RE2 finds `pattern`; raises UnreadableExpression."""
     made = Automaton()
     made.start = made.state()
     made.end = made.state()
@@ -62,7 +62,7 @@ def automaton(pattern: str) -> Automaton:
     reader = _Reader(pattern, made)
     last = reader.alternatives(made.start, 0)
     if reader.place < len(pattern):
-        raise Unreadable(f"unexpected {pattern[reader.place]!r}")
+        raise UnreadableExpression(f"unexpected {pattern[reader.place]!r}")
     made.jump(last, made.end)
     return made
 
@@ -88,13 +88,13 @@ class _Reader:
     def next(self) -> str:
         char = self.peek()
         if not char:
-            raise Unreadable("ends too early")
+            raise UnreadableExpression("ends too early")
         self.place += 1
         return char
 
     def alternatives(self, start: int, depth: int) -> int:
         if depth > MAX_DEPTH:
-            raise Unreadable("nested too deep")
+            raise UnreadableExpression("nested too deep")
         end, kept = self.made.state(), self.flags
         self.made.jump(self._sequence(start, depth), end)
         while self.take("|"):
@@ -118,7 +118,7 @@ class _Reader:
         resume = self.place, self.flags
         low, high = counts if counts is not None else (1, 1)
         if low > MAX_REPEAT or (high or 0) > MAX_REPEAT or (high is not None and high < low):
-            raise Unreadable("repeated too often")
+            raise UnreadableExpression("repeated too often")
         at, has_copy = start, True
         for number in range(max(low, high if high is not None else low + 1, 1)):
             if number:
@@ -156,7 +156,7 @@ class _Reader:
         if found is not None:
             self.take("?")
             if self.peek() and self.peek() in "*+?":
-                raise Unreadable("repeated twice")
+                raise UnreadableExpression("repeated twice")
         return found
 
     def _braces(self) -> tuple[int, int | None] | None:
@@ -184,7 +184,7 @@ class _Reader:
         if char == "\\":
             return self._escape(start)
         if char in "*+?":
-            raise Unreadable("nothing to repeat")
+            raise UnreadableExpression("nothing to repeat")
         return self._read(start, one(char))
 
     def _read(self, start: int, ranges: Ranges) -> int:
@@ -194,7 +194,7 @@ class _Reader:
 
     def _anchor(self, start: int, condition: str) -> int:
         if "m" in self.flags:
-            raise Unreadable("several lines")
+            raise UnreadableExpression("several lines")
         end = self.made.state()
         self.made.jump(start, end, condition)
         return end
@@ -205,12 +205,12 @@ class _Reader:
             if self.take("P<") or self.take("<"):
                 self.place = self.text.find(">", self.place) + 1
                 if not self.place:
-                    raise Unreadable("a name without end")
+                    raise UnreadableExpression("a name without end")
             elif self._sets_flags():
                 return start
         end = self.alternatives(start, depth + 1)
         if not self.take(")"):
-            raise Unreadable("a group without end")
+            raise UnreadableExpression("a group without end")
         self.flags = kept
         return end
 
@@ -223,7 +223,7 @@ class _Reader:
             elif char in FLAGS:
                 (flags.add if is_on else flags.discard)(char)
             elif char != "U":
-                raise Unreadable(f"(?{char}")
+                raise UnreadableExpression(f"(?{char}")
         self.flags = frozenset(flags)
         return char == ")"
 
@@ -261,7 +261,7 @@ class _Reader:
         if char == "0":
             return one("\0")
         if char.isalnum():
-            raise Unreadable(f"\\{char}")
+            raise UnreadableExpression(f"\\{char}")
         return one(char)
 
     def _hexadecimal(self) -> str:
@@ -273,7 +273,7 @@ class _Reader:
         try:
             return chr(int(digits, 16))
         except (ValueError, OverflowError) as exc:
-            raise Unreadable("no character") from exc
+            raise UnreadableExpression("no character") from exc
 
     def _category(self, *, is_negated: bool) -> Ranges:
         name = self.next()
@@ -282,7 +282,7 @@ class _Reader:
             name, self.place = self.text[self.place : close], close + 1
         found = category(name.removeprefix("^"))
         if not found:
-            raise Unreadable(f"\\p{{{name}}}")
+            raise UnreadableExpression(f"\\p{{{name}}}")
         return negated(found) if is_negated != name.startswith("^") else found
 
     def _class(self) -> Ranges:
@@ -303,7 +303,7 @@ class _Reader:
             close = self.text.find(":]", self.place)
             name, self.place = self.text[self.place : close], close + 2
             if name not in POSIX:
-                raise Unreadable(f"[:{name}:]")
+                raise UnreadableExpression(f"[:{name}:]")
             return negated(POSIX[name]) if is_negated else POSIX[name]
         low = self._class_char()
         if self.peek() != "-" or self.text[self.place + 1 : self.place + 2] in ("]", ""):
@@ -311,7 +311,7 @@ class _Reader:
         self.place += 1
         high = self._class_char()
         if len(low) != 1 or len(high) != 1 or low[0][0] > high[0][0]:
-            raise Unreadable("a range without order")
+            raise UnreadableExpression("a range without order")
         return ((low[0][0], high[0][0]),)
 
     def _class_char(self) -> Ranges:

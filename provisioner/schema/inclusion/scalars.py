@@ -21,10 +21,10 @@ from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.formats import as_stored, honoured
 from provisioner.schema.inclusion.examples import SAMPLES
 from provisioner.schema.inclusion.languages import Undecided, texts_of_each_kind
-from provisioner.schema.inclusion.presence import UNDECIDED, Answer, inclusion
+from provisioner.schema.inclusion.presence import UNDECIDED, PresenceResult, inclusion
 from provisioner.schema.nodes import types
 from provisioner.schema.reading import NO_SCHEMA, Schema, schema_of
-from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, Change, harmless, narrowed, widened
+from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, SchemaChange, harmless, narrowed, widened
 
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
 JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -42,7 +42,7 @@ FLOAT32_MAX = Fraction(3.4028234663852886e38)
 EDGES = (scalars.INT32_MIN, scalars.INT32_MAX, scalars.INT64_MIN, scalars.INT64_MAX, -FLOAT32_MAX, FLOAT32_MAX)
 
 
-def taken_together(changes: list[Change], old: Schema, new: Schema, *, keeps_unknown: bool) -> list[Change]:
+def taken_together(changes: list[SchemaChange], old: Schema, new: Schema, *, keeps_unknown: bool) -> list[SchemaChange]:
     """The changes of one node's limits, judged by what all of them come to: a limit that is only written elsewhere
     narrows nothing. What cannot be decided stays as it was."""
     open_ones = [change for change in changes if change.verdict in (NARROWED, NOT_DECIDED) and _is_limit(change)]
@@ -55,11 +55,11 @@ def taken_together(changes: list[Change], old: Schema, new: Schema, *, keeps_unk
     return [_judged(change, answer, is_equal=bool(is_equal)) if change in open_ones else change for change in changes]
 
 
-def _is_limit(change: Change) -> bool:
+def _is_limit(change: SchemaChange) -> bool:
     return change.rule in LIMITS or change.rule.startswith(("SCH-25", "SCH-26"))
 
 
-def _answer(old: Schema, new: Schema, *, keeps_unknown: bool) -> Answer:
+def _answer(old: Schema, new: Schema, *, keeps_unknown: bool) -> PresenceResult:
     if types(old) == types(new) == {"object"}:
         if not is_same(old.get("enum"), new.get("enum")):
             return UNDECIDED  # the table of fields knows nothing of whole objects
@@ -67,7 +67,7 @@ def _answer(old: Schema, new: Schema, *, keeps_unknown: bool) -> Answer:
     return scalar_inclusion(old, new)
 
 
-def _judged(change: Change, answer: Answer, *, is_equal: bool) -> Change:
+def _judged(change: SchemaChange, answer: PresenceResult, *, is_equal: bool) -> SchemaChange:
     if answer.holds:
         facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
         words = f"{change.message}: taken with the other limits here, "
@@ -80,7 +80,7 @@ def _judged(change: Change, answer: Answer, *, is_equal: bool) -> Change:
     return change
 
 
-def scalar_inclusion(old: Schema, new: Schema) -> Answer:
+def scalar_inclusion(old: Schema, new: Schema) -> PresenceResult:
     """Whether `new` accepts every value that `old` accepts; both describe scalars, and null is left aside."""
     kinds = types(old)
     if not kinds or not kinds <= SCALARS or not types(new) <= SCALARS:
@@ -91,15 +91,15 @@ def scalar_inclusion(old: Schema, new: Schema) -> Answer:
         return UNDECIDED
 
 
-def _tried(old: Schema, new: Schema, kinds: list[str]) -> Answer:
+def _tried(old: Schema, new: Schema, kinds: list[str]) -> PresenceResult:
     if old.get("nullable") and new.get("nullable") and _is_lost(old, new, None):
-        return Answer(False)
+        return PresenceResult(False)
     nodes = [*_nodes(old), *_nodes(new)]
     suspects = [value for kind in kinds for value in _suspects(kind, old, new, nodes)]
     lost = next((value for value in suspects if _is_lost(old, new, value)), None)
     if lost is not None:
-        return Answer(False, lost)
-    return UNDECIDED if suspects else Answer(True)
+        return PresenceResult(False, lost)
+    return UNDECIDED if suspects else PresenceResult(True)
 
 
 def _is_lost(old: Schema, new: Schema, value: Any) -> bool:

@@ -125,7 +125,7 @@ def test_S25_the_exact_times_stand_in_tooltips(here: World, browse: Browse) -> N
 def test_S25_several_identities_are_told_in_one_line_and_all_in_its_list(here: World) -> None:
     client = entered(here, "prod", "east", "west", "north")
     line = line_of(client.get("/audit"))
-    assert line.startswith("Signed in as carol on east (just now), carol on north (just now), +2 more ")
+    assert line.startswith("Signed in as carol on east (just now), carol on north (just now) and 2 more ")
     for name in ("prod", "east", "west", "north"):
         assert f"Signed in as carol on {name} (platform) · Kubernetes token, verified just now" in line
 

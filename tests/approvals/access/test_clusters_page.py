@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from approvals.access import measuring
 from approvals.health_endpoints import notes
-from approvals.models import Request
+from approvals.models import AuthorAdmission, Request, ReviewAdmission
 from approvals.selectors import lists
 from approvals.steps.prepare import MissingRight
 from approvals.web import tags
@@ -109,3 +109,18 @@ def test_requests_that_wait_for_a_right_of_ours_are_counted(
 @pytest.mark.parametrize(("number", "expected"), [(0.42, "0.4 ms"), (12.4, "12 ms"), (999, "999 ms"), (3210, "3.2 s")])
 def test_milliseconds_are_written_for_people(number: float, expected: str) -> None:
     assert tags.milliseconds(number) == expected
+
+
+def test_what_admission_policies_prove_is_told_with_what_to_apply(here: World, browse: Browse) -> None:
+    assert words(here, browse).count("Not checked yet by a worker.") == 2
+    now = timezone.now()
+    missing = "the cluster has no MutatingAdmissionPolicy pratique-authors"
+    AuthorAdmission.objects.create(cluster=here.cluster, looked_at=now, problem=missing)
+    ReviewAdmission.objects.create(cluster=here.cluster, looked_at=now, since=now, facts="x")
+    text = words(here, browse)
+    assert f"is an unknown requester. Why: {missing}" in text
+    assert "kind: MutatingAdmissionPolicyBinding metadata: name: pratique-authors" in text
+    assert "Reviews by kubectl do not count." not in text
+    assert "name: pratique-reviews" not in text
+    assert "are in force, and unchanged since <time" in text
+    assert missing not in " ".join(text_of(browse(here.bert).get("/clusters")).split())

@@ -11,10 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
+from django.utils import timezone
 
 from approvals.access import port
 from approvals.models import Cluster
-from provisioner.errors import Forbidden
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import Forbidden, PreconditionFailed
 from tests.support.kubernetes.endpoint import Endpoint
 
 CHUNK = 65536
@@ -121,7 +124,7 @@ def test_another_timeout_is_another_connection(door: Door, cluster: Cluster, set
 
 
 def test_what_is_kept_does_not_show_credentials(sandbox: Endpoint, cluster: Cluster) -> None:
-    assert sandbox.tokens["admin"] not in repr(port.Way.to(cluster))
+    assert sandbox.tokens["admin"] not in repr(port.ClusterRoute.to(cluster))
 
 
 def test_a_server_that_hung_up_meanwhile_is_met_again(door: Door, cluster: Cluster) -> None:
@@ -129,3 +132,22 @@ def test_a_server_that_hung_up_meanwhile_is_met_again(door: Door, cluster: Clust
     door.hang_up()
     assert port.connect(cluster).uid()
     assert door.visits == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("known", [None, "of this one", "of another"])
+def test_S19_a_token_of_another_cluster_behind_the_name_is_nobodys(sandbox: Endpoint, known: str | None) -> None:
+    """Whoever has that other cluster makes tokens of anybody there."""
+    api = Api.connect(sandbox.kubeconfig("admin"), timeout_seconds=20)
+    uid = api.uid() if known == "of this one" else known
+    cluster = Cluster.objects.create(
+        name="prod", uid=uid, kubeconfig=sandbox.kubeconfig("admin"), created_at=timezone.now()
+    )
+    token = yaml.safe_load(sandbox.kubeconfig("alice"))["users"][0]["user"]["token"]
+    if known == "of another":
+        with pytest.raises(PreconditionFailed, match="cluster prod is a different cluster: its kube-system has uid"):
+            port.RealKubernetes().review_token(cluster, token)
+        return
+    port.RealKubernetes().review_token(cluster, token)
+    cluster.refresh_from_db()
+    assert cluster.uid == api.uid()

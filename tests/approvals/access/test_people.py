@@ -13,9 +13,10 @@ from django.utils import timezone
 from approvals import access, services
 from approvals.access import Caller, Person
 from approvals.errors import AlreadyReviewed, NotAllowed, SelfApproval
-from approvals.models import KubernetesIdentity, Request, Review
+from approvals.models import BundleDeployment, KubernetesIdentity, Request, Review
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import look
 
 ISSUER, OTHER, PROXY = "https://sso.example.com", "https://other.example.com", "sso"
 
@@ -53,8 +54,21 @@ NAMES: dict[str, tuple[Person, Person, bool]] = {
     "capitals, two subs": (person("alice", "", ISSUER, "s-1"), person("Alice", "", ISSUER, "s-2"), False),
     "capitals, two uids of a proxy": (person("alice", "", PROXY, "uid:1"), person("Alice", "", PROXY, "uid:2"), False),
     "uids in capitals": (person("alice", "Alice"), person("Alice", "alice"), True),
-    "uids in capitals, other names": (person("a", "u-a"), person("b", "U-A"), True),
-    "subs in capitals": (person("a", "", ISSUER, "s-a"), person("b", "", ISSUER, "S-A"), True),
+    "uids in capitals, other names": (person("a", "u-a"), person("b", "U-A"), False),
+    "one uid, other names": (person("a", "u-a"), person("b", "u-a"), True),
+    "subs in capitals": (person("a", "", ISSUER, "s-a"), person("b", "", ISSUER, "S-A"), False),
+    "subs of Dex, which are base64": (
+        person("ann", "", ISSUER, "CgNhbm4SBWxvY2Fs"),
+        person("bob", "", ISSUER, "CgNhbm4SBWxvY2FS"),
+        False,
+    ),
+    "subs and names in capitals": (person("ann", "", ISSUER, "CgNh"), person("Ann", "", ISSUER, "CgNH"), False),
+    "one sub": (person("ann", "", ISSUER, "CgNh"), person("bob", "", ISSUER, "CgNh"), True),
+    "uids of one issuer's subs, in capitals": (
+        person("ann", "CgNh", ISSUER, "CgNh"),
+        person("bob", "CgNH", ISSUER, "CgNH"),
+        False,
+    ),
     "a proxy's uids in capitals": (
         person("sso:alice", "", PROXY, "uid:alice"),
         person("sso:Alice", "", PROXY, "uid:Alice"),
@@ -73,9 +87,9 @@ NAMES: dict[str, tuple[Person, Person, bool]] = {
     "a sub that looks like a proxy's name": (
         person("a", "", ISSUER, "user:x"),
         person("b", "", ISSUER, "user:X"),
-        True,
+        False,
     ),
-    "a cluster that takes the sub as uid, in capitals": (person("a", "S-1"), person("b", "", ISSUER, "s-1"), True),
+    "a cluster that takes the sub as uid, in capitals": (person("a", "S-1"), person("b", "", ISSUER, "s-1"), False),
     "one sub, two issuers": (person("a", "", ISSUER, "s-1"), person("b", "", OTHER, "s-1"), False),
     "a cluster that takes the sub as uid": (person("a", "s-1"), person("b", "", ISSUER, "s-1"), True),
     "a cluster with another uid": (person("a", "s-2"), person("b", "", ISSUER, "s-1"), False),
@@ -124,11 +138,11 @@ def comes(here: World, way: str, name: str) -> Caller:
     return world.acting(user)
 
 
-def approve(request: Request, caller: Caller) -> Review:
+def approve(request: Request, caller: Caller, decision: str = "Approve") -> Review:
     return services.review(
         by=caller,
         request_id=request.pk,
-        decision="Approve",
+        decision=decision,
         subject_digest=request.subject_digest,
         reason="",
         channel="browser",
@@ -151,6 +165,20 @@ def test_S05_S12_one_user_of_a_cluster_is_one_person_however_they_come(
     approve(theirs, first)
     with pytest.raises(AlreadyReviewed):
         approve(theirs, second)
+    # A no of theirs is none that anybody could gain by: it counts beside the first vote, and denies.
+    assert approve(theirs, second, "Deny").pk
+    assert look(theirs).state == "denied"
+
+
+def test_S05_people_of_dex_whose_subs_differ_in_capitals_are_two_voters(here: World, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    world.wish(here.cluster, world.seen("x", world.spec()), here.rita)
+    request = world.in_review(Request.objects.get())
+    for name, subject in (("ann", "CgNhbm4SBWxvY2Fs"), ("bob", "CgNhbm4SBWxvY2FS")):
+        caller = comes(here, "oidc", name)
+        caller.user.kubernetes_identities.update(subject=subject)
+        approve(request, world.acting(caller.user))
+    assert look(request).state == "approved"
 
 
 def test_RBAC_still_tells_capitals_apart(here: World) -> None:
@@ -159,3 +187,31 @@ def test_RBAC_still_tells_capitals_apart(here: World) -> None:
     here.kubernetes.allowed = {(name.lower(), verb, rest) for name, verb, rest in here.kubernetes.allowed}
     with pytest.raises(NotAllowed, match="does not let Alice approve"):
         approve(request, caller)
+
+
+# As Dex makes them: base64, so capitals are part of the value (OpenID Connect Core 1.0, section 2).
+ANN, BOB = "CgNhbm4SBWxvY2Fs", "CgNhbm4SBWxvY2FS"
+
+
+def test_S05_a_sub_that_differs_in_capitals_is_nobody_who_asked(here: World) -> None:
+    ann, bob = (comes(here, "oidc", name) for name in ("ann", "bob"))
+    ann.user.kubernetes_identities.update(subject=ANN)
+    bob.user.kubernetes_identities.update(subject=BOB)
+    first, second = world.acting(ann.user), world.acting(bob.user)
+    services.create_deployment(by=first, cluster=here.cluster, name="anns", spec=world.spec(), labels={}, via="browser")
+    request = world.in_review(Request.objects.get())
+    with pytest.raises(SelfApproval):
+        approve(request, first)
+    assert approve(request, second).pk
+    assert look(request).state == "approved"
+
+
+def test_S25_a_sub_that_differs_in_capitals_does_not_lend_its_name_to_who_asked(here: World) -> None:
+    """Whoever left the issuer is not known by the row of somebody else, whose rights are others."""
+    bob = comes(here, "oidc", "bob")
+    bob.user.kubernetes_identities.update(subject=BOB)
+    request = Request(deployment=BundleDeployment(cluster=here.cluster))
+    left = {"username": "ann", "user_id": None, "groups_at": "", "issuer": ISSUER, "subject": ANN}
+    assert access.asker_of(left, request, now=timezone.now()).identity.username == "ann"
+    ours = {**left, "subject": BOB}
+    assert access.asker_of(ours, request, now=timezone.now()).identity.username == "bob"

@@ -20,6 +20,8 @@ from tests.support.approvals.world import enter
 METHODS = ["get", "post", "put", "patch", "delete"]
 # About the token that a call comes with: tests of their own.
 OWN = {"api-token-current", "api-token-prove"}
+# Open to everybody, since it is how a command line gets its token.
+OPEN = {"api-sign-in-issuers": ("sign-in/issuers", "get"), "api-sign-in-exchange": ("sign-in/exchange", "post")}
 # What a body of ours may hold, so that no refusal is only one of its shape.
 BODY = {
     "decision": "Approve",
@@ -46,7 +48,24 @@ def rows() -> dict[str, list[Any]]:
 
 
 def test_S02_the_table_has_every_route() -> None:
-    assert {str(route.name) for route in router.urls} == {*LISTS, *CLOSED, *OWN}
+    assert {str(route.name) for route in router.urls} == {*LISTS, *CLOSED, *OWN, *OPEN}
+
+
+@pytest.mark.parametrize("name", OPEN)
+@pytest.mark.parametrize("method", METHODS)
+def test_S02_what_is_open_to_everybody_tells_and_changes_nothing(
+    name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    before = rows()
+    path, served = OPEN[name]
+    response = call(None, method, path, BODY)
+    if method != served:
+        assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed")
+    elif method == "get":
+        assert (response.status_code, json.loads(response.content)) == (200, [])
+    else:
+        assert response.status_code == 422
+    assert rows() == before
 
 
 @pytest.mark.parametrize("name", [*LISTS, *CLOSED])
@@ -80,6 +99,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-deployment-reinstate", "post"),
         ("api-request-reviews", "post"),
         ("api-request-withdraw", "post"),
+        ("api-request-dismiss", "post"),
     }
     assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
 

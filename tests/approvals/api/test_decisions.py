@@ -20,7 +20,7 @@ def reviewed(request: Request, **changes: Any) -> dict[str, Any]:
     return {"decision": "Approve", "subject_digest": request.subject_digest, "reason": "read", **changes}
 
 
-@pytest.mark.parametrize("decision", ["Approve", "Deny"])
+@pytest.mark.parametrize("decision", ["Approve", "RequestChanges", "Deny"])
 def test_a_decision_is_kept_with_its_channel(here: World, request_: Request, call: Call, decision: str) -> None:
     response = call(here.ada, "post", f"requests/{request_.uid}/reviews", reviewed(request_, decision=decision))
     assert response.status_code == 201, response.content
@@ -185,3 +185,44 @@ def test_a_condition_that_nothing_can_meet_is_not_passed_over(here: World, reque
     response = call(here.ada, "post", path, reviewed(request_), **{"if-match": '"x"'})
     assert (response.status_code, problem_of(response)["code"]) == (412, "precondition-failed")
     assert not Review.objects.exists()
+
+
+def test_what_requests_changes_is_dismissed_by_who_may_override(here: World, request_: Request, call: Call) -> None:
+    wish = reviewed(request_, decision="RequestChanges")
+    made = call(here.ada, "post", f"requests/{request_.uid}/reviews", wish).json()
+    address = f"requests/{request_.uid}/reviews/{made['id']}/dismiss"
+    refused = call(here.ada, "post", address, {"reason": "agreed"})
+    assert (refused.status_code, problem_of(refused)["code"]) == (403, "not-allowed")
+    here.kubernetes.allow("ada", "override")
+    assert call(here.ada, "post", address, {"reason": ""}).status_code == 422
+    assert call(here.ada, "post", address, {"reason": "agreed"}).status_code == 201
+    assert call(here.ada, "post", address, {"reason": "once more"}).status_code == 201
+    shown = call(here.ada, "get", f"requests/{request_.uid}").json()
+    assert [one["reason"] for one in shown["reviews"][0]["dismissals"]] == ["agreed", "once more"]
+    unknown = f"requests/{request_.uid}/reviews/{made['id'] + 999}/dismiss"
+    assert call(here.ada, "post", unknown, {"reason": "x"}).status_code == 409
+
+
+def test_the_request_says_how_it_stands_and_what_differs_since_the_review(
+    here: World, request_: Request, call: Call
+) -> None:
+    services.review(
+        by=world.acting(here.ada),
+        request_id=request_.pk,
+        decision="RequestChanges",
+        subject_digest=request_.subject_digest,
+        reason="pin it",
+        channel="rest",
+    )
+    shown = call(here.ada, "get", f"requests/{request_.uid}").json()
+    assert (shown["status"]["summary"], shown["status"]["by"]) == ("changes requested", ["ada"])
+    assert shown["since_your_review"] is None
+    world.wish(
+        here.cluster, world.seen("strimzi", world.spec("2.0.0"), uid=request_.deployment.uid, generation=2), here.rita
+    )
+    later = world.in_review(Request.objects.get(number=2))
+    since = call(here.ada, "get", f"requests/{later.uid}").json()["since_your_review"]
+    assert (since["decision"], since["request"], since["is_blocking"]) == ("RequestChanges", str(request_.uid), False)
+    before = call(here.ada, "get", f"requests/{request_.uid}").json()["status"]
+    assert (before["summary"], before["cause"], before["by"]) == ("superseded", "Request 2 replaced it.", ["rita"])
+    assert before["steps"] == [{"name": "Open request 2", "url": f"/requests/{later.uid}", "verb": ""}]

@@ -110,6 +110,7 @@ def test_requests_are_filtered_by_the_worst_of_their_present_round(here: World, 
     old = Request.objects.get(deployment__name="harbour")
     assert [one["deployment"] for one in page_of(call, here, "requests?worst=critical")["results"]] == ["harbour"]
     Request.objects.filter(pk=old.pk).update(round=2)
+    world.in_review(Request.objects.get(pk=old.pk), worst="notable")
     assert page_of(call, here, "requests?worst=critical")["results"] == []
 
 

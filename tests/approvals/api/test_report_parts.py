@@ -11,9 +11,10 @@ from approvals.api.report_parts import MAX_BYTES, part_of
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
+from tests.support.provisioner.contents import config_map
 
 
-def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0) -> dict[str, Any]:
+def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0, containers: int = 0) -> dict[str, Any]:
     ref = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "n" * 200}
     return {
         "version": 1,
@@ -29,6 +30,10 @@ def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0) ->
                 "ref": ref,
             }
             for at in range(findings)
+        ],
+        "containers": [
+            {"container": f"c{at}", "settings": [{"change": "new", "in": "arg", "value": "x" * body}] * body}
+            for at in range(containers)
         ],
         "plan": {
             "digest": scene.DIGEST,
@@ -75,6 +80,19 @@ def test_every_part_is_small_and_together_they_are_the_report(
     assert positions == list(range(actions))
 
 
+def test_containers_come_in_parts_as_well() -> None:
+    report = record(2_000, 10, evidence=500, body=2_000, containers=300)
+    names: list[str] = []
+    start: int | None = 0
+    while start is not None:
+        part = part_of(report, containers_from=start)
+        assert len(json.dumps(part)) <= MAX_BYTES
+        assert part["containers"][0]["settings_left_out"] == 1_980
+        names += [one["container"] for one in part["containers"]]
+        start = part["parts"]["containers"]["next"]
+    assert names == [f"c{at}" for at in range(300)]
+
+
 def test_a_large_report_is_read_part_by_part_over_rest(here: World, call: Call) -> None:
     body = scene.report_of("account-reads-every-secret", "crd-version-dropped")
     finding, planned = body["findings"][0], body["plan"]["actions"][0]
@@ -94,7 +112,50 @@ def test_a_large_report_is_read_part_by_part_over_rest(here: World, call: Call) 
     assert (one["before"], one["after"]) == (planned["before"], planned["after"])
 
 
-@pytest.mark.parametrize("path", ["report/objects/2000", "report/objects/-1", "report/objects/x"])
+def test_what_differs_in_an_object_is_read_in_hunks_and_parts(here: World, call: Call) -> None:
+    body = scene.report_of("image-known-before")
+    planned = body["plan"]["actions"][0]
+    before = config_map(a="1", **{f"k{at:02}": "x" for at in range(20)}, z="\u202e")
+    wide = config_map(**{f"k{at:05}": "x" * 100 for at in range(5_000)})
+    body["plan"]["actions"] = [
+        {**planned, "before": before, "after": {**before, "data": {**before["data"], "a": "2", "z": "3"}}},
+        {**planned, "before": None, "after": wide},
+    ]
+    uid = scene.reported(scene.asked(here.cluster, "armada", here.rita), body).uid
+    shown = json.loads(call(here.ada, "get", f"requests/{uid}/report/objects/0/changes").content)
+    changed = [[one for one in hunk["lines"] if one["kind"] != " "] for hunk in shown["hunks"]]
+    assert [hunk["place"] for hunk in shown["hunks"]] == ["metadata", "data"]
+    assert changed[0] == [
+        {"kind": "-", "text": '  a: "1"', "old": 7, "new": 0},
+        {"kind": "+", "text": '  a: "2"', "old": 0, "new": 7},
+    ]
+    assert "\\u202e" in changed[1][0]["text"]
+    lines, following = 0, 0
+    while following is not None:
+        answer = call(here.ada, "get", f"requests/{uid}/report/objects/1/changes?lines_from={following}")
+        assert answer.status_code == 200, answer.content[:500]
+        assert len(answer.content) <= MAX_BYTES
+        part = json.loads(answer.content)
+        lines += sum(len(hunk["lines"]) for hunk in part["hunks"])
+        following = part["parts"]["lines"]["next"]
+    assert lines == 5_006
+
+
+def test_S09_nothing_differs_in_an_object_that_the_caller_may_not_get(here: World, call: Call) -> None:
+    body = scene.report_of("image-known-before")
+    planned = body["plan"]["actions"][0]
+    states = {"before": config_map(a="live-value"), "after": config_map(a="ours")}
+    ref = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings"}
+    body["plan"]["actions"] = [{**planned, **states, "ref": ref, "action": "update"}]
+    uid = scene.reported(scene.asked(here.cluster, "armada", here.rita), body).uid
+    here.kubernetes.closed = {"configmaps"}
+    shown = json.loads(call(here.ada, "get", f"requests/{uid}/report/objects/0/changes").content)
+    assert (shown["hunks"], shown["parts"]["lines"]["total"]) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "path", ["report/objects/2000/changes", "report/objects/2000", "report/objects/-1", "report/objects/x"]
+)
 def test_an_object_that_is_not_planned_is_not_found(
     here: World, afternoon: dict[str, Any], call: Call, path: str
 ) -> None:

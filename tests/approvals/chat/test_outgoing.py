@@ -69,7 +69,8 @@ def test_a_request_that_deletes_is_opened_not_approved(asked: Request, listener:
 
 def test_a_decision_is_told(asked: Request, listener: Listener) -> None:
     Request.objects.filter(pk=asked.pk).update(state="denied")
-    assert told(asked, listener, "decided") == {"text": f"*strimzi* on prod: denied <{PAGE}{asked.uid}|open>"}
+    words = "denied: No reason was given."
+    assert told(asked, listener, "decided") == {"text": f"*strimzi* on prod: {words} <{PAGE}{asked.uid}|open>"}
 
 
 def test_S24_untrusted_words_cannot_pretend_in_slack(asked: Request, listener: Listener) -> None:

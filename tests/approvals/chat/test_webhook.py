@@ -246,7 +246,7 @@ def test_a_robot_that_is_no_user_decides_nothing(asked: Request, robot: User, is
         ({"request": "not-a-uuid"}, "the request does not exist"),
         ({"request": "00000000-0000-0000-0000-000000000000"}, "the request does not exist"),
         ({"request": "\ud800\0"}, "the request does not exist"),
-        ({"decision": "approve"}, "expected Approve or Deny"),
+        ({"decision": "approve"}, "expected one of Approve, RequestChanges, Deny"),
         ({"reason": "x" * 4001}, "at most 4000"),
     ],
     ids=["no uuid", "unknown", "no text", "small letter", "long reason"],

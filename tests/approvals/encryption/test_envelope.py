@@ -16,7 +16,7 @@ from approvals.encryption.envelope import CHUNK_BYTES, HEADER_BYTES, StoredPlace
 from approvals.encryption.keys import new_key, parse_keys
 from approvals.errors import KeyMissing, Undecipherable
 from approvals.management.demo import supervisor
-from tests.approvals.encryption.secrets import KUBECONFIG, NEW, OLD, with_keys
+from tests.support.secrets import KUBECONFIG, NEW, OLD, with_keys
 
 HERE = StoredPlace("kubeconfig of cluster", ("prod",))
 

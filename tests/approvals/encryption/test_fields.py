@@ -15,12 +15,13 @@ from approvals import services
 from approvals.access import port
 from approvals.audit import Actor
 from approvals.encryption.fields import Encrypted
-from approvals.errors import Undecipherable
+from approvals.errors import InvalidInput, KeyMissing, Undecipherable
 from approvals.health_endpoints import checks
 from approvals.models import Cluster
-from tests.approvals.encryption.secrets import KUBECONFIG, NEW, OLD, TOKEN, raw, reported, with_keys
+from approvals.services import Replacing
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter
+from tests.support.secrets import KUBECONFIG, NEW, OLD, TOKEN, raw, reported, with_keys
 
 BY = Actor("test", "shell")
 
@@ -103,3 +104,45 @@ def test_S30_without_the_key_pages_say_so_and_nothing_is_lost(here: World, setti
     with_keys(settings, NEW, OLD)
     assert client.get(f"/requests/{request.uid}").status_code == 200
     assert said_by_probe()["keys"] == "ok"
+
+
+def test_S30_without_the_key_the_page_of_a_deployment_offers_to_ask_again(
+    here: World, settings: Any, client: Client
+) -> None:
+    with_keys(settings, OLD)
+    request = reported(here)
+    for verb in ("get", "update"):
+        here.kubernetes.allow("rita", verb)
+    enter(client, here.rita)
+    page = f"/deployments/{here.cluster.name}/{request.deployment.name}"
+    assert b"Request again" not in client.get(page).content
+    with_keys(settings, NEW)
+    assert b"Request again" in client.get(page).content
+
+
+def test_a_kubeconfig_whose_key_is_lost_can_be_replaced(here: World, settings: Any) -> None:
+    """The way on after a lost key: nothing of the old kubeconfig is needed, for the uid says which cluster it is."""
+    with_keys(settings, OLD)
+    here.cluster.kubeconfig, here.cluster.uid = KUBECONFIG, "1-2-3"
+    here.cluster.save()
+    with_keys(settings, NEW)
+    other = KUBECONFIG.replace(TOKEN, "another")
+    with pytest.raises(KeyMissing):
+        services.register_cluster(name=here.cluster.name, kubeconfig=other, by=BY)
+    with pytest.raises(InvalidInput, match="a different cluster"):
+        services.register_cluster(name=here.cluster.name, kubeconfig=other, by=BY, replacing=Replacing(uid="4-5-6"))
+    services.register_cluster(name=here.cluster.name, kubeconfig=other, by=BY, replacing=Replacing(uid="1-2-3"))
+    assert "another" in Cluster.objects.get(pk=here.cluster.pk).kubeconfig
+
+
+def test_without_its_uid_nobody_can_say_that_a_cluster_whose_key_is_lost_is_the_same(
+    here: World, settings: Any
+) -> None:
+    with_keys(settings, OLD)
+    here.cluster.kubeconfig, here.cluster.uid = KUBECONFIG, None
+    here.cluster.save()
+    with_keys(settings, NEW)
+    with pytest.raises(KeyMissing):
+        services.register_cluster(
+            name=here.cluster.name, kubeconfig=KUBECONFIG, by=BY, replacing=Replacing(uid="1-2-3")
+        )

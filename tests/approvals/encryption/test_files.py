@@ -17,7 +17,7 @@ from approvals.encryption import files
 from approvals.errors import Undecipherable
 from approvals.project import privacy
 from provisioner import render
-from tests.approvals.encryption.secrets import keep, secret
+from tests.support.secrets import keep, secret
 
 
 def test_S30_a_content_moved_to_another_path_is_refused(db: None, folder: Path) -> None:

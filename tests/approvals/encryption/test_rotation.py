@@ -21,8 +21,8 @@ from approvals.errors import Undecipherable
 from approvals.models import AuditEntry, Cluster, Report
 from approvals.models import Content as StoredContent
 from provisioner import render
-from tests.approvals.encryption.secrets import KUBECONFIG, NEW, OLD, TOKEN, keep, raw, reported, secret, with_keys
 from tests.support.approvals.fixtures import World
+from tests.support.secrets import KUBECONFIG, NEW, OLD, TOKEN, keep, raw, reported, secret, with_keys
 
 
 @pytest.fixture

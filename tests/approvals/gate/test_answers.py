@@ -6,22 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from approvals.errors import ASK_ANEW, CHANGED
-from approvals.gate.answers import Next, Question
+from approvals.gate.answers import GateQuestion, Next
 from approvals.gate.facts import (
     Account,
     Collisions,
     GateFacts,
     How,
     Known,
+    ReadUnattended,
     Running,
     Sources,
     Unknown,
     Unreviewed,
 )
-from approvals.gate.judge import FRESH, MAX_ROUNDS, are_requesters_proved, judge
-from approvals.gate.remedies import Kind
+from approvals.gate.judge import FRESH, are_requesters_proved, judge
+from approvals.gate.remedies import RefusalKind
+from approvals.lifecycle import MAX_ROUNDS
 from provisioner.errors import DigestMismatch
 from tests.support.approvals.gate_facts import (
     ABOUT,
@@ -35,6 +39,7 @@ from tests.support.approvals.gate_facts import (
     WORSE,
     YES,
     all_well,
+    any_facts,
     known,
     policy,
     review,
@@ -69,6 +74,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     "a requester may not": {"PREPARE PLAN APPLY": "wait: forbidden"},
     "nobody knows who asked": {"PREPARE PLAN APPLY": "end: forbidden"},
     "who asked is known by old groups": {"PREPARE": "end: groups-too-old"},
+    "what was read unattended is withdrawn": {"PREPARE DECIDE PLAN APPLY GO_ON CREATE": "wait: reads-withdrawn"},
     "another subject": {"PLAN APPLY": "end: digest-mismatch"},
     "no verdict": {"PLAN APPLY CORRECT CREATE": "end: digest-mismatch"},
     "nobody approved": {
@@ -85,6 +91,14 @@ ANSWERS: dict[str, dict[str, str]] = {
     },
     "who accepted may not any more": {"PLAN APPLY GO_ON RESTORE CREATE": "wait: waiver-lost"},
     "somebody denied it": {"DECIDE": "deny: denied", "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved"},
+    "somebody requests changes": {
+        "DECIDE": "wait: changes-requested",
+        "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
+    },
+    "who dismissed a request for changes may not any more": {
+        "DECIDE": "wait: changes-requested",
+        "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
+    },
     "the policy was changed since": {
         "DECIDE": "wait: needs-approval",
         "PLAN APPLY CREATE": "report again: policy-changed",
@@ -107,6 +121,9 @@ ANSWERS: dict[str, dict[str, str]] = {
     "what it met is gone once too often": {"DECIDE": "end: changes-again"},
     "the plan does more once too often": {"APPLY": "end: changes-again"},
     "more objects would go than can be looked through": {"APPLY GO_ON": "wait: too-many-to-see"},
+    "a conversion webhook does not work": {"APPLY GO_ON": "wait: conversion-fails"},
+    "data would go that was to stay": {"APPLY": "report again: loses-data", "GO_ON": "end: loses-data"},
+    "the report tells less than one made now": {"APPLY": "report again: untold"},
     "objects would go that nobody was shown": {"APPLY": "report again: goes-along-unseen"},
     "objects would go by now that nobody was shown": {"GO_ON": "end: goes-along-unseen"},
     "the data of a deletion is not as it was": {"APPLY": "report again: plan-changed"},
@@ -123,7 +140,7 @@ def said(facts: GateFacts) -> tuple[str, str]:
 @pytest.mark.parametrize("name", WORSE)
 def test_what_is_worse_has_its_own_answer_and_no_other_question_is_bothered(name: str) -> None:
     found = {}
-    for question in Question:
+    for question in GateQuestion:
         answer = judge(WORSE[name][0](all_well(question)), NOW)
         if answer.reasons:
             found[question.name] = f"{answer.next}: {answer.reason.code}"
@@ -136,22 +153,22 @@ DELETION = replace(ABOUT, purpose="delete")
 DYING = known(replace(WISH, is_being_deleted=True))
 
 
-def deletion(question: Question, **changes: Any) -> GateFacts:
+def deletion(question: GateQuestion, **changes: Any) -> GateFacts:
     return replace(all_well(question), about=DELETION, wish=DYING, **changes)
 
 
-@pytest.mark.parametrize("question", [Question.PLAN, Question.APPLY, Question.GO_ON])
-def test_S15_a_deletion_needs_that_it_is_being_deleted(question: Question) -> None:
+@pytest.mark.parametrize("question", [GateQuestion.PLAN, GateQuestion.APPLY, GateQuestion.GO_ON])
+def test_S15_a_deletion_needs_that_it_is_being_deleted(question: GateQuestion) -> None:
     assert judge(deletion(question), NOW).may
     words = judge(replace(deletion(question), wish=known(WISH)), NOW).reason.words
     assert words == "BundleDeployment harbour is not being deleted"
 
 
-@pytest.mark.parametrize("question", [Question.PLAN, Question.APPLY])
-def test_S15_a_deletion_that_nothing_lets_go_any_more_is_reviewed(question: Question) -> None:
+@pytest.mark.parametrize("question", [GateQuestion.PLAN, GateQuestion.APPLY])
+def test_S15_a_deletion_that_nothing_lets_go_any_more_is_reviewed(question: GateQuestion) -> None:
     assert said(deletion(question, reviews=known(()))) == ("report again", "plan-changed")
-    for given in (review(), review(is_policy=True)):
-        assert judge(deletion(question, reviews=known((given,))), NOW).may
+    for approval in (review(), review(is_policy=True)):
+        assert judge(deletion(question, reviews=known((approval,))), NOW).may
     two = replace(DELETION, needed=2)
     by_policy = deletion(question, reviews=known((review(is_policy=True, decides=known(NO)),)))
     assert said(replace(by_policy, about=two)) == ("wait", "no-longer-approved")
@@ -161,7 +178,7 @@ def test_S15_a_deletion_that_nothing_lets_go_any_more_is_reviewed(question: Ques
 
 def test_S15_the_operators_word_lets_a_deletion_go_and_a_no_stops_it_all_the_same() -> None:
     free = known(Unreviewed(True))
-    for question in (Question.DECIDE, Question.PLAN, Question.APPLY, Question.GO_ON):
+    for question in (GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY, GateQuestion.GO_ON):
         found = deletion(question, reviews=known(()), unreviewed=free)
         assert judge(found, NOW).may, question
         assert not judge(replace(found, reviews=known((review(decision="Deny"),))), NOW).may
@@ -173,20 +190,26 @@ def test_S15_the_operators_word_lets_a_deletion_go_and_a_no_stops_it_all_the_sam
 
 def test_S15_what_people_saw_may_hold_more_data_by_now_and_what_nobody_saw_may_not() -> None:
     taking = known(replace(PLAN, takes_data=True))
-    assert judge(deletion(Question.APPLY, plan=taking), NOW).may
-    let_go = deletion(Question.APPLY, plan=taking, reviews=known(()), unreviewed=known(Unreviewed(True)))
+    assert judge(deletion(GateQuestion.APPLY, plan=taking), NOW).may
+    let_go = deletion(GateQuestion.APPLY, plan=taking, reviews=known(()), unreviewed=known(Unreviewed(True)))
     assert said(let_go) == ("report again", "plan-changed")
-    unasked = deletion(Question.APPLY, plan=taking, reviews=known((review(decides=unknown()),)))
+    unasked = deletion(GateQuestion.APPLY, plan=taking, reviews=known((review(decides=unknown()),)))
     assert said(unasked)[0] == "wait", "no answer voids no approval"
 
 
 def test_S07_of_an_account_that_went_another_thing_is_said_than_of_one_that_never_was() -> None:
-    for question in (Question.PREPARE, Question.GO_ON, Question.RESTORE, Question.CORRECT, Question.CREATE):
+    for question in (
+        GateQuestion.PREPARE,
+        GateQuestion.GO_ON,
+        GateQuestion.RESTORE,
+        GateQuestion.CORRECT,
+        GateQuestion.CREATE,
+    ):
         gone = replace(all_well(question), account=known(replace(ACCOUNT, uid="")))
         assert "the approved ServiceAccount with uid" in judge(gone, NOW).reason.words
         never = replace(all_well(question), account=known(replace(ACCOUNT, uid="", approved_uid="")))
         assert said(never) == ("wait", "missing-account")
-    for question in (Question.PLAN, Question.APPLY):
+    for question in (GateQuestion.PLAN, GateQuestion.APPLY):
         account = replace(ACCOUNT, approved_uid="")
         gone = replace(all_well(question), account=known(replace(account, uid="")))
         assert said(gone) == ("wait", "missing-account")
@@ -206,7 +229,7 @@ def test_S07_of_an_account_that_went_another_thing_is_said_than_of_one_that_neve
     ("about", "is_known"), [({"is_requester_known": False}, False), ({"has_requesters": False}, False), ({}, True)]
 )
 def test_S08_what_sources_name_is_read_for_somebody_known(about: dict[str, bool], is_known: bool) -> None:
-    for question in (Question.PREPARE, Question.PLAN, Question.APPLY):
+    for question in (GateQuestion.PREPARE, GateQuestion.PLAN, GateQuestion.APPLY):
         found = replace(all_well(question), about=replace(ABOUT, **about))
         assert judge(found, NOW).may is is_known
         assert judge(replace(found, sources=known(Sources())), NOW).may
@@ -226,14 +249,28 @@ def test_S08_by_groups_that_are_too_old_nothing_is_read_but_what_the_operator_li
     is_read: bool, is_unattended: bool, is_listed: bool, may: bool
 ) -> None:
     sources = Sources(("Secret harbour/pull",), is_read, is_unattended, is_listed, hours=12)
-    found = replace(all_well(Question.PREPARE), too_old=known(("rita",)), sources=known(sources))
+    found = replace(all_well(GateQuestion.PREPARE), too_old=known(("rita",)), sources=known(sources))
     assert judge(found, NOW).may is may
     words = "" if may else judge(found, NOW).reason.words
     assert ("PRATIQUE_UNATTENDED_READS" in words) is (is_unattended and not may)
 
 
+def test_S08_what_the_operator_let_be_read_counts_while_they_do_or_who_asked_may_be_asked() -> None:
+    read = ReadUnattended(("Secret harbour/pull",), is_listed=False, too_old=("rita",))
+    for question in GateQuestion:
+        if "read_unattended" not in question.needs:
+            continue
+        withdrawn = replace(all_well(question), read_unattended=known(read))
+        answer = judge(withdrawn, NOW)
+        assert (answer.next, answer.reason.code) == (Next.WAIT, "reads-withdrawn")
+        assert "Secret harbour/pull" in answer.reason.words
+        assert "prod/harbour in PRATIQUE_UNATTENDED_READS again" in answer.reason.remedy
+        for well in (replace(read, is_listed=True), replace(read, too_old=()), replace(read, names=())):
+            assert judge(replace(all_well(question), read_unattended=known(well)), NOW).may
+
+
 def test_S31_the_command_names_the_account_unless_everybody_who_asked_was_let() -> None:
-    lacking = replace(all_well(Question.PREPARE), own_right=known(NO))
+    lacking = replace(all_well(GateQuestion.PREPARE), own_right=known(NO))
     assert "--installer" not in judge(lacking, NOW).reason.words
     reserved = replace(lacking, account=known(replace(ACCOUNT, is_reserved=True)))
     unproved = replace(lacking, requesters=known((known(NO),)))
@@ -243,16 +280,16 @@ def test_S31_the_command_names_the_account_unless_everybody_who_asked_was_let() 
         assert "pratique-manage" not in judge(found, NOW).reason.remedy, "one command; a second one would leave it out"
     assert not are_requesters_proved(unproved)
     assert not are_requesters_proved(
-        replace(all_well(Question.PREPARE), too_old=known(("rita",)), sources=known(Sources()))
+        replace(all_well(GateQuestion.PREPARE), too_old=known(("rita",)), sources=known(Sources()))
     )
 
 
 def test_S25_what_putting_back_waits_for_people_to_change_ends_and_a_missing_answer_does_not() -> None:
     other = known(replace(WISH, options_digest="others"))
-    found = replace(all_well(Question.RESTORE), wish=other)
+    found = replace(all_well(GateQuestion.RESTORE), wish=other)
     assert judge(found, NOW).may
     assert said(replace(found, is_untouched=True)) == ("end", "no-longer-wished"), "nothing was written yet"
-    assert judge(replace(all_well(Question.RESTORE), is_untouched=True), NOW).may, "the same wish"
+    assert judge(replace(all_well(GateQuestion.RESTORE), is_untouched=True), NOW).may, "the same wish"
     held = replace(found, guards=known((policy(1, "holds"),)))
     assert said(held) == ("end", "no-longer-wished")
     for silent in ({"account": unknown()}, {"guards": unknown()}, {"reviews": known((review(decides=unknown()),))}):
@@ -270,7 +307,9 @@ def test_S20_nothing_is_reported_again_by_itself_for_ever(name: str) -> None:
     """Whatever for: after so many rounds somebody has to look, who can ask anew."""
     for questions, words in ANSWERS[name].items():
         for question in questions.split() if words.startswith("report again") else ():
-            worse = WORSE[name][0](all_well(Question[question]))
+            if question == "CREATE":
+                continue  # below: there is no round of it
+            worse = WORSE[name][0](all_well(GateQuestion[question]))
             before = replace(worse, about=replace(worse.about, rounds=MAX_ROUNDS - 1))
             assert judge(before, NOW).next == Next.REPORT_AGAIN
             answer = judge(replace(worse, about=replace(worse.about, rounds=MAX_ROUNDS)), NOW)
@@ -282,11 +321,34 @@ def test_S20_nothing_is_reported_again_by_itself_for_ever(name: str) -> None:
             assert "ask-again" in answer.reason.remedy
 
 
+@pytest.mark.parametrize("question", GateQuestion)
+@given(st.data())
+def test_S20_rounds_are_counted_only_where_another_one_could_follow(
+    question: GateQuestion, data: st.DataObject
+) -> None:
+    """What was left out asks people by a new request: an end would have it looked at for ever."""
+    found = data.draw(any_facts(st.just(question)))
+    first, last = (judge(replace(found, about=replace(found.about, rounds=made)), NOW) for made in (0, MAX_ROUNDS))
+    is_of_a_round = question in (GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY)
+    assert is_of_a_round or first == last
+    assert not is_of_a_round or Next.REPORT_AGAIN not in {one.next for one in last.reasons}
+
+
+@given(any_facts(st.just(GateQuestion.DECIDE)), st.integers(0, 2 * MAX_ROUNDS))
+def test_S05_a_no_of_a_reviewer_is_the_verdict_whatever_else_is_wrong(found: GateFacts, made: int) -> None:
+    assume(isinstance(found.reviews, Known))
+    assert isinstance(found.reviews, Known)
+    denied = known((*found.reviews.value, review(9, decision="Deny")))
+    found = replace(found, reviews=denied, about=replace(found.about, rounds=made))
+    answer = judge(found, NOW)
+    assert (answer.next, answer.reason.code) == (Next.DENY, "denied")
+
+
 def test_S20_what_stands_in_the_way_opens_no_round() -> None:
     many = replace(ABOUT, rounds=MAX_ROUNDS)
-    stays = replace(all_well(Question.DECIDE), about=many, collisions=known(Collisions(("a exists",), False)))
+    stays = replace(all_well(GateQuestion.DECIDE), about=many, collisions=known(Collisions(("a exists",), False)))
     assert said(stays) == ("wait", "collides")
-    assert judge(replace(all_well(Question.DECIDE), about=many), NOW).may
+    assert judge(replace(all_well(GateQuestion.DECIDE), about=many), NOW).may
 
 
 def test_refused_objects_are_told_apart_by_why() -> None:
@@ -298,7 +360,7 @@ def test_refused_objects_are_told_apart_by_why() -> None:
         ((unserved, other), "objects-refused"),
         ((unserved, REFUSED), "objects-refused"),
     ):
-        found = replace(all_well(Question.APPLY), plan=known(replace(PLAN, refused=refused)))
+        found = replace(all_well(GateQuestion.APPLY), plan=known(replace(PLAN, refused=refused)))
         answer = judge(found, NOW)
         assert (answer.next, answer.reason.code) == (Next.WAIT, code)
         assert answer.reason.words.startswith(f"{len(refused)} of 0 objects would be rejected: ")
@@ -306,7 +368,7 @@ def test_refused_objects_are_told_apart_by_why() -> None:
 
 
 def test_what_is_applied_and_what_is_no_more_are_two_reasons() -> None:
-    found = replace(all_well(Question.CORRECT), running=known(Running(3, False, True)))
+    found = replace(all_well(GateQuestion.CORRECT), running=known(Running(3, False, True)))
     assert {one.code for one in judge(found, NOW).reasons} == {"not-running", "at-work"}
 
 
@@ -316,7 +378,7 @@ def test_S13_what_an_edited_grant_approved_is_reviewed_again_unless_something_el
     )
     lost, silent = review(2, decides=known(NO)), review(2, decides=unknown())
     two = replace(ABOUT, needed=2)
-    for question in (Question.PLAN, Question.APPLY, Question.CREATE):
+    for question in (GateQuestion.PLAN, GateQuestion.APPLY, GateQuestion.CREATE):
         found = replace(all_well(question), reviews=known((edited,)))
         assert said(found) == ("report again", "policy-changed")
         assert said(replace(found, reviews=known((edited, lost)), about=two)) == ("report again", "policy-changed")
@@ -327,7 +389,7 @@ def test_S13_what_an_edited_grant_approved_is_reviewed_again_unless_something_el
         assert said(replace(found, reviews=known((own,)))) == ("wait", "no-longer-approved")
         denied = replace(edited, decision="Deny")
         assert said(replace(found, reviews=known((denied,)))) == ("wait", "no-longer-approved")
-    decided = replace(all_well(Question.DECIDE), reviews=known((edited,)))
+    decided = replace(all_well(GateQuestion.DECIDE), reviews=known((edited,)))
     answer = judge(decided, NOW)
     assert (answer.reason.code, answer.reason.is_problem) == ("needs-approval", False), "its present word is asked for"
     both = replace(decided, reviews=known((edited, lost)))
@@ -337,7 +399,7 @@ def test_S13_what_an_edited_grant_approved_is_reviewed_again_unless_something_el
 
 def test_S13_a_grant_counts_once_in_force_and_saying_yes() -> None:
     grant = policy(1, "approves", uses_account=known(YES))
-    found = replace(all_well(Question.DECIDE), reviews=known(()), grants=known((grant,)))
+    found = replace(all_well(GateQuestion.DECIDE), reviews=known(()), grants=known((grant,)))
     assert judge(found, NOW).may
     for worse in ({"is_enforced": False}, {"result": "silent"}, {"has_approved": True}):
         assert not judge(replace(found, grants=known((replace(grant, **worse),))), NOW).may, worse
@@ -350,7 +412,13 @@ def test_S13_a_grant_counts_once_in_force_and_saying_yes() -> None:
 
 @pytest.mark.parametrize("result", ["holds", "error"])
 def test_S14_a_guard_holds_where_it_is_in_force(result: str) -> None:
-    for question in (Question.DECIDE, Question.PLAN, Question.GO_ON, Question.RESTORE, Question.CREATE):
+    for question in (
+        GateQuestion.DECIDE,
+        GateQuestion.PLAN,
+        GateQuestion.GO_ON,
+        GateQuestion.RESTORE,
+        GateQuestion.CREATE,
+    ):
         found = replace(all_well(question), guards=known((policy(1, result),)))
         assert not judge(found, NOW).may
         assert judge(replace(found, guards=known((policy(1, result, is_enforced=False),))), NOW).may
@@ -367,7 +435,7 @@ def test_S14_a_guard_holds_where_it_is_in_force(result: str) -> None:
     ],
 )
 def test_S25_what_somebody_accepted_counts_while_they_may(worse: dict[str, Any], words: str) -> None:
-    found = replace(all_well(Question.PLAN), reviews=known((review(1, waives=frozenset()), review(2, **worse))))
+    found = replace(all_well(GateQuestion.PLAN), reviews=known((review(1, waives=frozenset()), review(2, **worse))))
     answer = judge(found, NOW)
     assert (answer.next, answer.reason.code) == (Next.WAIT, "waiver-lost")
     assert words in answer.reason.words
@@ -378,7 +446,7 @@ def test_S25_what_somebody_accepted_counts_while_they_may(worse: dict[str, Any],
 
 def test_S07_S05_where_nobody_knows_who_asked_one_approver_vouches_and_one_is_doubted() -> None:
     about = replace(ABOUT, is_requester_known=False)
-    found = replace(all_well(Question.DECIDE), about=about)
+    found = replace(all_well(GateQuestion.DECIDE), about=about)
     assert judge(found, NOW).may
     unvouched = replace(found, reviews=known((review(uses_account=known(NO)),)))
     answer = judge(unvouched, NOW)
@@ -391,7 +459,7 @@ def test_S07_S05_where_nobody_knows_who_asked_one_approver_vouches_and_one_is_do
 
 
 def test_S15_why_a_deletion_is_reviewed_is_said_while_people_have_not() -> None:
-    found = deletion(Question.DECIDE, reviews=known(()), unreviewed=known(Unreviewed(False, "a Secret goes along")))
+    found = deletion(GateQuestion.DECIDE, reviews=known(()), unreviewed=known(Unreviewed(False, "a Secret goes along")))
     answer = judge(found, NOW)
     assert (answer.reason.code, answer.reason.words) == ("needs-review", "a Secret goes along")
 
@@ -400,21 +468,23 @@ def test_what_is_final_ends_with_the_remedy_that_fits() -> None:
     spec = Unknown("the constraint cannot be read", NOW, How.CLUSTER, "invalid-constraint", is_final=True)
     bytes_ = Unknown("the content was changed", NOW, How.CLUSTER, DigestMismatch.code, is_final=True)
     for fact, remedy in ((spec, "corrects its spec"), (bytes_, CHANGED.format(name="harbour"))):
-        answer = judge(replace(all_well(Question.PLAN), unmet=fact), NOW)
+        answer = judge(replace(all_well(GateQuestion.PLAN), unmet=fact), NOW)
         assert answer.next == Next.END
         assert remedy in answer.reason.remedy
 
 
 def test_nobody_is_told_to_ask_anew_while_that_would_do_nothing() -> None:
     """To ask again does something once a request is settled: one that expires is in a moment, a denied one by then."""
-    told = {one for one in Kind if one.value.next in (Next.WAIT, Next.REPORT_AGAIN) and ASK_ANEW in one.value.remedy}
-    assert told == {Kind.EXPIRED}
+    told = {
+        one for one in RefusalKind if one.value.next in (Next.WAIT, Next.REPORT_AGAIN) and ASK_ANEW in one.value.remedy
+    }
+    assert told == {RefusalKind.EXPIRED}
 
 
 def test_every_known_fact_is_as_old_as_it_is() -> None:
     """Just not too old is young enough, and what records say does not age."""
     at_the_edge = NOW - FRESH
-    found = replace(all_well(Question.GO_ON), account=known(ACCOUNT, at=at_the_edge))
+    found = replace(all_well(GateQuestion.GO_ON), account=known(ACCOUNT, at=at_the_edge))
     assert judge(found, NOW).may
     assert judge(replace(found, guards=Known((), at_the_edge - FRESH, How.RECORDS)), NOW).may
     account = known(Account("harbour", "installer", "account", "account"), at=at_the_edge - FRESH)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import approvals
-from approvals.gate.remedies import Kind
+from approvals.gate.remedies import RefusalKind
 
 ROOT = Path(approvals.__file__).parent
 PAGE = ROOT.parent / "docs/gate.md"
@@ -87,7 +87,9 @@ def test_nobody_else_evaluates_policies_or_counts_reviews() -> None:
 
 
 def test_only_the_gate_makes_the_subject_of_a_round() -> None:
-    making = {name for name, tree in modules() if calls_in(tree, "Subject") and "ledger.digests" in _imported(tree)}
+    making = {
+        name for name, tree in modules() if calls_in(tree, "ReviewSubject") and "ledger.digests" in _imported(tree)
+    }
     assert making == {"gate/reader.py"}
 
 
@@ -99,8 +101,8 @@ def test_the_room_is_small() -> None:
     assert len(list((ROOT / "gate").glob("*.py"))) <= 16
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_the_manual_holds_every_kind_of_no(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", RefusalKind)
+def test_the_manual_holds_every_kind_of_no(kind: RefusalKind) -> None:
     row = kind.value
     remedy = row.remedy.format(name="NAME", cluster="CLUSTER", number="NUMBER").replace("|", "\\|")
     line = f"| `{row.code}` | {row.when} | {row.next} | {remedy} |"

@@ -22,9 +22,9 @@ from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import advance, evaluate, restore
 from approvals.steps import applying as step
 from provisioner.cluster import latecomers
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.cluster.client.discovery import Resource
-from provisioner.cluster.evidence import Query, Sample
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
+from provisioner.cluster.evidence import Query, Sample, Unread
 from provisioner.cluster.plan.known import Options
 from provisioner.errors import (
     BadSource,
@@ -69,7 +69,7 @@ def applying(**spec: Any) -> Request:
 @pytest.mark.parametrize(
     ("error", "remedy"),
     [
-        (gate.refusal_of(gate.Answer(gate.Question.PLAN, (ENDS,))), ENDS.remedy),
+        (gate.refusal_of(gate.GateAnswer(gate.GateQuestion.PLAN, (ENDS,))), ENDS.remedy),
         (DigestMismatch("the stored bytes are others"), CHANGED.format(name="strimzi")),
     ],
     ids=["the gate", "what is stored"],
@@ -104,7 +104,7 @@ def test_promise_4_in_review_what_a_step_stumbles_over_is_waited_for(request_: R
 
 def test_an_end_in_review_ends_it_too(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     request = in_state("in_review")
-    monkeypatch.setattr(gate, "judge", lambda *_: gate.Answer(gate.Question.DECIDE, (ENDS,)))
+    monkeypatch.setattr(gate, "judge", lambda *_: gate.GateAnswer(gate.GateQuestion.DECIDE, (ENDS,)))
     evaluate.run(request, "worker")
     found = Request.objects.get()
     assert (found.state, found.problem, found.remedy) == ("failed", ENDS.words, ENDS.remedy)
@@ -127,20 +127,36 @@ def test_what_is_open_and_has_not_begun_expires(request_: Request, state: str) -
 
 def test_what_ends_in_the_middle_keeps_its_remedy(request_: Request) -> None:
     request = applying()
-    step.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
+    step.give_up(request, gate.refusal_of(gate.GateAnswer(gate.GateQuestion.GO_ON, (ENDS,))))
     found = Request.objects.get(pk=request.pk)
-    assert (found.state, found.problem, found.remedy) == ("failed", ENDS.words, ENDS.remedy)
+    assert (found.state, found.remedy) == ("failed", ENDS.remedy)
+    assert found.problem.startswith(f"{ENDS.words}; applying stopped: nothing was changed, and ")
+
+
+@pytest.mark.parametrize(("written", "words"), [(1, "1 object changed before that stays"), (2, "2 objects changed")])
+def test_what_ends_in_the_middle_says_what_stands(request_: Request, written: int, words: str) -> None:
+    request = applying()
+    facts = {"action": "update", "at": timezone.now()}
+    for position, state in enumerate(["done", "done", "skipped", "failed"][2 - written :]):
+        request.outcomes.create(position=position, object=f"ConfigMap a/{position}", state=state, **facts)
+    Request.objects.update(phase="2 of 3: deploy")
+    step.give_up(request, gate.refusal_of(gate.GateAnswer(gate.GateQuestion.GO_ON, (ENDS,))))
+    found = Request.objects.get(pk=request.pk)
+    assert f"applying stopped at phase 2 of 3: deploy: {words}" in found.problem
+    running = found.deployment.active_revision
+    assert ("revision 1 still counts as" if running else "no revision counts as running") in found.problem
+    assert found.phase == "2 of 3: deploy", "where it ended stays on record"
 
 
 def test_what_could_not_be_put_back_keeps_the_remedies_of_both_failures(request_: Request) -> None:
     request = applying(onFailure="RestorePrevious")
-    step.give_up(request, gate.refusal_of(gate.Answer(gate.Question.GO_ON, (ENDS,))))
+    step.give_up(request, gate.refusal_of(gate.GateAnswer(gate.GateQuestion.GO_ON, (ENDS,))))
     request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
-    assert (request.state, request.remedy) == ("restoring", ENDS.remedy)
+    assert (request.state, request.problem, request.remedy) == ("restoring", ENDS.words, ENDS.remedy), "nothing stays"
     # What is waited for meanwhile has a remedy of its own.
     Request.objects.filter(pk=request.pk).update(remedy="Somebody resumes it.")
     revoked = Reason(Next.END, "precondition-failed", "revision 1 is revoked", "Somebody reinstates it.")
-    restore.give_up(request, gate.refusal_of(gate.Answer(gate.Question.RESTORE, (revoked,))))
+    restore.give_up(request, gate.refusal_of(gate.GateAnswer(gate.GateQuestion.RESTORE, (revoked,))))
     found = Request.objects.get(pk=request.pk)
     assert (found.state, found.problem_code) == ("failed", "digest-mismatch")
     assert found.remedy == f"{ENDS.remedy} {revoked.remedy}"
@@ -185,9 +201,9 @@ class There:
     def __init__(self, live: dict[str, Any] | None, version: str = "v1", error: PratiqueError | None = None):
         self.live, self.version, self.error = live, version, error
 
-    def resource_of(self, group: str, version: str, kind: str) -> Resource | None:
+    def resource_of(self, group: str, version: str, kind: str) -> ServedResource | None:
         is_served = bool(self.version) and version in ("", self.version)
-        return Resource(group, self.version, kind, "configmaps", True) if is_served else None
+        return ServedResource(group, self.version, kind, "configmaps", True) if is_served else None
 
     def get(self, ref: ObjectRef) -> dict[str, Any] | None:
         if self.error:
@@ -245,7 +261,13 @@ def listed(*objects: dict[str, Any]) -> Sample:
 
 
 def unseen_of(
-    monkeypatch: pytest.MonkeyPatch, ref: ObjectRef, shown: dict[str, Any], there: Sample, *, uid: str = "u"
+    monkeypatch: pytest.MonkeyPatch,
+    ref: ObjectRef,
+    shown: dict[str, Any],
+    there: Sample,
+    *,
+    uid: str = "u",
+    **about: bool,
 ) -> tuple[Unseen, list[Query]]:
     asked: list[Query] = []
 
@@ -258,11 +280,11 @@ def unseen_of(
     monkeypatch.setattr(deletions, "_readers", lambda *_: (None, There({"metadata": {"uid": uid}})))
     record = {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
     body = {
-        "plan": {"actions": [{"ref": record, "action": "delete", "uid": "u"}]},
-        "findings": [{"ref": record, "evidence": shown}],
+        "plan": {"actions": [{"ref": record, "action": "delete", "uid": "u", "before": None}]},
+        "findings": [{"rule": "CRD-08", "ref": record, "evidence": shown}],
     }
     report = Report(actions={"delete": 1}, body=body)
-    return deletions.unseen_anywhere(cast("Request", None), cast("Api", None), report), asked
+    return deletions.unseen(cast("Request", None), cast("Api", None), report, **about), asked
 
 
 @pytest.mark.parametrize(
@@ -301,13 +323,64 @@ def test_S15_what_was_created_since_it_was_shown_is_told(
     assert unseen_of(monkeypatch, CRD, evidence, there, uid="another")[0] == Unseen(), "what was in it went with it"
 
 
-@pytest.mark.parametrize("evidence", [{"counts": {"Boat": 1}}, {"counts": {"Boat": 1}, "newest": {"Boat": None}}])
-def test_S15_where_a_report_does_not_say_which_were_there_each_may_be_new(
-    monkeypatch: pytest.MonkeyPatch, evidence: dict[str, Any]
-) -> None:
-    """A report of before that was kept, or one of more than were looked through."""
+def test_S15_of_more_than_were_looked_through_each_may_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": {"Boat": 1}, "newest": {"Boat": None}}
     assert unseen_of(monkeypatch, CRD, evidence, listed(at(9)))[0].words != ()
     assert unseen_of(monkeypatch, CRD, evidence, listed())[0] == Unseen()
+
+
+def test_S15_a_report_that_does_not_say_which_were_there_is_made_again_and_ends_nothing_midway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that an earlier version made. That there are more than it says is news all the same."""
+    evidence = {"counts": {"Boat": 1}}
+    for has_begun in (False, True):
+        found, _ = unseen_of(monkeypatch, CRD, evidence, listed(at(9)), has_begun=has_begun)
+        assert found.words == ()
+        assert "because an earlier version of Pratique made the report" in found.untold[0]
+        assert unseen_of(monkeypatch, CRD, evidence, listed(), has_begun=has_begun)[0] == Unseen()
+        more, _ = unseen_of(monkeypatch, CRD, evidence, listed(at(8), at(9)), has_begun=has_begun)
+        assert "1 Boat object created since" in more.words[0]
+
+
+def test_S15_what_a_report_could_not_count_and_can_be_by_now_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": {}, "newest": {}, "notCounted": ["Boat"]}
+    found, asked = unseen_of(monkeypatch, CRD, evidence, listed(at(1), at(2)))
+    assert [one.kind for one in asked] == ["Boat"]
+    assert (found.words, len(found.untold)) == ((), 1)
+    assert "now there are 2" in found.untold[0]
+    assert unseen_of(monkeypatch, CRD, evidence, listed())[0] == Unseen()
+    still = Sample(total=None, problem="forbidden", last=None)
+    assert unseen_of(monkeypatch, CRD, evidence, still)[0] == Unseen(), "as reviewers were told"
+
+
+def test_S15_what_is_too_large_to_be_read_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    huge = Sample(total=None, problem="too large", last=None, why=Unread.TOO_LARGE)
+    for evidence in ({"counts": {"Boat": 0}, "newest": {"Boat": ""}}, {"counts": {}, "notCounted": ["Boat"]}):
+        found, _ = unseen_of(monkeypatch, CRD, {"newest": {}, **evidence}, huge)
+        assert (found.words, len(found.too_many)) == ((), 1)
+
+
+def test_S15_objects_are_listed_in_the_version_of_the_report_and_a_dead_conversion_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evidence = {"counts": {"Boat": 1}, "newest": {"Boat": ""}, "listedIn": {"Boat": "v1beta1"}}
+    dead = Sample(
+        total=None, problem="the conversion webhook of Boat does not work", why=Unread.CONVERSION, server_words="10.1"
+    )
+    found, asked = unseen_of(monkeypatch, CRD, evidence, dead)
+    assert [one.version for one in asked] == ["v1beta1"]
+    (words,) = found.unconverted
+    assert "the conversion webhook of Boat does not work" in words
+    assert "kubectl patch crd boats.example.com" in words
+    assert "10.1" not in words
+    assert found.said == ((CRD, "10.1"),)
+
+
+def test_S15_what_tidies_up_ends_nothing_once_it_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = {"counts": dict.fromkeys(MISSED, 0), "newest": dict.fromkeys(MISSED, "")}
+    _, asked = unseen_of(monkeypatch, SPACE, evidence, listed(), has_begun=True)
+    assert {one.kind for one in asked} == MISSED.keys() - {"Pod", "Job"}
 
 
 def test_S15_of_more_than_can_be_looked_through_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from django.utils import timezone
 
 from approvals import gate
+from approvals.gate import deletions
 from approvals.gate.answers import Next
-from approvals.gate.facts import How, Known, Unknown
+from approvals.gate.facts import Fact, How, Known, Unknown, Unseen
 from approvals.gate.planned import Approved
-from approvals.models import Request
-from provisioner.cluster.client.api import Cluster as Api
-from provisioner.errors import Forbidden, Unreachable
+from approvals.gate.remedies import unanswered
+from approvals.models import Request, Revision, TaskClaim
+from approvals.steps.advance import LONGEST_APPROVED_SECONDS, _try_later
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import Forbidden, OutOfTime, Unreachable
 from provisioner.values import Content, ObjectRef, Plan
 from tests.support.approvals import world
-from tests.support.approvals.asked_gate import Live
+from tests.support.approvals.asked_gate import Live, before_phase
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.waivers import approve
 
@@ -31,7 +38,7 @@ def request_(here: World) -> Request:
 
 
 def read(request: Request, live: Live) -> gate.GateFacts:
-    return gate.reader.going_on(request, cast("Api", live), gate.reviewed_report(request))
+    return before_phase(request, cast("Api", live))
 
 
 class Counted(Live):
@@ -50,7 +57,8 @@ def test_before_a_phase_it_asks_no_more_than_it_must(
     live, report = Counted(request_), gate.reviewed_report(request_)
     here.kubernetes.asked.clear()
     with django_assert_max_num_queries(4):
-        facts = gate.reader.going_on(request_, cast("Api", live), report)
+        unseen = gate.reader.unseen(request_, cast("Api", live), report)
+        facts = gate.reader.going_on(request_, cast("Api", live), report, unseen)
     assert sorted(live.read) == ["BundleDeployment", "ServiceAccount"]
     assert [(who, question.verb) for who, question in here.kubernetes.asked] == [("ada", "approve")]
     assert gate.judge(facts, timezone.now()).may
@@ -83,6 +91,154 @@ def test_S25_what_cannot_be_read_before_a_phase_is_waited_for_and_ends_nothing(
     assert (answer.next, answer.reason.words) == (Next.WAIT, str(error))
     with pytest.raises(gate.Waiting):
         gate.require(request_, facts)
+
+
+class Changing(Live):
+    """A cluster in which somebody pauses the deployment, and makes its account anew, at a moment of the reading."""
+
+    has_changed = False
+
+    def __init__(self, request: Request):
+        super().__init__(request)
+        request.service_account_uid = "approved"
+
+    def get(self, ref: ObjectRef) -> dict[str, Any]:
+        found = super().get(ref)
+        if not self.has_changed:
+            return found
+        if ref.kind == "ServiceAccount":
+            return {"metadata": {"uid": "made anew"}}
+        return {**found, "spec": {**found["spec"], "paused": True}}
+
+    def until(self, moment: float) -> Changing:
+        return self
+
+
+def deleting_a_crd(request: Request) -> None:
+    ref = {"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition"}
+    one = {"ref": {**ref, "namespace": "", "name": "boats.example.com"}, "action": "delete", "uid": "u"}
+    row = request.reports.get()
+    row.actions, row.body = {"delete": 1}, {**row.body, "plan": {**row.body["plan"], "actions": [one]}}
+    row.save(update_fields=["actions", "body"])
+
+
+@pytest.mark.parametrize("moment", ["while objects are looked through", "while reviewers are asked about"])
+def test_S25_the_last_seconds_count_also_while_other_things_are_asked(
+    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    live = Changing(request_)
+
+    def change(*_: object, **__: object) -> Unseen:
+        live.has_changed = True
+        return Unseen()
+
+    def ask(*question: Any) -> Any:
+        live.has_changed = True
+        return asking(*question)
+
+    deleting_a_crd(request_)
+    asking = here.kubernetes.ask
+    if moment == "while objects are looked through":
+        monkeypatch.setattr(deletions, "unseen", change)
+    else:
+        monkeypatch.setattr(deletions, "unseen", lambda *_, **__: Unseen())
+        monkeypatch.setattr(here.kubernetes, "ask", ask)
+    answer = gate.judge(read(request_, live), timezone.now())
+    assert {one.code for one in answer.reasons} == {"paused", "digest-mismatch"}
+
+
+def test_S25_the_last_seconds_count_before_something_is_put_back(
+    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, asking = Changing(request_), here.kubernetes.ask
+    revision = Revision.objects.create(
+        deployment=request_.deployment,
+        number=1,
+        request=request_,
+        content=request_.content,
+        state="active",
+        started_at=timezone.now(),
+    )
+
+    def ask(*question: Any) -> Any:
+        live.has_changed = True
+        return asking(*question)
+
+    monkeypatch.setattr(here.kubernetes, "ask", ask)
+    back = gate.Back(revision, gate.reviewed_report(request_))
+    answer = gate.judge(gate.reader.restoring(request_, cast("Api", live), back), timezone.now())
+    assert {one.code for one in answer.reasons} == {"paused", "digest-mismatch"}
+
+
+class Slow:
+    """What `slowly` is told."""
+
+    def __init__(self) -> None:
+        self.entered = 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        self.entered += 1
+        yield
+
+
+def test_what_takes_long_is_bounded_as_a_whole_and_holds_up_nobody(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each list is bounded by itself; of many kinds that was minutes, and a worker's slot with them."""
+    asked: list[float] = []
+
+    class Bounded(Live):
+        def until(self, moment: float) -> Bounded:
+            asked.append(moment - time.monotonic())
+            return self
+
+    def unseen(*_: object, **__: object) -> Unseen:
+        raise OutOfTime("not asked")
+
+    monkeypatch.setattr(deletions, "unseen", unseen)
+    api, slowly, report = cast("Api", Bounded(request_)), Slow(), gate.reviewed_report(request_)
+    monkeypatch.setattr(deletions, "unseen", lambda *_, **__: Unseen())
+    gate.reader.unseen(request_, api, report, slowly)
+    assert (slowly.entered, asked) == (0, []), "nothing is deleted: nothing takes long"
+    deleting_a_crd(request_)
+    monkeypatch.setattr(deletions, "unseen", unseen)
+    found = gate.reader.unseen(request_, api, gate.reviewed_report(request_), slowly)
+    assert isinstance(found, Known)
+    assert found.value.too_many
+    assert slowly.entered == 1
+    assert asked[0] == pytest.approx(deletions.LOOK_SECONDS, abs=2)
+    assert not TaskClaim.objects.exclude(claimed_by="").exists(), "its place is given back"
+
+
+def test_only_so_many_requests_of_a_cluster_are_looked_through_at_once(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting_a_crd(request_)
+    found: list[Fact[Unseen]] = []
+
+    def unseen(*_: object, **__: object) -> Unseen:
+        if len(found) < deletions.LOOKS_AT_ONCE + 3:
+            found.append(look())
+        return Unseen()
+
+    def look() -> Fact[Unseen]:
+        return gate.reader.unseen(request_, cast("Api", Changing(request_)), gate.reviewed_report(request_))
+
+    monkeypatch.setattr(deletions, "unseen", unseen)
+    assert isinstance(look(), Known)
+    (refused,) = (one for one in found if isinstance(one, Unknown))
+    assert (refused.code, len(found)) == ("too-many-looks", deletions.LOOKS_AT_ONCE)
+    assert isinstance(look(), Known), "places are given back"
+    why = unanswered(refused, gate.reader.deciding(request_).about)
+    assert why.next == gate.Next.WAIT
+    assert "2 other requests of this cluster delete a CRD or a namespace" in why.words
+    assert "No action needed" in why.remedy, "no operator has to look why the cluster does not answer"
+    Request.objects.update(state="applying", attempts=20)
+    _try_later(Request.objects.get(), gate.Waiting(why))
+    wait = Request.objects.get().look_again_at
+    assert wait
+    assert wait - timezone.now() <= timedelta(seconds=LONGEST_APPROVED_SECONDS), "others are done within a minute"
 
 
 def test_the_cluster_is_asked_while_the_stored_bytes_are_read(request_: Request) -> None:

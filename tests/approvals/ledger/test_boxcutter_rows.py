@@ -18,10 +18,10 @@ from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps.records.inventory import owner_of
 from approvals.steps.running.observe import is_due
 from provisioner import render
-from provisioner.cluster.tracking import Owner
+from provisioner.cluster.tracking import RevisionOwner
 from provisioner.errors import BadSource, DigestMismatch, InvalidManifest
 from provisioner.render import content_digest
-from provisioner.render.limits import Limits
+from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, admit
 from provisioner.values import CollisionProtection, Content, HealthState, Manifest
 from tests.support.approvals import world
@@ -96,10 +96,10 @@ def test_progress_deadline(quay: Quay, row: Callable[[Quay], None]) -> None:
 
 
 def test_progressed_who_puts_an_older_revision_back_knows_of_the_newer(quay: Quay) -> None:
-    """So that it is not taken for one that comes too late (provisioner.cluster.tracking.Owner)."""
+    """So that it is not taken for one that comes too late (provisioner.cluster.tracking.RevisionOwner)."""
     first = quay.deployment().active_revision
     assert first is not None
-    assert owner_of(first) == Owner("web", 1, newest=1)
+    assert owner_of(first) == RevisionOwner("web", 1, newest=1)
     later = Request.objects.get()
     later.pk, later.number, later.uid, later.state = None, 2, uuid.uuid4(), "failed"
     later.save(force_insert=True)
@@ -112,7 +112,7 @@ def test_progressed_who_puts_an_older_revision_back_knows_of_the_newer(quay: Qua
         started_at=timezone.now(),
         finished_at=timezone.now(),
     )
-    assert owner_of(first) == Owner("web", 1, newest=2)
+    assert owner_of(first) == RevisionOwner("web", 1, newest=2)
 
 
 @dataclass
@@ -153,7 +153,7 @@ def test_effective_collision_protection(here: World, row: Asked) -> None:
 def effective(request: Request, body: dict[str, Any]) -> CollisionProtection:
     """What holds for an object of the request's bundle, once rendering has let it in."""
     found = [Found(body, "settings.yaml", 1)]
-    admit(found, install_namespace="harbour", is_namespaced=lambda _: True, limits=Limits())
+    admit(found, install_namespace="harbour", is_namespaced=lambda _: True, limits=YamlLimits())
     return plan_options(request).collision_protection
 
 

@@ -31,7 +31,7 @@ def approved(name):
     deployment = pivots.see(cluster=Cluster.objects.get(), obj={"metadata": meta, "spec": spec}, writer=None)
     request = deployment.requests.get()
     running = Request.objects.create(
-        deployment=deployment, number=9, generation=1, spec=spec, options_digest="o", state="applied", content_id="d",
+        deployment=deployment, cluster_id=deployment.cluster_id, number=9, generation=1, spec=spec, options_digest="o", state="applied", content_id="d",
         subject_digest="s", created_at=timezone.now(), changed_at=timezone.now(), expires_at=timezone.now(),
     )
     revision = Revision.objects.create(

@@ -60,13 +60,15 @@ def test_nothing_becomes_stale_by_who_lost_the_claim(here: World, request_: Requ
 def test_what_is_said_while_the_mirror_is_written_is_shown_by_the_next_look(
     here: World, request_: Request, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    def write(api: Any, deployment: Any, request: Request) -> None:
+    def write(api: Any, deployment: Any, request: Request) -> str:
         Request.objects.filter(pk=request.pk).update(**{said: "collides"}, mirrored_at=None)
+        return "7"
 
     monkeypatch.setattr(mirror, "_mirror_request", write)
+    monkeypatch.setattr(mirror.events, "tell", lambda *_, **__: None)
     api: Any = None
     mirror._mirror_requests(api, request_.deployment)
     assert Request.objects.get().mirrored_at is None
-    monkeypatch.setattr(mirror, "_mirror_request", lambda *_: None)
+    monkeypatch.setattr(mirror, "_mirror_request", lambda *_: "8")
     mirror._mirror_requests(api, request_.deployment)
     assert Request.objects.get().mirrored_at == Request.objects.get().changed_at

@@ -188,6 +188,49 @@ def test_what_failed_is_asked_for_again_by_an_annotation_and_only_once_for_each_
     assert (made.state, [person["username"] for person in made.requesters]) == ("preparing", ["rita"])
 
 
+@pytest.mark.parametrize("state", ["preparing", "in_review", "approved", "stale"])
+@pytest.mark.parametrize("code", ["key-missing", "digest-mismatch", "undecipherable"])
+def test_S30_what_cannot_be_read_is_asked_for_again_while_it_is_open(here: World, state: str, code: str) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    if state != "preparing":
+        world.in_review(deployment.requests.get())
+    Request.objects.update(state=state, problem_code=code, problem="its bytes")
+    world.wish(here.cluster, world.seen("strimzi", world.spec(), uid=deployment.uid))
+    assert Request.objects.count() == 1, "nobody asked"
+    world.wish(here.cluster, again(deployment, "1"))
+    world.wish(here.cluster, again(deployment, "1"))
+    ended, made = Request.objects.order_by("number")
+    assert (ended.state, ended.problem_code, made.state) == ("superseded", code, "preparing")
+    facts = AuditEntry.objects.get(verb="request.supersede").facts
+    assert (facts["code"], facts["why"]) == (code, "its bytes")
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("in_review", "cluster-away"), ("in_review", ""), ("applying", "key-missing")]
+)
+def test_what_can_be_read_or_is_at_work_is_not_ended_by_asking_again(here: World, state: str, code: str) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.in_review(deployment.requests.get())
+    Request.objects.update(state=state, problem_code=code)
+    world.wish(here.cluster, again(deployment, "1"))
+    assert [one.state for one in Request.objects.all()] == [state]
+    with pytest.raises(Changed):
+        services.ask_again(by=acting(here.rita), deployment=deployment, via="browser")
+
+
+@pytest.mark.parametrize(("code", "count"), [("key-missing", 3), ("", 2)])
+def test_S30_a_deletion_that_cannot_be_read_is_asked_for_again(here: World, code: str, count: int) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    place = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "harbour", "name": "tide"}
+    InventoryItem.objects.create(deployment=deployment, uid="u", nonce="n", **place)
+    for value in ("", "1"):
+        obj = again(deployment, value)
+        meta = {**obj["metadata"], "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        world.wish(here.cluster, {**obj, "metadata": meta})
+        Request.objects.filter(number=2, purpose="delete").exclude(state="superseded").update(problem_code=code)
+    assert Request.objects.count() == count
+
+
 @pytest.mark.parametrize("state", ["failed", "expired", "withdrawn"])
 def test_a_deletion_that_ended_is_asked_for_again_by_the_annotation(here: World, state: str) -> None:
     """As its remedy says: `kubectl delete` of what is Terminating is no news to anybody."""
@@ -216,9 +259,11 @@ def test_asking_again_in_the_browser_writes_the_annotation_as_the_person(here: W
     )
     with pytest.raises(Changed):
         services.ask_again(by=acting(here.rita), deployment=made, via="browser")
+    Request.objects.update(problem_code="key-missing")
+    services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     Request.objects.update(state="expired")
     services.ask_again(by=acting(here.rita), deployment=made, via="browser")
-    assert [request.state for request in Request.objects.order_by("number")] == ["expired", "preparing"]
+    assert [request.state for request in Request.objects.order_by("number")] == ["expired", "expired", "preparing"]
 
 
 def test_a_writer_who_becomes_known_late_is_in_the_history(here: World) -> None:

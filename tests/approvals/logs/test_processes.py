@@ -19,6 +19,7 @@ import pytest
 import redis as redis_client
 
 from tests.support.folders import ROOT
+from tests.support.journeys import databases
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
 
@@ -42,7 +43,7 @@ class Place:
         self.folder, self.redis, self.servers = folder, redis, list[Server]()
         self.database = folder / "db.sqlite3"
         (folder / "content").mkdir()
-        self.manage("migrate", "--verbosity", "0")
+        databases.make({**os.environ, **self.environment})
 
     @property
     def environment(self) -> dict[str, str]:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from approvals.oidc import Client as OidcClient
-from approvals.oidc import ClusterRules, Issuer, Issuers
-from approvals.oidc.issuers import Prefixed
+from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient
+from approvals.oidc.issuers import COMMAND_LINE_SCOPES, Prefixed
 from tests.approvals.oidc.visits import PEOPLE, SITE
 from tests.support.approvals.fixtures import World
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
@@ -26,7 +25,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIssuer]
 def issuer(running: RunningIssuer, here: World, settings: Any) -> Iterator[RunningIssuer]:
     """It counts on cluster `prod` of the world; there, readers of the fake Kubernetes may read."""
     rules = ClusterRules(here.cluster.name, Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
-    known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT), (CLIENT,))
+    line = OidcClient("kubectl-pratique", scopes=COMMAND_LINE_SCOPES)
+    known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT), (CLIENT,), command_line=line)
     changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": SITE, "RENEW_MINUTES": 0}
     settings.PRATIQUE = {**settings.PRATIQUE, **changed}
     here.kubernetes.allow("oidc:u-ada", "get")

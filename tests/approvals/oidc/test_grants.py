@@ -13,11 +13,11 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from approvals.oidc import (
-    Client,
     Code,
-    Discovery,
     GrantRefused,
     Issuer,
+    IssuerDiscovery,
+    OidcClient,
     TokenRefused,
     Tokens,
     exchange,
@@ -46,13 +46,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIssuer]
 
 @pytest.fixture
 def issuer(running: RunningIssuer) -> Iterator[Issuer]:
-    yield Issuer("example", "Example", running.url, (), Client(CLIENT))
+    yield Issuer("example", "Example", running.url, (), OidcClient(CLIENT))
     running.set_people(PEOPLE)
 
 
 @pytest.fixture
-def discovery() -> Discovery:
-    return Discovery()
+def discovery() -> IssuerDiscovery:
+    return IssuerDiscovery()
 
 
 class Browser:
@@ -66,12 +66,12 @@ class Browser:
         back = code_for(running, person, {**wish, "code_challenge": challenge, "code_challenge_method": "S256"})
         self.code = back["code"]
 
-    def exchange(self, issuer: Issuer, discovery: Discovery, **other: str) -> Tokens:
+    def exchange(self, issuer: Issuer, discovery: IssuerDiscovery, **other: str) -> Tokens:
         known = Code(self.code, self.redirect_uri, self.verifier, self.nonce)
         return exchange(issuer, discovery, replace(known, **other))
 
 
-def test_a_code_becomes_a_proof_once(running: RunningIssuer, issuer: Issuer, discovery: Discovery) -> None:
+def test_a_code_becomes_a_proof_once(running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery) -> None:
     browser = Browser(running)
     tokens = browser.exchange(issuer, discovery)
     assert (tokens.verified.subject, tokens.verified.claims["groups"]) == ("u-ada", ["platform"])
@@ -81,19 +81,21 @@ def test_a_code_becomes_a_proof_once(running: RunningIssuer, issuer: Issuer, dis
 
 
 def test_S01_a_code_is_nothing_without_the_verifier_of_its_session(
-    running: RunningIssuer, issuer: Issuer, discovery: Discovery
+    running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery
 ) -> None:
     with pytest.raises(GrantRefused, match="invalid_grant"):
         Browser(running).exchange(issuer, discovery, verifier=secrets.token_urlsafe(48))
 
 
-def test_S01_a_code_of_another_sign_in_is_refused(running: RunningIssuer, issuer: Issuer, discovery: Discovery) -> None:
+def test_S01_a_code_of_another_sign_in_is_refused(
+    running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery
+) -> None:
     with pytest.raises(TokenRefused, match="another sign-in"):
         Browser(running).exchange(issuer, discovery, nonce="another")
 
 
 def test_S25_a_group_that_is_taken_away_is_gone_when_renewed(
-    running: RunningIssuer, issuer: Issuer, discovery: Discovery
+    running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery
 ) -> None:
     tokens = Browser(running).exchange(issuer, discovery)
     running.set_people({**PEOPLE, "ada": {"sub": "u-ada", "groups": []}})
@@ -102,7 +104,7 @@ def test_S25_a_group_that_is_taken_away_is_gone_when_renewed(
     assert renewed.verified.issued_at >= tokens.verified.issued_at
 
 
-def test_S33_who_has_left_gets_no_tokens(running: RunningIssuer, issuer: Issuer, discovery: Discovery) -> None:
+def test_S33_who_has_left_gets_no_tokens(running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery) -> None:
     tokens = Browser(running).exchange(issuer, discovery)
     running.set_people({"bert": PEOPLE["bert"]})
     with pytest.raises(GrantRefused):
@@ -110,7 +112,7 @@ def test_S33_who_has_left_gets_no_tokens(running: RunningIssuer, issuer: Issuer,
 
 
 def test_S01_a_refresh_token_renews_its_own_person_only(
-    running: RunningIssuer, issuer: Issuer, discovery: Discovery
+    running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery
 ) -> None:
     tokens = Browser(running, "bert").exchange(issuer, discovery)
     with pytest.raises(TokenRefused, match="another person"):
@@ -118,7 +120,7 @@ def test_S01_a_refresh_token_renews_its_own_person_only(
 
 
 def test_a_token_that_was_given_back_renews_nothing(
-    running: RunningIssuer, issuer: Issuer, discovery: Discovery
+    running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery
 ) -> None:
     tokens = Browser(running).exchange(issuer, discovery)
     if not revoke(issuer, discovery, tokens.refresh_token):
@@ -128,7 +130,7 @@ def test_a_token_that_was_given_back_renews_nothing(
 
 
 def test_a_browser_signs_out_at_the_issuer_and_comes_back(
-    running: RunningIssuer, issuer: Issuer, discovery: Discovery
+    running: RunningIssuer, issuer: Issuer, discovery: IssuerDiscovery
 ) -> None:
     tokens = Browser(running).exchange(issuer, discovery)
     address = sign_out_address(issuer, discovery, id_token=tokens.id_token, home=HOME)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from approvals.oidc import parse_issuers
-from approvals.oidc.issuers import DEFAULT_SCOPES, Client, Prefixed
+from approvals.oidc.issuers import DEFAULT_SCOPES, OidcClient, Prefixed
 
 MAPPINGS = {"username": {"claim": "sub", "prefix": "oidc:"}, "groups": {"claim": "groups", "prefix": "oidc:"}}
 RULES = {"name": "production", "claimMappings": MAPPINGS}
@@ -34,7 +34,7 @@ def test_an_issuer_counts_where_the_operator_says(tmp_path: Path) -> None:
     issuer = issuers.with_url("https://sso.example.com/realms/main")
     assert issuer
     assert issuer == issuers.named("example")
-    assert issuer.client == Client("pratique", "s3cret", DEFAULT_SCOPES)
+    assert issuer.client == OidcClient("pratique", "s3cret", DEFAULT_SCOPES)
     rules = issuer.rules_on("production")
     assert rules
     assert (rules.username, rules.groups) == (Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))

@@ -15,8 +15,8 @@ from django.utils import timezone
 from approvals import access, services
 from approvals.access import Caller, Scope
 from approvals.errors import AlreadyReviewed, SelfApproval
-from approvals.ledger.pivots import Writer
-from approvals.models import ChatAccount, KubernetesIdentity, Policy, Proof, Request, Review
+from approvals.ledger.pivots import SpecWriter
+from approvals.models import BundleDeployment, ChatAccount, KubernetesIdentity, Policy, Proof, Request, Review
 from approvals.oidc import ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.services import Browser
@@ -203,7 +203,7 @@ def test_S05_a_review_does_not_count_once_its_giver_turns_out_to_have_asked_unde
     approve(request, renamed(here, before))
     # The watch saw the write before the door that made it could say by whom.
     services.deployments.pivots.see(
-        cluster=deployment.cluster, obj=obj, writer=Writer.of_proof(proof, "browser", before.user)
+        cluster=deployment.cluster, obj=obj, writer=SpecWriter.of_proof(proof, "browser", before.user)
     )
     assert look(request).state == "in_review"
 
@@ -264,6 +264,7 @@ def test_what_is_kept_of_an_issuers_person(here: World) -> None:
 def test_S25_a_worker_is_told_of_no_issuer_and_goes_by_age_alone(here: World, settings: Any) -> None:
     """Only web has the issuers' file: approvals of their people count all the same where requests are decided."""
     caller, now = signed_in(here, "mallory"), timezone.now()
+    request = Request(deployment=BundleDeployment(cluster=here.cluster))
     asker = {"username": "mallory", "groups": ["platform"], "issuer": ISSUER, "subject": "s-1"}
     told = settings.PRATIQUE["OIDC_FILE"]
     moved = Issuers((replace(told.every[0], url="https://other.example.com"),))
@@ -271,5 +272,5 @@ def test_S25_a_worker_is_told_of_no_issuer_and_goes_by_age_alone(here: World, se
     for known, elsewhere, counts in cases:
         settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": known, "ISSUERS_ELSEWHERE": elsewhere}
         assert bool(access.still_known_of(caller.user, here.cluster, now=now)) is counts
-        assert access.asker_of(asker, here.cluster, now=now).is_current is counts
+        assert access.asker_of(asker, request, now=now).is_current is counts
     assert access.still_known_of(caller.user, here.cluster, now=now + timedelta(hours=13)) is None

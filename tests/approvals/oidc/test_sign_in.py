@@ -101,6 +101,16 @@ def test_S01_people_are_known_by_sub_whatever_else_is_equal(issuer: RunningIssue
     assert len(set(owners.values())) == 2
 
 
+def test_S01_a_sub_in_other_capitals_is_another_account_and_another_session(issuer: RunningIssuer) -> None:
+    issuer.set_people({"ada": PEOPLE["ada"], "bert": {**PEOPLE["bert"], "sub": "U-ADA"}})
+    ada, bert = signed_in(issuer), signed_in(issuer, "bert")
+    accounts = KubernetesIdentity.objects.filter(subject__in=["u-ada", "U-ADA"]).values_list("subject", "user_id")
+    assert len(set(accounts)) == len({user for _, user in accounts}) == 2
+    answer = Client().post("/oidc/example/back-channel", {"logout_token": logout_token(issuer)})
+    assert answer.status_code == 200
+    assert [client.get("/me").status_code for client in (ada, bert)] == [302, 200]
+
+
 def test_S01_a_local_account_of_the_same_name_is_not_entered(issuer: RunningIssuer) -> None:
     local = User.objects.create_user("ada@example", password="a long password", is_staff=True)
     signed_in(issuer)

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from approvals.oidc import (
-    Discovery,
     Issuer,
+    IssuerDiscovery,
     Issuers,
     IssuerSilent,
     TokenRefused,
@@ -63,19 +63,19 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def discovery(clock: Clock) -> Discovery:
-    return Discovery(clock)
+def discovery(clock: Clock) -> IssuerDiscovery:
+    return IssuerDiscovery(clock)
 
 
 def issuer(signer: Signer) -> Issuer:
     return Issuer("example", "Example", signer.url, ())
 
 
-def verify(signer: Signer, discovery: Discovery, token: str, **more: Any) -> Verified:
+def verify(signer: Signer, discovery: IssuerDiscovery, token: str, **more: Any) -> Verified:
     return verify_id_token(token, issuer(signer), [AUDIENCE], discovery, **more)
 
 
-def test_a_token_for_us_is_believed(signer: Signer, discovery: Discovery) -> None:
+def test_a_token_for_us_is_believed(signer: Signer, discovery: IssuerDiscovery) -> None:
     verified = verify(signer, discovery, signer.token(nonce="n-1"), nonce="n-1")
     assert (verified.subject, verified.claims["groups"]) == ("u-1", ["platform"])
     assert 0 <= time.time() - verified.issued_at.timestamp() < 60
@@ -106,7 +106,7 @@ def test_a_token_for_us_is_believed(signer: Signer, discovery: Discovery) -> Non
     ids=str,
 )
 def test_S01_a_token_for_others_or_of_another_time_is_refused(
-    signer: Signer, discovery: Discovery, claims: dict[str, Any], words: str
+    signer: Signer, discovery: IssuerDiscovery, claims: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(TokenRefused, match=words):
         verify(signer, discovery, signer.token(**{"nonce": "n-1", **claims}), nonce="n-1")
@@ -165,7 +165,7 @@ def _with_own_key(signer: Signer) -> str:
     ],
     ids=["none", "hmac", "stranger", "curve", "own key", "access", "logout", "crit", "tail", "long", "", "abc", "list"],
 )
-def test_S01_a_forged_token_is_refused(signer: Signer, discovery: Discovery, forge: Any) -> None:
+def test_S01_a_forged_token_is_refused(signer: Signer, discovery: IssuerDiscovery, forge: Any) -> None:
     with pytest.raises(TokenRefused):
         verify(signer, discovery, forge(signer))
 
@@ -178,7 +178,7 @@ def test_who_signed_is_looked_up_by_the_exact_url(signer: Signer) -> None:
             issuer_of(signer.token(iss=other), issuers)
 
 
-def test_keys_change_without_a_restart(signer: Signer, discovery: Discovery, clock: Clock) -> None:
+def test_keys_change_without_a_restart(signer: Signer, discovery: IssuerDiscovery, clock: Clock) -> None:
     verify(signer, discovery, signer.token())
     signer.keys["second"] = new_key()
     clock.now += ASK_AGAIN_SECONDS
@@ -190,7 +190,7 @@ def test_keys_change_without_a_restart(signer: Signer, discovery: Discovery, clo
         verify(signer, discovery, old)
 
 
-def test_S29_made_up_keys_do_not_make_us_ask_without_end(signer: Signer, discovery: Discovery) -> None:
+def test_S29_made_up_keys_do_not_make_us_ask_without_end(signer: Signer, discovery: IssuerDiscovery) -> None:
     for number in range(50):
         with pytest.raises(TokenRefused, match="does not publish"):
             verify(signer, discovery, signer.token(header={"kid": f"k-{number}"}))
@@ -209,27 +209,27 @@ def test_S29_made_up_keys_do_not_make_us_ask_without_end(signer: Signer, discove
     ],
 )
 def test_S29_an_issuer_that_says_nonsense_counts_as_silent(
-    signer: Signer, discovery: Discovery, path: str, raw: bytes, words: str
+    signer: Signer, discovery: IssuerDiscovery, path: str, raw: bytes, words: str
 ) -> None:
     signer.raw[path] = raw
     with pytest.raises(IssuerSilent, match=words):
         verify(signer, discovery, signer.token())
 
 
-def test_S19_addresses_without_tls_are_refused(signer: Signer, discovery: Discovery) -> None:
+def test_S19_addresses_without_tls_are_refused(signer: Signer, discovery: IssuerDiscovery) -> None:
     signer.said["token_endpoint"] = "http://sso.example.com/token"
     with pytest.raises(IssuerSilent, match="https"):
         verify(signer, discovery, signer.token())
 
 
-def test_an_issuer_that_is_away_is_silent(discovery: Discovery) -> None:
+def test_an_issuer_that_is_away_is_silent(discovery: IssuerDiscovery) -> None:
     away = Signer(url="http://127.0.0.1:9")
     with pytest.raises(IssuerSilent, match="did not respond"):
         verify(away, discovery, away.token())
 
 
 def test_S29_a_silent_issuer_is_not_asked_for_each_token_that_says_it_is_of_it(
-    signer: Signer, discovery: Discovery, clock: Clock
+    signer: Signer, discovery: IssuerDiscovery, clock: Clock
 ) -> None:
     signer.raw[PATH] = b"<html>"
     for _ in range(20):
@@ -241,7 +241,7 @@ def test_S29_a_silent_issuer_is_not_asked_for_each_token_that_says_it_is_of_it(
     assert verify(signer, discovery, signer.token()).subject == "u-1"
 
 
-def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: Discovery, clock: Clock) -> None:
+def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: IssuerDiscovery, clock: Clock) -> None:
     """Else as many tokens as there are threads, which anybody can write, would stop all pages."""
     with socket.create_server(("127.0.0.1", 0)) as mute, pytest.MonkeyPatch.context() as patch:
         patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=1, read=4))
@@ -262,7 +262,7 @@ def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: Discovery
     assert took[-2] < 2
 
 
-def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
+def test_S29_an_answer_that_drips_is_cut_off(discovery: IssuerDiscovery) -> None:
     with socket.create_server(("127.0.0.1", 0)) as slow, pytest.MonkeyPatch.context() as patch:
         patch.setattr("approvals.oidc.discovery.ANSWER_SECONDS", 0.5)
 
@@ -286,20 +286,20 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: Discovery) -> None:
     "claims", [{"typ": "Bearer"}, {"typ": "Logout"}, {"events": EVENTS}], ids=["access", "Keycloak's", "without typ"]
 )
 def test_S01_another_kind_of_token_that_says_so_in_a_claim_is_refused(
-    signer: Signer, discovery: Discovery, claims: dict[str, Any]
+    signer: Signer, discovery: IssuerDiscovery, claims: dict[str, Any]
 ) -> None:
     with pytest.raises(TokenRefused, match="not an ID token"):
         verify(signer, discovery, signer.token(**claims))
     assert verify(signer, discovery, signer.token(typ="ID")).subject == "u-1"
 
 
-def test_one_key_that_cannot_be_read_does_not_hide_the_others(signer: Signer, discovery: Discovery) -> None:
+def test_one_key_that_cannot_be_read_does_not_hide_the_others(signer: Signer, discovery: IssuerDiscovery) -> None:
     broken = {"kty": "RSA", "kid": "broken", "n": "!", "e": "!"}
     signer.raw["/keys"] = json.dumps({"keys": [broken, *signer.jwks()["keys"]]}).encode()
     assert verify(signer, discovery, signer.token()).subject == "u-1"
 
 
-def test_a_logout_token_names_person_and_session(signer: Signer, discovery: Discovery) -> None:
+def test_a_logout_token_names_person_and_session(signer: Signer, discovery: IssuerDiscovery) -> None:
     token = signer.token(events=EVENTS, jti="j-1", sid="s-1")
     assert verify_logout_token(token, issuer(signer), AUDIENCE, discovery) == ("u-1", "s-1")
 
@@ -319,7 +319,7 @@ def test_a_logout_token_names_person_and_session(signer: Signer, discovery: Disc
     ids=str,
 )
 def test_what_is_no_logout_token_signs_nobody_out(
-    signer: Signer, discovery: Discovery, claims: dict[str, Any], words: str
+    signer: Signer, discovery: IssuerDiscovery, claims: dict[str, Any], words: str
 ) -> None:
     token = signer.token(**{"events": EVENTS, "jti": "j-1", "sid": "s-1", **claims})
     with pytest.raises(TokenRefused, match=words):

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from approvals.policy import CONSTRAINT, Surroundings, check_constraints, expressions_of, facts_of, unmet
+from approvals.policy import CONSTRAINT, ConstraintFacts, check_constraints, expressions_of, facts_of, unmet
 from provisioner.errors import ConstraintOverLimit, InvalidConstraint
-from provisioner.expressions import Answer, Outcome
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome
 from provisioner.expressions.evaluator import ask
 from tests.support.memory import resident_bytes
 
-AROUND = Surroundings(
+AROUND = ConstraintFacts(
     kubernetes_version="v1.36.3-gke.100",
     apis=frozenset({"v1/Pod", "cert-manager.io/v1/Certificate"}),
     versions={"cert-manager": "v1.14.2", "moving": "main", "ill": "1.0.0"},
@@ -118,7 +118,9 @@ def test_S26_a_constraint_that_takes_too_long_is_not_met() -> None:
 
 
 def test_S26_over_the_limit_of_processor_time_is_its_own_fault_and_a_full_machine_is_not() -> None:
-    slow, busy = (Answer(Outcome.ENDED, words="it took longer", exceeds=own) for own in (True, False))
+    slow, busy = (
+        ExpressionAnswer(ExpressionOutcome.ENDED, words="it took longer", exceeds=own) for own in (True, False)
+    )
     with pytest.raises(ConstraintOverLimit, match="it took longer"):
         unmet(asks("true"), AROUND, [slow])
     with pytest.raises(ConstraintOverLimit, match="it took longer"):
@@ -134,7 +136,7 @@ def test_S26_what_ended_a_moment_ago_is_over_its_limit_without_a_second_try() ->
 
 def test_S26_a_constraint_that_nobody_could_compile_now_is_asked_again() -> None:
     """No free evaluator is no fault of the request: it waits, and does not fail."""
-    busy = Answer(Outcome.ENDED, words="no evaluator was free")
+    busy = ExpressionAnswer(ExpressionOutcome.ENDED, words="no evaluator was free")
     constraints = asks("true")
     check_constraints(constraints, [busy])
     assert unmet(constraints, AROUND, [busy]) == ["could not be evaluated: no evaluator was free"]

@@ -10,7 +10,7 @@ from provisioner.expressions.evaluator import ask
 from tests.support.approvals.policies import FACTS
 
 
-def evaluated(expression: str, facts: policy.Facts = FACTS) -> policy.Answer:
+def evaluated(expression: str, facts: policy.Facts = FACTS) -> policy.ExpressionResult:
     (found,) = ask(policy.POLICY, [expression], facts)
     return policy.answer(expression, facts, policy.POLICY, found)
 

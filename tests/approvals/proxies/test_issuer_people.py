@@ -16,7 +16,7 @@ from approvals.access import Caller
 from approvals.errors import AlreadyReviewed, SelfApproval
 from approvals.gate.rights import askers_of
 from approvals.ledger import pivots
-from approvals.ledger.pivots import Writer
+from approvals.ledger.pivots import SpecWriter
 from approvals.models import KubernetesIdentity, Proof, Request, Review
 from approvals.networks import Proxies
 from approvals.oidc import ClusterRules, Issuer, Issuers
@@ -143,7 +143,7 @@ def test_S05_a_worker_that_is_told_of_no_issuer_knows_them_from_the_rows(
     request = world.in_review(Request.objects.get())
     asker = first(here)
     approve(request, second(here))
-    pivots.see(cluster=here.cluster, obj=obj, writer=Writer.of_proof(asker.proofs[0], "browser", asker.user))
+    pivots.see(cluster=here.cluster, obj=obj, writer=SpecWriter.of_proof(asker.proofs[0], "browser", asker.user))
     settings.PRATIQUE = {
         **settings.PRATIQUE,
         "OIDC_FILE": Issuers(),

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from approvals import gate
+from approvals import gate, services
+from approvals.ledger.labels import MAX_KEPT
+from approvals.lifecycle import MAX_ROUNDS
 from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import ask_again
@@ -141,6 +143,62 @@ def test_S14_labels_that_go_back_and_forth_are_kept_once(here: World) -> None:
         relabel(here)
         found = relabel(here, tier="prod")
     assert found.earlier_labels == [{"tier": "prod"}, {}]
+
+
+def test_S14_labels_that_keep_changing_end_it_and_are_not_kept_without_end(here: World) -> None:
+    """As a controller may write them: every change costs a report, and reviewers never catch up."""
+    labelled(here, tier="0")
+    for number in range(1, MAX_ROUNDS + 1):
+        found = relabel(here, tier=str(number))
+        assert (found.state, found.problem_code) == ("stale", "labels-changed")
+        Request.objects.update(state="in_review", round=number + 1)
+    found = relabel(here, tier="last")
+    assert (found.state, found.problem_code) == ("failed", "changes-again")
+    assert "the labels changed since the report" in found.problem
+    assert "reported again 5 times already" in found.problem
+    assert "ask-again" in found.remedy
+    assert (found.labels, len(found.earlier_labels)) == ({"tier": "last"}, MAX_ROUNDS + 1)
+
+
+def flapped(here: World, times: int) -> Request:
+    """In review after its labels changed so often while it was prepared, where that is no round."""
+    world.wish(here.cluster, world.seen("strimzi", world.spec(), labels={"tier": "prod"}), here.rita)
+    for number in range(times):
+        relabel(here, tier=str(number))
+    return world.in_review(Request.objects.get())
+
+
+@pytest.mark.parametrize("times", [MAX_KEPT + 1, MAX_KEPT + 30])
+def test_S14_more_labels_than_are_kept_shake_off_no_guard_and_get_no_grant(here: World, times: int) -> None:
+    request = flapped(here, times)
+    assert len(request.earlier_labels) == MAX_KEPT + 1
+    save(here, name="lost", kind="guard", expression="false", labels={"tier": "once-perhaps"})
+    allow(here, save(here, name="gain", expression="true", labels={"tier": str(times - 1)}))
+    approve(request, here.ada)
+    assert look(request).state == "in_review"
+    assert not request.reviews.filter(policy__isnull=False).exists()
+    assert PolicyEvaluation.objects.get(policy__kind="guard").result == "holds"
+
+
+def test_S14_more_labels_than_are_kept_leave_policies_alone_that_select_by_none(here: World) -> None:
+    request = flapped(here, MAX_KEPT + 1)
+    save(here, name="others", kind="guard", expression="false", labels={"tier": "x"}, names=["others-*"])
+    allow(here, save(here, name="all", expression="true"))
+    assert look(request).state == "approved"
+
+
+def test_S05_labels_do_not_take_back_a_no_that_is_not_counted_yet(here: World) -> None:
+    request = labelled(here, tier="prod")
+    services.review(
+        by=world.acting(here.ada),
+        request_id=request.pk,
+        decision="Deny",
+        subject_digest=request.subject_digest,
+        reason="no",
+        channel="browser",
+    )
+    assert relabel(here).state == "in_review"
+    assert look(Request.objects.get()).state == "denied"
 
 
 @pytest.mark.parametrize("before", ["in_review", "failed", "superseded", "applied"])

@@ -140,6 +140,46 @@ def test_S32_what_the_report_keeps_from_some_readers_counts_as_well(
         decide(asked, here.ada, "webhook")
 
 
+@pytest.mark.parametrize(
+    ("depends", "other", "is_refused"),
+    [
+        pytest.param(True, "", True, id="one limit for both"),
+        pytest.param(True, "breaking", False, id="a wider one for what depends on objects"),
+        pytest.param(False, "breaking", True, id="which is not that of what is proved"),
+        pytest.param(True, "dangerous", True, id="not wide enough"),
+    ],
+)
+def test_S32_what_depends_on_stored_objects_has_a_limit_of_its_own(
+    here: World, asked: Request, settings: Settings, depends: bool, other: str, is_refused: bool
+) -> None:
+    limit(settings, "notable")
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_DEPENDING_SEVERITY": other}
+    report = Report.objects.get()
+    record = {"fingerprint": "f", "rule": "SCH-25", "severity": "breaking", "ref": None, "evidence": {"live": depends}}
+    report.body, report.worst = {**report.body, "findings": [record]}, "breaking"
+    report.save()
+    finding(asked, rule="SCH-25", severity="breaking")
+    if is_refused:
+        with pytest.raises(TooSerious, match="is breaking, and the limit here is"):
+            decide(asked, here.ada, "webhook")
+    else:
+        assert decide(asked, here.ada, "webhook").decision == "Approve"
+
+
+def test_S32_a_stricter_limit_for_what_depends_on_objects_holds_too(
+    here: World, asked: Request, settings: Settings
+) -> None:
+    limit(settings, "breaking")
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_DEPENDING_SEVERITY": "notable"}
+    report = Report.objects.get()
+    record = {"fingerprint": "f", "rule": "SCH-25", "severity": "breaking", "evidence": {"live": True}}
+    report.body, report.worst = {**report.body, "findings": [record]}, "breaking"
+    report.save()
+    finding(asked, rule="SCH-25", severity="breaking")
+    with pytest.raises(TooSerious, match="that depends on stored objects is breaking, and the limit here is notable"):
+        decide(asked, here.ada, "webhook")
+
+
 def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Request) -> None:
     Report.objects.all().delete()
     with pytest.raises(TooSerious, match="the report is not ready yet"):

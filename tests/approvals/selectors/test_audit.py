@@ -114,7 +114,7 @@ def test_the_page_tells_how_many_entries_one_sees_and_which_others_there_are(her
     text = shown_to(browse(here.ada))
     assert "<strong>1</strong> of 3 entries." in text
     assert "the sign-ins, tokens and chat accounts of your own account" in text
-    assert text.count("session began") == 1
+    assert text.count("signed in") == 1
     here.ada.is_staff = True
     here.ada.save()
     text = shown_to(browse(here.ada))
@@ -164,7 +164,7 @@ def two(here: World) -> Callable[[str], Client]:
 def test_S01_a_cluster_to_which_an_account_is_linked_learns_nothing_of_its_sign_ins(
     here: World, two: Callable[[str], Client]
 ) -> None:
-    assert "identity proved" in shown_to(two("prod"))
+    assert "proved an identity" in shown_to(two("prod"))
     who = access.of_sign_in(SignIn.objects.get())
     services.link_identity(by=who, proved=services.prove(cluster="second", token="second", address="192.0.2.9"))
     text = shown_to(two("second"))

@@ -20,7 +20,7 @@ from approvals.errors import (
 )
 from approvals.gate import Waiting
 from approvals.models import AuditEntry, KubernetesIdentity, Request, Review
-from approvals.selectors import pages
+from approvals.selectors import inbox
 from approvals.services.reviews import MAX_REVIEWS
 from approvals.steps import evaluate
 from tests.support.approvals import world
@@ -131,7 +131,7 @@ def test_S12_however_often_somebody_approves_it_is_one_vote(here: World, request
         approve(request_, here.ada, reason=reason)
     evaluate.run(Request.objects.get(), "w")
     assert Request.objects.get().state == "in_review"
-    assert pages.with_summary(Request.objects.all()).get().approvals == 1
+    assert inbox.with_summary(Request.objects.all()).get().approvals == 1
 
 
 def test_a_reviewer_does_not_fill_the_record(here: World, request_: Request) -> None:

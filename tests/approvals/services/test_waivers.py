@@ -231,6 +231,20 @@ def test_a_guard_can_refuse_to_be_waived(here: World, request_: Request, express
     assert look(request_).state == "in_review"
 
 
+@pytest.mark.parametrize("rules", ["rules", "new_rules"])
+def test_a_guard_sees_each_rule_of_one_cause_until_it_is_accepted(here: World, rules: str) -> None:
+    """Of a deleted CRD two rules say the same, in one finding: policies know both by name (decision 0056)."""
+    here.kubernetes.allow("ada", "override", "strimzi")
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    request = report(Request.objects.get(), finding(1, rule="CRD-08", also=["DEL-01"]))
+    guard = save(here, kind="guard", expression=f'!("DEL-01" in {rules})')
+    assert look(request).state == "in_review"
+    assert "is false" in PolicyEvaluation.objects.filter(policy=guard).latest("pk").words
+    save(here, name="both", kind="guard", expression='waived == 1 ? "DEL-01" in waived_rules : true')
+    approve(request, here.ada, "f1")
+    assert look(request).state == "approved"
+
+
 @pytest.mark.parametrize("expression", [CALM, 'worst_new == "safe"', "waived > 0", 'severities["dangerous"] == 0'])
 def test_a_waiver_never_satisfies_a_grant(here: World, request_: Request, expression: str, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -15,7 +16,7 @@ from approvals.steps.records import notes
 from approvals.steps.records.notes import Notes
 from provisioner.errors import TryLater
 from provisioner.values import Action, ObjectRef, OutcomeState
-from provisioner.values import Outcome as Done
+from provisioner.values import ObjectOutcome as Done
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -124,6 +125,21 @@ def test_the_time_at_work_is_counted_in_the_row_whoever_works(request_at_work: R
         kept.write()
     request_at_work.refresh_from_db()
     assert round(request_at_work.worked_seconds) == (200 if step == Outcome.Step.APPLY else 0)
+
+
+def test_what_is_asked_before_a_phase_is_no_time_at_work(request_at_work: Request) -> None:
+    """Else a look of a minute before each phase would use up the deadline of what merely waits."""
+    kept = noting(request_at_work)
+    kept._counted_at -= 100.0
+    try:
+        with kept.off_the_clock():
+            time.sleep(1.5)
+            raise TryLater("too many to see")
+    except TryLater:
+        pass
+    kept.write()
+    request_at_work.refresh_from_db()
+    assert 100 <= request_at_work.worked_seconds < 101.4
 
 
 def test_hundreds_cost_a_handful_of_queries(request_at_work: Request) -> None:

@@ -53,7 +53,7 @@ def test_a_failure_is_told_with_its_reason_its_words_and_what_to_do(request_: Re
         ("superseded", "Superseded", False),
     ],
 )
-def test_what_a_request_waits_for_is_told_as_well(request_: Request, state: str, reason: str, is_told: bool) -> None:
+def test_what_a_request_waits_for_is_last_event_well(request_: Request, state: str, reason: str, is_told: bool) -> None:
     found = shown(request_, state=state, problem="it waits for rita", problem_code="forbidden", remedy="Ask rita.")
     assert found.reason == reason
     assert ("it waits for rita. Ask rita." in found.message) is is_told

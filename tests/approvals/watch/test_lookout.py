@@ -14,11 +14,11 @@ from django.db import OperationalError
 
 from approvals import instruments
 from approvals.models import Cluster
-from approvals.watch import awaited, informers, lookout
-from approvals.watch.awaited import Awaited
+from approvals.watch import expected_changes, informers, lookout
+from approvals.watch.expected_changes import ExpectedChanges
 from approvals.watch.informers import Informers
 from approvals.watch.lookout import Lookout
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Expired, Forbidden, TryLater
 from tests.support.approvals.fixtures import World
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
@@ -134,10 +134,10 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
             raise death
         kind.stop.wait(PATIENCE_SECONDS)
 
-    monkeypatch.setattr(awaited._Kind, "look", look)
-    monkeypatch.setattr(awaited.waiting, "waiting", lambda *_: _One())
-    monkeypatch.setattr(awaited, "KINDS", dict.fromkeys(awaited.KINDS, (("", "ServiceAccount"),)))
-    made = Awaited(here.cluster)
+    monkeypatch.setattr(expected_changes._Kind, "look", look)
+    monkeypatch.setattr(expected_changes.waiting, "waiting", lambda *_: _One())
+    monkeypatch.setattr(expected_changes, "KINDS", dict.fromkeys(expected_changes.KINDS, (("", "ServiceAccount"),)))
+    made = ExpectedChanges(here.cluster)
     try:
         for now in range(0, 10, 2):
             made.look(float(now))
@@ -206,12 +206,12 @@ class Watching(Meeting):
 
 
 def test_what_waits_for_events_holds_no_connection_to_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[threading.Thread] = []
+    closed: list[str] = []
     watched: list[int] = []
 
     class Nothing:
         def watch(self, *_: object, **__: object) -> Nothing:
-            watched.append(len(closed))
+            watched.append(closed.count(name))
             return self
 
         def __iter__(self) -> Iterator[Any]:
@@ -221,10 +221,12 @@ def test_what_waits_for_events_holds_no_connection_to_the_database(monkeypatch: 
             pass
 
     monkeypatch.setattr(lookout, "connect", lambda _: Nothing())
-    monkeypatch.setattr(lookout.connections, "close_all", lambda: closed.append(threading.current_thread()))
+    monkeypatch.setattr(lookout.connections, "close_all", lambda: closed.append(threading.current_thread().name))
     made = Watching(iter(()), cluster=Cluster(name="quiet"))
+    name = f"quiet {made.what}"
     made.start()
     wait_until(lambda: bool(made.looks), "it has watched")
     made.end()
     wait_until(lambda: not made.is_alive, "it ends")
-    assert (watched, len(closed)) == ([1], 2)
+    # Threads of other tests may still be about to end.
+    assert (watched, closed.count(name)) == ([1], 2)

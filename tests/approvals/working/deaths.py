@@ -26,7 +26,7 @@ class Alone:
         self.suspects: list[bool] = []
         monkeypatch.setattr(claim_loop, "run_apart", self.run)
 
-    def run(self, one: work.Work, worker: str, step: work.Step, *, is_suspect: bool) -> End | None:
+    def run(self, one: work.Work, worker: str, step: work.WorkStep, *, is_suspect: bool) -> End | None:
         self.looked.append((one.task, one.key))
         self.suspects.append(is_suspect)
         end = self.ends.pop(0)

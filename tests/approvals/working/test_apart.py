@@ -12,11 +12,11 @@ from django.db import InterfaceError, OperationalError
 
 from approvals.ledger import claims
 from approvals.models import Request
-from approvals.working import Heartbeat, Step, Work, apart, heartbeat
+from approvals.working import Heartbeat, Work, WorkStep, apart, heartbeat
 from approvals.working.places import Places
 from approvals.working.warden import Warden
 
-PREPARING = Step("preparing its report", is_foreign=True)
+PREPARING = WorkStep("preparing its report", is_foreign=True)
 
 
 class Innocent(Work):
@@ -26,7 +26,7 @@ class Innocent(Work):
     def look(self, worker: str) -> bool:
         raise AssertionError("not here")
 
-    def step(self) -> Step:
+    def step(self) -> WorkStep:
         return PREPARING
 
     def give_up(self, error: object) -> None:

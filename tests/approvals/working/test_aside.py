@@ -8,7 +8,7 @@ import time
 import pytest
 
 from approvals.steps import advance
-from approvals.working import Pledge, aside, go_on, pledged, rest, run_aside
+from approvals.working import Pledge, aside, go_on, pledged, rest, resting, run_aside
 from tests.support.kubernetes.live import wait_until
 
 SECONDS = 60.0
@@ -73,6 +73,48 @@ def test_what_work_has_taken_is_left_while_it_rests_and_is_back_before_it_goes_o
     ready.set()
     assert done.wait(SECONDS)
     assert told == ["left", "back", "works"]
+
+
+def test_what_says_nothing_while_it_takes_long_rests_as_well_and_comes_back() -> None:
+    """As a long list: it holds up neither the thread of the worker nor a place."""
+    told: list[str] = []
+    ready, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with pledged(Pledge(lambda: told.append("left"), lambda: told.append("back"))):
+            with resting():
+                told.append("soon done")
+            with resting():
+                assert ready.wait(SECONDS)
+            told.append("works")
+        done.set()
+
+    run_aside(work)
+    assert told == ["soon done", "left"]
+    ready.set()
+    assert done.wait(SECONDS)
+    assert told == ["soon done", "left", "back", "works"]
+
+
+def test_what_fails_while_it_rests_comes_back_first() -> None:
+    told: list[str] = []
+
+    def work() -> None:
+        with pledged(Pledge(lambda: told.append("left"), lambda: told.append("back"))):
+            try:
+                with resting():
+                    wait_until(lambda: bool(told), "it rests")
+                    raise ValueError
+            except ValueError:
+                told.append("failed")
+
+    run_aside(work)
+    wait_until(lambda: told == ["left", "back", "failed"], "it failed after it came back")
+
+
+def test_outside_of_a_worker_nothing_rests() -> None:
+    with resting():
+        pass
 
 
 def test_what_is_ready_soon_keeps_the_thread() -> None:

@@ -10,12 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from approvals.working import linux
-from approvals.working.warden import Ward, Warden
+from approvals.working.warden import TICK_SECONDS, Ward, Warden
 
 PATIENCE_SECONDS = 240.0
 BUSY = "while True: pass"
@@ -39,6 +40,12 @@ def running(*programs: str) -> Iterator[list[subprocess.Popen[bytes]]]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
+
+
+def others_mib(*wards: subprocess.Popen[bytes]) -> float:
+    """What this process holds, with all that earlier tests of it started and that still run."""
+    own = {pid for ward in wards for pid in linux.family(ward.pid)}
+    return sum(linux.own_mib(pid) for pid in linux.family(os.getpid()) if pid not in own)
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -99,7 +106,7 @@ def test_S26_the_largest_process_is_ended_and_only_that(settings: Any) -> None:
         for process in (large, small):
             assert process.stdout
             assert process.stdout.readline()
-        most = int((linux.own_mib(os.getpid()) + 200) / 0.9)
+        most = int((others_mib(large, small) + 200) / 0.9)
         settings.PRATIQUE = {**settings.PRATIQUE, "WORKER_MEMORY_MIB": most}
         warden = Warden()
         wards = [Ward(process.pid, is_suspect=False, end=process.kill) for process in (large, small)]
@@ -123,3 +130,21 @@ def test_of_a_process_that_is_gone_nothing_is_known(read: Callable[[int], float]
         assert read(process.pid) == 0.0
         assert linux.family(process.pid) == [process.pid]
         linux.give_way(process.pid, 5)
+
+
+def test_S26_while_one_that_was_ended_still_holds_its_memory_no_other_is_ended(settings: Any) -> None:
+    """On a busy machine a killed process is there for some looks more."""
+    with running(LARGE, SMALL) as (large, small):
+        for process in (large, small):
+            assert process.stdout
+            assert process.stdout.readline()
+        most = int((others_mib(large, small) + 200) / 0.9)
+        settings.PRATIQUE = {**settings.PRATIQUE, "WORKER_MEMORY_MIB": most}
+        warden = Warden()
+        ended: list[str] = []
+        for process, name in ((large, "large"), (small, "small")):
+            warden.expect()
+            warden.watch(Ward(process.pid, is_suspect=False, end=partial(ended.append, name)))
+        until(lambda: bool(ended))
+        time.sleep(TICK_SECONDS * 5)
+        assert ended == ["large"]

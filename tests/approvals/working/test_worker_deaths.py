@@ -18,7 +18,7 @@ from approvals.steps.records.notes import Notes
 from approvals.working import apart, child, claim_loop, work
 from approvals.working.apart import End
 from provisioner.errors import Unreachable
-from provisioner.values import Action, ObjectRef, Outcome, OutcomeState
+from provisioner.values import Action, ObjectOutcome, ObjectRef, OutcomeState
 from tests.approvals.working.deaths import KILLED, LONG_AGO, Alone, deaths, lapse, revision
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -153,6 +153,7 @@ def test_S26_what_kills_in_the_midst_of_an_apply_leaves_the_previous_revision_kn
     BundleDeployment.objects.update(active_revision=first)
     second = Request.objects.create(
         deployment=deployment,
+        cluster_id=deployment.cluster_id,
         number=2,
         generation=2,
         spec={**request_.spec, "onFailure": on_failure},
@@ -221,8 +222,10 @@ def test_S26_an_apply_that_came_further_than_ever_sets_the_count_back(request_: 
         request_.refresh_from_db()
         return Notes(request_, partial(claims.renew, request_.pk, worker))
 
-    def done(number: int) -> Outcome:
-        return Outcome(ObjectRef("", "v1", "ConfigMap", "harbour", f"c{number}"), Action.CREATE, OutcomeState.DONE)
+    def done(number: int) -> ObjectOutcome:
+        return ObjectOutcome(
+            ObjectRef("", "v1", "ConfigMap", "harbour", f"c{number}"), Action.CREATE, OutcomeState.DONE
+        )
 
     claims.claim(request_.pk, "one")
     noting("one").keep([done(1)])

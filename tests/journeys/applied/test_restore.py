@@ -12,7 +12,8 @@ from django.utils import timezone
 from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy, Request, Revision
 from approvals.steps import restore
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.errors import PreconditionFailed
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
@@ -228,6 +229,21 @@ def test_S16_a_stateful_set_that_takes_its_claims_along_is_never_deleted_either(
     going = PlannedAction(ObjectRef("apps", "v1", "StatefulSet", "a", "b"), Action.DELETE, uid="u", before=live)
     left = restore.without_what_is_kept(Plan((going,), plan_digest((going,))), frozenset())
     assert left.actions == (() if is_kept else (going,))
+
+
+def test_S16_nothing_is_scaled_down_to_put_something_back_where_claims_would_go() -> None:
+    def of(replicas: int, when: str) -> dict[str, Any]:
+        policy = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": when}}
+        return {"spec": {"replicas": replicas, "volumeClaimTemplates": [{}], **policy}}
+
+    def scaled(before: int, after: int, when: str) -> PlannedAction:
+        ref = ObjectRef("apps", "v1", "StatefulSet", "a", "b")
+        return PlannedAction(ref, Action.UPDATE, uid="u", before=of(before, when), after=of(after, when))
+
+    with pytest.raises(PreconditionFailed, match=r"pods 1 to 2 would be deleted.* request a rollback instead"):
+        restore.check_may_be_done(scaled(3, 1, "Delete"))
+    for harmless in (scaled(3, 1, "Retain"), scaled(1, 3, "Delete")):
+        restore.check_may_be_done(harmless)
 
 
 def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(

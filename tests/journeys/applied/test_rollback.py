@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import yaml
+from django.utils import timezone
 
-from approvals import services
-from approvals.models import Revision
+from approvals import services, tasks
+from approvals.models import Content, Revision
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
@@ -89,3 +91,29 @@ def test_the_report_on_the_way_back_names_the_data_that_went_and_the_job_that_ru
     }
     forward = Revision.objects.get(deployment=deployment, number=2).request.reports.get()
     assert not forward.findings.filter(rule__startswith="HIS").exists()
+
+
+def test_what_is_removed_after_a_time_takes_nothing_from_what_runs(
+    station: Station, registry: Registry, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": 30}
+    name = f"{station.namespace}-kept"
+    for version in ("1", "2", "3"):
+        deployment = station.wish(name, bundles.image(registry, "ebb", bundles.app("ebb", version), version))
+        station.work()
+        assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    long_ago = timezone.now() - timedelta(days=31)
+    deployment.requests.update(settled_at=long_ago)
+    Content.objects.update(used_at=long_ago)
+    tasks.clear()
+    assert [one.number for one in deployment.requests.exclude(cleared_at=None)] == [1]
+    assert Revision.objects.get(deployment=deployment, number=1).content.removed_at is not None
+
+    station.look_after(deployment)
+    station.edit(ObjectRef("", "v1", "ConfigMap", station.namespace, "ebb"), lambda live: live["data"].update(a="x"))
+    services.rollback_deployment(by=acting(station.people["rita"]), deployment=deployment, revision=2, via="browser")
+    station.work()
+    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    station.wish(name, bundles.image(registry, "ebb", bundles.app("ebb", "1"), "1"))
+    station.work()
+    assert station.approve(deployment).state == "applied", "the bytes that were removed are fetched again"

@@ -13,7 +13,7 @@ from approvals.ledger import strays
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Stray
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.running.correct import correct
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.pipeline import FIELD_MANAGER

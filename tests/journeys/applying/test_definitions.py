@@ -10,6 +10,7 @@ import yaml
 
 from approvals import services
 from approvals.errors import Unacknowledged
+from approvals.gate import deletions
 from approvals.models import Outcome, Request
 from approvals.steps import approved as step
 from provisioner.values import ObjectRef
@@ -223,3 +224,57 @@ def test_S15_what_comes_when_it_has_begun_does_not_go_either(
     services.ask_again(by=acting(station.people["rita"]), deployment=leaving.deployment, via="browser")
     station.work()
     assert station.approve(leaving.deployment).state == "applied", station.latest(leaving.deployment).problem
+
+
+def test_S25_a_pause_while_objects_are_looked_through_counts_before_that_very_phase(
+    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list may take a minute, and what it is about goes in the phase that follows."""
+    station, lanterns = any_station, Lanterns(any_station, registry)
+    looked, by = deletions.unseen, acting(station.people["rita"])
+
+    def pause(*, is_paused: bool) -> None:
+        services.pause_deployment(by=by, deployment=leaving.deployment, is_paused=is_paused, reason="", via="browser")
+
+    def unseen(*words: Any, has_begun: bool = False) -> Any:
+        if has_begun:  # before a phase, and not at the gate
+            pause(is_paused=True)
+        return looked(*words, has_begun=has_begun)
+
+    monkeypatch.setattr(deletions, "unseen", unseen)
+    request = station.approve(leaving.deployment)
+    assert (request.state, request.problem_code) == ("applying", "paused"), request.problem
+    assert lanterns.live("shown")
+    monkeypatch.undo()
+    pause(is_paused=False)
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    request = station.latest(leaving.deployment)
+    assert request.state == "applied", request.problem
+    assert station.api.get(lanterns.crd) is None
+
+
+@pytest.mark.parametrize("step_of", ["at the gate", "when it has begun"])
+def test_S15_what_cannot_be_looked_through_in_time_is_waited_for_without_a_slot(
+    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch, step_of: str
+) -> None:
+    station, lanterns, started = any_station, Lanterns(any_station, registry), step._start
+
+    def start(*words: Any) -> Any:
+        monkeypatch.setattr(deletions, "LOOK_SECONDS", 0.0)
+        return started(*words)
+
+    if step_of == "at the gate":
+        monkeypatch.setattr(deletions, "LOOK_SECONDS", 0.0)
+    else:
+        monkeypatch.setattr(step, "_start", start)
+    request = station.approve(leaving.deployment)
+    expected = "approved" if step_of == "at the gate" else "applying"
+    assert (request.state, request.problem_code) == (expected, "too-many-to-see"), request.problem
+    assert request.attempts
+    assert lanterns.live("shown")
+    monkeypatch.undo()
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    request = station.latest(leaving.deployment)
+    assert request.state == "applied", request.problem

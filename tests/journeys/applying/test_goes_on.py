@@ -14,7 +14,7 @@ from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import Advance, advance
 from approvals.steps.records import notes
 from approvals.steps.records.notes import Notes
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.support.journeys import bundles
 from tests.support.journeys.station import Station, look_alone
@@ -120,10 +120,11 @@ class Wait:
 def test_who_takes_up_an_apply_that_waited_writes_only_what_comes_after(wait: Wait) -> None:
     request = wait.is_killed(wait.wish("1"), at_seconds=2.0)
     assert wait.written == PHASES[:3]
+    assert request.phase.startswith("3 of 4: "), "known while nobody works on it"
     before, waited = wait.versions(), request.worked_seconds
     wait.settle()
     request = wait.goes_on(request)
-    assert request.state == "applied", request.problem
+    assert (request.state, request.phase) == ("applied", ""), request.problem
     assert wait.written == PHASES, "each was written once, whoever did it"
     assert {kind: wait.versions()[kind] for kind in before} == before
     assert request.worked_seconds >= waited

@@ -16,9 +16,10 @@ from provisioner.review.base.record import from_record
 from provisioner.values import Action, ObjectRef
 from tests.support.folders import CORPUS
 from tests.support.journeys import bundles
+from tests.support.journeys.cert_manager import serve_cert_manager
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import SEEDER, Station
-from tests.support.kubernetes.live import until_current, wait_until
+from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus
@@ -88,11 +89,7 @@ def prepared(station: Station) -> Station:
     station.api.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cert-manager"}}, field_manager=SEEDER
     )
-    for kind in ("certificates", "clusterissuers", "issuers"):
-        definition = yaml.safe_load((CORPUS / f"plain/cert-manager-crds/v1.8.0/crd-{kind}.yaml").read_text())
-        del definition["metadata"]["labels"]  # they are a chart's, not rendered
-        station.api.apply(definition, field_manager=SEEDER)
-        until_current(station.api, ObjectRef.of(definition))
+    serve_cert_manager(station)
     return station
 
 

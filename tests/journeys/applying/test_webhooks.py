@@ -15,7 +15,7 @@ import yaml
 from approvals import services
 from approvals.models import Request
 from approvals.steps.records.notes import Notes
-from provisioner.values import ObjectRef, Outcome
+from provisioner.values import ObjectOutcome, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
 from tests.support.journeys.station import Station
@@ -121,7 +121,7 @@ def once_written(monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[
     """`happens` after the object of that kind was written, and before the next step."""
     take = Notes.take
 
-    def taken(notes: Notes, outcome: Outcome) -> None:
+    def taken(notes: Notes, outcome: ObjectOutcome) -> None:
         take(notes, outcome)
         if outcome.ref.kind == kind:
             happens()

@@ -9,9 +9,9 @@ import pytest
 
 from approvals import services
 from approvals.errors import Collides
-from approvals.gate.judge import MAX_ROUNDS
 from approvals.ledger import rounds
 from approvals.ledger.pivots import see
+from approvals.lifecycle import MAX_ROUNDS
 from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
 from provisioner.values import ObjectRef

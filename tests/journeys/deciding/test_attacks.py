@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from approvals import services, store
+from approvals import kubectl_reviews, services, store
 from approvals.encryption.envelope import decrypt, encrypt
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request, Revision
 from approvals.watch import optional as watch
+from provisioner.errors import Forbidden
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
+from tests.support.folders import ROOT
 from tests.support.journeys import bundles
 from tests.support.journeys.left_out import LeftOut
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import RESTORE
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import until_served
+from tests.support.kubernetes.live import until_served, wait_until
 from tests.support.servers.registry import Registry
 
 ATTACKER = "kubectl-mallory"
@@ -74,25 +76,6 @@ def running(here: Station, registry: Registry, name: str, **options: Any) -> Bun
 def next_version(here: Station, registry: Registry, name: str, **options: Any) -> None:
     here.wish(name, bundles.image(registry, name, bundles.app(name, "2"), "2"), **options)
     here.work()
-
-
-@pytest.fixture
-def reviews_are_served(any_station: Station) -> Iterator[None]:
-    """Somebody has brought a CRD for reviews along, and may write them."""
-    names = {"plural": "bundledeploymentreviews", "singular": "bundledeploymentreview", "kind": REVIEW}
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": OURS[1], "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names['plural']}.{OURS[0]}"},
-        "spec": {"group": OURS[0], "scope": "Cluster", "names": names, "versions": [version]},
-    }
-    any_station.api.apply(definition, field_manager=ATTACKER)
-    until_served(any_station.api, *OURS, REVIEW)
-    yield
-    any_station.api.delete(ObjectRef.of(definition))
-    until_served(any_station.api, *OURS, REVIEW, is_served=False)
 
 
 @pytest.fixture
@@ -266,27 +249,45 @@ def test_S23_a_request_written_with_kubectl_is_no_request(any_station: Station, 
     assert any_station.latest(deployment).state == "in_review"
 
 
-@pytest.mark.usefixtures("reviews_are_served")
 def test_S06_a_review_object_in_somebody_elses_name_is_no_review(
     any_station: Station, registry: Registry, name: str
 ) -> None:
-    """Nothing reads reviews from the cluster: who brings the kind along and writes one as alice has reviewed nothing."""
+    """Without the shipped policies anybody who creates reviews may write any name: nothing of it counts."""
+    for policy in yaml.safe_load_all((ROOT / "deploy/admission/reviews.yaml").read_text()):
+        any_station.api.delete(ObjectRef.of(policy))
+    until_served(any_station.api, *OURS, REVIEW)
     deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     any_station.work()
     request = any_station.latest(deployment)
-    review = {
+    said = {
         "requestRef": {"name": f"{name}-{request.number}"},
         "bundleDeploymentName": name,
         "decision": "Approve",
         "subjectDigest": request.subject_digest,
-        "contentDigest": request.content_id,
+        "round": 1,
         "reviewer": {"username": "alice", "uid": "uid-alice", "groups": ["platform"]},
     }
-    any_station.api.create({"apiVersion": "/".join(OURS), "kind": REVIEW, "metadata": {"name": name}, "spec": review})
+    review = {"apiVersion": "/".join(OURS), "kind": REVIEW, "metadata": {"name": name}, "spec": said}
+    # What the API server refuses no longer takes a moment until it does not.
+    wait_until(lambda: _is_created(any_station, review))
+    live: Any = any_station.api.get(ObjectRef(*OURS, REVIEW, "", name))
+    kubectl_reviews.note_seen(any_station.cluster, live["metadata"])
+    kubectl_reviews.count(any_station.cluster.pk)
     any_station.look_after(deployment)
     any_station.work()
     request.refresh_from_db()
     assert (request.state, request.reviews.count()) == ("in_review", 0)
+    live = any_station.api.get(ObjectRef(*OURS, REVIEW, "", name))
+    (condition,) = live["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "Unproved")
+
+
+def _is_created(here: Station, obj: dict[str, Any]) -> bool:
+    try:
+        here.api.create(obj)
+    except Forbidden:
+        return False
+    return True
 
 
 def test_S23_a_forged_status_of_the_deployment_does_not_stop_ours(

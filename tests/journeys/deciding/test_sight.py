@@ -140,8 +140,8 @@ def pages(user: User, request: Request) -> Iterator[tuple[str, str]]:
     here, deployment = f"/requests/{request.uid}", request.deployment
     count = len(request.reports.get(round=request.round).body["plan"]["actions"])
     paths = ["/", "/?tab=all", "/audit", "/deployments", "/clusters", here]
-    paths += [f"{here}/{part}" for part in ("progress", "findings", "objects", "report.html", "rights", "schemas")]
-    paths += [f"{here}/objects/{position}" for position in range(count)]
+    paths += [f"{here}/{part}" for part in ("progress", "findings", "changes", "report.html", "rights", "schemas")]
+    paths += [f"{here}/changes/{position}{view}" for position in range(count) for view in ("", "?view=split&lines=all")]
     paths += [f"/deployments/{deployment.cluster.name}/{deployment.name}"]
     for path in paths:
         answer = client.get(path)

@@ -86,6 +86,20 @@ def pause(station: Station, deployment: BundleDeployment, *, is_paused: bool) ->
     services.pause_deployment(by=by, deployment=deployment, is_paused=is_paused, reason="", via="browser")
 
 
+def looked_at(station: Station, deployment: BundleDeployment) -> Request:
+    """After the workers have looked at what waits."""
+    Request.objects.filter(deployment=deployment).update(look_again_at=None)
+    station.work()
+    return station.latest(deployment)
+
+
+def set_paused(station: Station, deployment: BundleDeployment, by: User, *, is_paused: bool) -> None:
+    """By somebody who is known by old groups before and after."""
+    back(by)
+    pause(station, deployment, is_paused=is_paused)
+    aged(by)
+
+
 def by_nobody(station: Station, deployment: BundleDeployment) -> Request:
     """What the machine does that asks once more, such as for an object whose API has appeared; and the workers."""
     assert pivots.ask_once_more(of=station.latest(deployment))
@@ -160,7 +174,26 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"journey/{wished.name}"]}
     request = by_nobody(station, wished)
     assert (request.state, text_of(station)) == ("in_review", "one"), request.problem
-    assert station.approve(wished).state == "applied", "alice may use the account"
+    assert request.read_unattended == [f"ConfigMap {station.namespace}/bundle"]
+    listed = settings.PRATIQUE
+    settings.PRATIQUE = {**listed, "UNATTENDED_READS": []}
+    station.agree(wished)
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.problem_code) == ("in_review", "reads-withdrawn"), request.problem
+    assert "PRATIQUE_UNATTENDED_READS again" in request.remedy
+    settings.PRATIQUE = listed
+    set_paused(station, wished, rita, is_paused=True)
+    assert looked_at(station, wished).problem_code == "paused"
+    set_paused(station, wished, rita, is_paused=False)
+    settings.PRATIQUE = {**listed, "UNATTENDED_READS": []}
+    request = looked_at(station, wished)
+    assert (request.state, request.problem_code) == ("approved", "reads-withdrawn"), request.problem
+    assert request.problem in messages(mirror(station, request))
+    assert text_of(station) == "one"
+    settings.PRATIQUE = listed
+    request = looked_at(station, wished)
+    assert request.state == "applied", f"alice may use the account: {request.problem}"
     assert text_of(station) == "two"
 
 
@@ -283,4 +316,4 @@ def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(any_station
     station.work()
     assert station.latest(wished).state == "applied"
     assert KubernetesIdentity.objects.get(user=rita).groups == ["requesters"]
-    assert not access.no_longer_current(station.latest(wished).requesters, station.cluster)
+    assert not access.no_longer_current(station.latest(wished))

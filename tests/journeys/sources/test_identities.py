@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import services
 from approvals.audit import Actor
 from approvals.models import Cluster, KubernetesIdentity, Proof, Request, Review, SignIn
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.journeys import bundles
 from tests.support.journeys import station as built
 from tests.support.journeys.station import Station

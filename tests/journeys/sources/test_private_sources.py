@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
 from tests.support.journeys.station import SERVICE, Station, group
+from tests.support.servers.certificates import CertificateAuthority
 from tests.support.servers.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
@@ -80,12 +83,12 @@ def wished(station: Station, name: str, *sources: Mapping[str, Any]) -> Request:
     return station.latest(deployment)
 
 
-def is_told_nowhere(request: Request) -> bool:
+def is_told_nowhere(request: Request, *more: str) -> bool:
     rows = [
         *Request.objects.filter(pk=request.pk).values(),
         *AuditEntry.objects.filter(deployment=request.deployment.name).values(),
     ]
-    return not any(word in str(rows) for word in (PASSWORD, PAIR))
+    return not any(word in str(rows) for word in (PASSWORD, PAIR, *more))
 
 
 def test_S08_a_private_image_is_prepared_for_who_may_get_its_secret_and_applied(
@@ -154,9 +157,52 @@ def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
         prepare._reader(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
 
 
+@pytest.fixture
+def asking(yard: CertificateAuthority, tmp_path: Path) -> Iterator[Registry]:
+    """A registry that wants a password and a certificate, and has one of an authority that no system knows."""
+    program = shutil.which("docker-registry")
+    assert program, "tests/install installs it"
+    tls = yard.server(tmp_path / "tls")
+    served = Registry.start(program, tmp_path, with_auth=True, tls=tls, clients=yard.pem)
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def yard() -> CertificateAuthority:
+    return CertificateAuthority("yard")
+
+
+def test_S08_certificates_of_a_secret_open_a_source_once_they_are_there_and_are_kept_nowhere(
+    any_station: Station, asking: Registry, yard: CertificateAuthority, settings: Any
+) -> None:
+    station, name = any_station, f"certified-{any_station.namespace}"
+    settings.PRATIQUE = {**settings.PRATIQUE, "PLAIN_HTTP_HOSTS": []}
+    secret(station, "pull", "Opaque", username=USER, password=PASSWORD, **{"ca.crt": yard.pem})
+    let_requesters_get(station, "secrets", "pull")
+    request = wished(station, name, locked_image(asking, name))
+    assert (request.state, request.problem_code) == ("preparing", "source-unavailable")
+    assert "the server wants a client certificate" in request.problem
+    pair = yard.pair("worker")
+    more = {"tls.crt": pair.certificate, "tls.key": pair.key}
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in more.items()}
+    pull = ObjectRef("", "v1", "Secret", station.namespace, "pull")
+    station.edit(pull, lambda live: live["data"].update(encoded))
+    Request.objects.filter(pk=request.pk).update(look_again_at=None)
+    station.work()
+    request = station.latest(request.deployment)
+    assert request.state == "in_review", request.problem
+    assert is_told_nowhere(request, *pair.key.splitlines()[1:-1])
+    assert station.approve(request.deployment).state == "applied"
+
+
 SECRETS = {
     "none": (None, "Secret {ns}/pull does not exist"),
-    "another type": ({"type_": "kubernetes.io/tls", "tls.crt": "shh", "tls.key": "shh"}, "of type kubernetes.io/tls"),
+    "another type": ({"type_": "example.com/pull", "config": "shh"}, "of type example.com/pull"),
+    "certificates for a registry without TLS": (
+        {"type_": "kubernetes.io/tls", "tls.crt": "shh", "tls.key": "shh"},
+        "is asked without TLS as PRATIQUE_PLAIN_HTTP_HOSTS lists it",
+    ),
     "no such key": ({"type_": "Opaque", "config": "shh"}, "has config; expected for an image: .dockerconfigjson"),
     "no such host": (
         {"type_": "kubernetes.io/dockerconfigjson", ".dockerconfigjson": '{"auths": {"r.example": {"auth": "c2ho"}}}'},

@@ -176,7 +176,7 @@ from approvals.management.commands import demo_seed
 from approvals.management.demo.seeds import ACCOUNT, NAMESPACE, PEOPLE
 from approvals import services
 from approvals.management.commands.demo_seed import acting
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 text = pathlib.Path({kubeconfig!r}).read_text()
 api = Api.connect(text, timeout_seconds=20, trusted=True)
 demo_seed.prepare_cluster(api)

@@ -31,7 +31,7 @@ class Ship:
         self.machine, self.source = machine, source
         self.mark = f"PRATIQUE_CONTENT_DIR={machine.environment['PRATIQUE_CONTENT_DIR']}"
         self.workers: list[subprocess.Popen[bytes]] = []
-        machine.run("manage.py", "migrate", "--verbosity", "0")
+        machine.make_database()
         kubeconfig = machine.folder / "kubeconfig"
         kubeconfig.write_text(endpoint.kubeconfig("admin"))
         self.shell(poison.seed(kubeconfig))

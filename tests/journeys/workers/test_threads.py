@@ -25,7 +25,7 @@ def test_five_that_are_never_ready_leave_two_threads_to_a_sixth(
     namespace, kubeconfig = f"stuck-{uuid.uuid4().hex[:8]}", tmp_path / "kubeconfig.stuck"
     own_sandbox.write(kubeconfig)
     machine.environment |= {"PRATIQUE_MUTABLE_HTTP": "true", "PRATIQUE_APPLY_MINUTES": "60"}
-    machine.run("manage.py", "migrate", "--verbosity", "0")
+    machine.make_database()
     names = [f"{namespace}-{number}" for number in range(1, STUCK + 2)]
     files = [archive(stuck.objects(name, namespace), name, tmp_path, tmp_path / "served") for name in names]
     with served(tmp_path / "served") as address:

@@ -11,7 +11,7 @@ import pytest
 
 import provisioner.review
 from provisioner.cli import Usage, exit_status, main, source_of
-from provisioner.review.base.facts import Rule
+from provisioner.review.base.facts import ReviewRule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.values import Plan, Report, Section, Severity
 from tests.support.provisioner.cases import FOLDER as CASES
@@ -68,13 +68,31 @@ def test_the_exit_status_says_how_bad_it_is(
     ],
 )
 def test_unknown_gives_2_unless_something_worse_gives_1(severities: list[str], fail_on: str, status: int) -> None:
-    findings = tuple(Rule("A-01", Section.OBJECTS, Severity(one)).at(None, "words") for one in severities)
+    findings = tuple(ReviewRule("A-01", Section.OBJECTS, Severity(one)).at(None, "words") for one in severities)
     assert exit_status(Report((), findings, Plan((), "")), fail_on) == status
 
 
 def test_json_fits_the_published_schema(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, *case("account-reads-every-secret"), "-o", "json")
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(out))
+
+
+def test_the_lines_that_change_hide_credentials_unless_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    variable = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, namespace: b}}\ndata: {{password: {value}, m: {value}1}}"
+    )
+    for folder, value in (("old", "hunter2"), ("new", "hunter3")):
+        (tmp_path / folder / "manifests").mkdir(parents=True)
+        (tmp_path / folder / "manifests" / "a.yaml").write_text(variable.format(value=value))
+    bundles = (str(tmp_path / "new"), "--old", str(tmp_path / "old"))
+    _, out, _ = run(capsys, *bundles, "--diff")
+    assert ("hunter21" in out, "password: hunter" in out, "hidden values changed" in out) == (True, False, True)
+    _, out, _ = run(capsys, *bundles, "--diff", "--show-credentials")
+    assert ("password: hunter2" in out, "password: hunter3" in out) == (True, True)
+    status, _, err = run(capsys, *bundles, "--show-credentials")
+    assert (status, "goes with --diff" in err) == (2, True)
 
 
 def test_html_is_one_page(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +240,7 @@ def test_crd_diff_says_one_verdict_per_crd(capsys: pytest.CaptureFixture[str]) -
     (found,) = json.loads(out)
     assert status == 1
     assert (found["crd"], found["verdict"]) == ("orders.shop.example.com", "breaking")
-    keys = {"rule", "severity", "verdicts", "version", "path", "message", "evidence", "fingerprint"}
+    keys = {"rule", "severity", "certainty", "verdicts", "version", "path", "message", "evidence", "fingerprint"}
     assert [set(one) for one in found["findings"]] == [keys]
 
 

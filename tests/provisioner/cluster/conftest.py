@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
 from tests.support.kubernetes.endpoint import Endpoint
@@ -23,27 +23,27 @@ def api_server(request: pytest.FixtureRequest) -> Endpoint:
 
 
 @pytest.fixture
-def kubernetes_api(api_server: Endpoint) -> Cluster:
+def kubernetes_api(api_server: Endpoint) -> ClusterClient:
     """Either API server, as its admin."""
-    return Cluster.connect(api_server.kubeconfig("admin"), timeout_seconds=20.0)
+    return ClusterClient.connect(api_server.kubeconfig("admin"), timeout_seconds=20.0)
 
 
 @pytest.fixture
-def real_api(controlplane) -> Cluster:
-    return Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+def real_api(controlplane) -> ClusterClient:
+    return ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
 
 
 @pytest.fixture
-def scene(kubernetes_api: Cluster) -> Iterator[Scene]:
+def scene(kubernetes_api: ClusterClient) -> Iterator[Scene]:
     yield from _scene(kubernetes_api)
 
 
 @pytest.fixture
-def real_scene(real_api: Cluster) -> Iterator[Scene]:
+def real_scene(real_api: ClusterClient) -> Iterator[Scene]:
     yield from _scene(real_api)
 
 
-def _scene(cluster: Cluster) -> Iterator[Scene]:
+def _scene(cluster: ClusterClient) -> Iterator[Scene]:
     """A namespace of the test's own, deleted afterwards with what the test made outside of it."""
     scene = Scene(cluster, f"cluster-{uuid.uuid4().hex[:10]}")
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
@@ -56,7 +56,7 @@ def _scene(cluster: Cluster) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def nobody_there() -> Cluster:
+def nobody_there() -> ClusterClient:
     """A cluster at whose address nobody listens."""
     config = {
         "current-context": "a",
@@ -64,4 +64,4 @@ def nobody_there() -> Cluster:
         "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
         "users": [{"name": "a", "user": {"token": "s3cret"}}],
     }
-    return Cluster.connect(config, timeout_seconds=2.0)
+    return ClusterClient.connect(config, timeout_seconds=2.0)

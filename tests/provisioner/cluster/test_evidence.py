@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.discovery import Resource
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.evidence import Bounds, Query, existing, published_schemas, samples
 from provisioner.schema import admit
 from provisioner.values import Identity, ObjectRef
@@ -21,12 +21,12 @@ MANY = 20
 
 
 @pytest.fixture
-def api(kubernetes_api: Cluster) -> Cluster:
+def api(kubernetes_api: ClusterClient) -> ClusterClient:
     return kubernetes_api
 
 
 @pytest.fixture
-def namespace(api: Cluster) -> Iterator[str]:
+def namespace(api: ClusterClient) -> Iterator[str]:
     name = f"evidence-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for number in range(LEASES):
@@ -51,7 +51,7 @@ def leases_in(namespace: str, **rest: bool) -> Query:
     ],
 )
 def test_a_list_is_read_in_bounds_and_says_how_many_there_are(
-    api: Cluster, namespace: str, bounds: Bounds, count: int
+    api: ClusterClient, namespace: str, bounds: Bounds, count: int
 ) -> None:
     query = leases_in(namespace)
     found = samples([api], [query], bounds=bounds)[query]
@@ -60,32 +60,32 @@ def test_a_list_is_read_in_bounds_and_says_how_many_there_are(
     assert not found.problem
 
 
-def test_of_metadata_alone_no_value_leaves_the_cluster(api: Cluster, namespace: str) -> None:
+def test_of_metadata_alone_no_value_leaves_the_cluster(api: ClusterClient, namespace: str) -> None:
     query = leases_in(namespace, metadata_only=True)
     found = samples([api], [query])[query]
     assert len(found.objects) == LEASES
     assert not [one for one in found.objects if "spec" in one]
 
 
-def test_what_nobody_may_list_has_a_reason(api: Cluster, namespace: str) -> None:
+def test_what_nobody_may_list_has_a_reason(api: ClusterClient, namespace: str) -> None:
     nobody = api.acting_as(Identity.of_service_account(namespace, "nobody"))
     found = samples([nobody], [leases_in(namespace)])[leases_in(namespace)]
     assert 'cannot list resource "leases"' in found.problem
     assert found.total is None
 
 
-def test_the_second_reader_is_asked_where_the_first_may_not(api: Cluster, namespace: str) -> None:
+def test_the_second_reader_is_asked_where_the_first_may_not(api: ClusterClient, namespace: str) -> None:
     nobody = api.acting_as(Identity.of_service_account(namespace, "nobody"))
     assert samples([nobody, api], [leases_in(namespace)])[leases_in(namespace)].total == LEASES
 
 
-def test_a_kind_that_is_not_served_is_an_empty_list(api: Cluster) -> None:
+def test_a_kind_that_is_not_served_is_an_empty_list(api: ClusterClient) -> None:
     query = Query("nowhere.example.com", "", "Thing")
     found = samples([api], [query])[query]
     assert (found.objects, found.total, found.problem) == ((), 0, "")
 
 
-def test_existence_is_told_without_values_and_left_out_where_nobody_may_ask(api: Cluster, namespace: str) -> None:
+def test_existence_is_told_without_values_and_left_out_where_nobody_may_ask(api: ClusterClient, namespace: str) -> None:
     there, gone = (ObjectRef("coordination.k8s.io", "v1", "Lease", namespace, name) for name in ("lease-1", "lease-99"))
     unserved = ObjectRef("nowhere.example.com", "v1", "Thing", namespace, "a")
     assert existing([api], [there, gone, unserved]) == {there: True, gone: False, unserved: False}
@@ -127,7 +127,7 @@ def deployment(**container: object) -> dict[str, object]:
     ],
 )
 def test_published_schemas_tell_sound_objects_from_others(
-    api: Cluster, obj: dict[str, object], pruned: list[str], errors: list[str]
+    api: ClusterClient, obj: dict[str, object], pruned: list[str], errors: list[str]
 ) -> None:
     schema = published_schemas([api], [DEPLOYMENT])[DEPLOYMENT]
     found = admit(schema, obj)
@@ -135,9 +135,9 @@ def test_published_schemas_tell_sound_objects_from_others(
     assert [one.path for one in found.refusals] == errors
 
 
-def published(api: Cluster, *verbs: str) -> dict[Resource, dict[str, Any]]:
+def published(api: ClusterClient, *verbs: str) -> dict[ServedResource, dict[str, Any]]:
     """Every kind with these verbs, and its schema; but what other tests define meanwhile, break and take away again."""
-    found: dict[Resource, dict[str, Any]] = {}
+    found: dict[ServedResource, dict[str, Any]] = {}
 
     def is_complete() -> bool:
         api.forget_discovery()
@@ -151,11 +151,11 @@ def published(api: Cluster, *verbs: str) -> dict[Resource, dict[str, Any]]:
     return found
 
 
-def test_every_kind_that_objects_can_be_made_of_has_a_schema(api: Cluster) -> None:
+def test_every_kind_that_objects_can_be_made_of_has_a_schema(api: ClusterClient) -> None:
     assert len(published(api, "patch")) > MANY
 
 
-def test_live_objects_fit_the_schemas_that_the_server_publishes(api: Cluster) -> None:
+def test_live_objects_fit_the_schemas_that_the_server_publishes(api: ClusterClient) -> None:
     # Old event recorders leave out what the kind demands; the server lets those, and only those, in.
     schemas = published(api, "patch", "list")
     kinds = [one for one in schemas if one.is_preferred and one.kind != "Event"]

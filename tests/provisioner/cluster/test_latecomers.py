@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster import latecomers as room
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.evidence import Bounds, Query, samples
 from provisioner.cluster.latecomers import Holder, Shown, latecomers
 from provisioner.values import GroupKind, ObjectRef
@@ -33,7 +33,7 @@ def of_kind(kind: str, name: str, namespace: str, owner: dict[str, Any] | None =
 class Space:
     """A namespace with a ConfigMap, a Secret and a Lease in it, which was shown to somebody, and a role outside."""
 
-    def __init__(self, api: Cluster):
+    def __init__(self, api: ClusterClient):
         self.api, self.name = api, f"late-{uuid.uuid4().hex[:8]}"
         self.live = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
         self.lease, self.secret = self.make("Lease", "leader"), self.make("Secret", "known")
@@ -55,11 +55,12 @@ class Space:
     def late(self, *going: str) -> dict[str, int]:
         uids = {self.live["metadata"]["uid"], *going}
         holder = Holder(ObjectRef("", "v1", "Namespace", "", self.name), self.shown, uids)
-        return {kind.kind: count for kind, count in latecomers([self.api], holder).items() if count}
+        found = {kind.kind: late.count for kind, late in latecomers([self.api], holder).items()}
+        return {kind: count for kind, count in found.items() if count}
 
 
 @pytest.fixture
-def space(kubernetes_api: Cluster) -> Iterator[Space]:
+def space(kubernetes_api: ClusterClient) -> Iterator[Space]:
     made = Space(kubernetes_api)
     yield made
     kubernetes_api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRole", "", made.name))

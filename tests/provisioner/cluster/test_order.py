@@ -5,52 +5,13 @@ from __future__ import annotations
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.cluster.order import CUSTOM, PHASES, defined_kinds, deletion_phases, phase_of, phases, served_versions
+from provisioner.cluster.order import CUSTOM, defined_kinds, deletion_phases, phases, served_versions
+from provisioner.phases import PHASES
 from provisioner.values import GroupKind, Manifest, ObjectRef
-
-RBAC = "rbac.authorization.k8s.io/v1"
 
 
 def manifest(api_version: str, kind: str, name: str = "x", *, file: str = "", **rest: object) -> Manifest:
     return Manifest({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **rest}, file)
-
-
-@pytest.mark.parametrize(
-    ("api_version", "kind", "phase"),
-    [
-        ("v1", "Namespace", "namespaces"),
-        ("networking.k8s.io/v1", "NetworkPolicy", "policies"),
-        ("policy/v1", "PodDisruptionBudget", "policies"),
-        ("scheduling.k8s.io/v1", "PriorityClass", "policies"),
-        ("v1", "ServiceAccount", "identity"),
-        ("v1", "Secret", "configuration"),
-        ("v1", "ConfigMap", "configuration"),
-        ("v1", "PersistentVolume", "storage"),
-        ("v1", "PersistentVolumeClaim", "storage"),
-        ("storage.k8s.io/v1", "StorageClass", "storage"),
-        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "crds"),
-        (RBAC, "ClusterRole", "roles"),
-        (RBAC, "Role", "roles"),
-        (RBAC, "ClusterRoleBinding", "bindings"),
-        (RBAC, "RoleBinding", "bindings"),
-        ("v1", "Service", "infrastructure"),
-        ("cert-manager.io/v1", "Issuer", "infrastructure"),
-        ("cert-manager.io/v1", "Certificate", "infrastructure"),
-        ("apps/v1", "Deployment", "deploy"),
-        ("batch/v1", "Job", "deploy"),
-        ("example.com/v1", "Namespace", "deploy"),
-        ("example.com/v1", "Anything", "deploy"),
-        ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "scaling"),
-        ("monitoring.coreos.com/v1", "PrometheusRule", "publish"),
-        ("networking.k8s.io/v1", "Ingress", "publish"),
-        ("console.openshift.io/v1", "ConsolePlugin", "publish"),
-        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "admission"),
-        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "admission"),
-        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "admission"),
-    ],
-)
-def test_each_kind_has_its_phase(api_version, kind, phase):
-    assert phase_of(manifest(api_version, kind).ref) == phase
 
 
 def test_phases_come_in_order_and_only_where_they_hold_something():

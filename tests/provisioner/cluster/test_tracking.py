@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.compare import cleaned, masked
-from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER, OWNER_KIND, OWNER_NAME, Owner, Tracking, label_value
+from provisioner.cluster.tracking import (
+    NO_TRACKING,
+    NONCE,
+    OWNER,
+    OWNER_KIND,
+    OWNER_NAME,
+    RevisionOwner,
+    Tracking,
+    label_value,
+)
 from provisioner.values import Action, ObjectRef, OutcomeState
 from tests.support.provisioner.cluster_scene import Scene, action_of, failures, states
 
@@ -22,7 +31,7 @@ def tracking_on(scene: Scene, obj: dict[str, Any]) -> tuple[str, str, str]:
 
 def test_who_owns_an_object_and_the_revision_that_wrote_it_stand_on_it(scene: Scene) -> None:
     settings, web = scene.config_map(one="1"), scene.deployment()
-    assert not failures(scene.deploy(settings, web, owner=Owner("harbour", 6)))
+    assert not failures(scene.deploy(settings, web, owner=RevisionOwner("harbour", 6)))
     assert tracking_on(scene, settings) == ("BundleDeployment", "harbour", "BundleDeployment harbour, revision 6")
     template = (scene.live(web) or {})["spec"]["template"]["metadata"]
     assert template["labels"] == {"app": "web"}
@@ -30,11 +39,11 @@ def test_who_owns_an_object_and_the_revision_that_wrote_it_stand_on_it(scene: Sc
 
 def test_only_what_a_revision_writes_names_it(scene: Scene) -> None:
     settings, other = scene.config_map(one="1"), scene.config_map("other", one="1")
-    scene.deploy(settings, other, owner=Owner("harbour", 6))
+    scene.deploy(settings, other, owner=RevisionOwner("harbour", 6))
     changed = scene.config_map(one="2")
     planned = scene.plan(changed, other)
     assert action_of(planned, other).action is Action.NONE
-    assert not failures(scene.apply(planned, changed, other, owner=Owner("harbour", 7)))
+    assert not failures(scene.apply(planned, changed, other, owner=RevisionOwner("harbour", 7)))
     assert [tracking_on(scene, one)[2][-1] for one in (settings, other)] == ["7", "6"]
 
 
@@ -42,21 +51,21 @@ def test_an_object_without_them_is_as_it_was_and_gets_them_when_it_is_written(sc
     settings = scene.config_map(one="1")
     scene.deploy(settings)
     assert action_of(scene.plan(settings), settings).action is Action.NONE
-    scene.deploy(scene.config_map(one="2"), owner=Owner("harbour", 2))
+    scene.deploy(scene.config_map(one="2"), owner=RevisionOwner("harbour", 2))
     assert tracking_on(scene, settings)[1] == "harbour"
 
 
 @pytest.mark.parametrize("part", ["labels", "annotations"])
 def test_what_somebody_writes_over_them_stays_and_stops_nothing(scene: Scene, part: str) -> None:
     settings = scene.config_map(one="1")
-    scene.deploy(settings, owner=Owner("harbour", 6))
+    scene.deploy(settings, owner=RevisionOwner("harbour", 6))
     theirs = {"labels": {OWNER_NAME: "mine"}, "annotations": {OWNER: "mine"}}[part]
     meta = {"name": settings["metadata"]["name"], "namespace": scene.namespace, part: theirs}
     scene.cluster.apply(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}, field_manager="somebody", force=True
     )
     changed = scene.config_map(one="2")
-    done = scene.deploy(changed, owner=Owner("harbour", 7))
+    done = scene.deploy(changed, owner=RevisionOwner("harbour", 7))
     assert [one.state for one in done] == [OutcomeState.DONE]
     live = scene.live(changed) or {}
     assert live["data"] == {"one": "2"}
@@ -67,7 +76,7 @@ def test_a_bundle_that_brings_them_itself_is_marked_as_ours(scene: Scene) -> Non
     """As what `kubectl get -o yaml` gave out has them."""
     settings = scene.config_map(one="1")
     settings["metadata"] |= {"labels": {OWNER_NAME: "another", "app": "web"}, "annotations": {OWNER: "x", NONCE: "y"}}
-    done = scene.deploy(settings, owner=Owner("harbour", 1))
+    done = scene.deploy(settings, owner=RevisionOwner("harbour", 1))
     assert set(states(done).values()) == {OutcomeState.DONE}
     assert tracking_on(scene, settings)[1] == "harbour"
     assert (scene.live(settings) or {})["metadata"]["labels"]["app"] == "web"
@@ -81,7 +90,7 @@ def test_a_job_has_the_labels_that_it_would_have_without_them(scene: Scene, has_
     job["spec"]["template"]["metadata"] = {"labels": {"app": "web"}}
     if has_labels:
         job["metadata"]["labels"] = {"own": "one"}
-    assert not failures(scene.deploy(job, owner=Owner("harbour", 1)))
+    assert not failures(scene.deploy(job, owner=RevisionOwner("harbour", 1)))
     live = scene.live(job) or {}
     labels = {key: value for key, value in live["metadata"]["labels"].items() if "batch" not in key}
     ours = {OWNER_KIND: "BundleDeployment", OWNER_NAME: "harbour"}
@@ -93,17 +102,17 @@ def test_a_job_has_the_labels_that_it_would_have_without_them(scene: Scene, has_
 
 def test_no_comparison_shows_them() -> None:
     plain = {"metadata": {"name": "x"}, "data": {}}
-    marked = {**plain, "metadata": Tracking.of("n", Owner("harbour", 1)).put_on(plain["metadata"])}
+    marked = {**plain, "metadata": Tracking.of("n", RevisionOwner("harbour", 1)).put_on(plain["metadata"])}
     assert cleaned(marked) == cleaned(plain)
     assert masked(plain, marked) == (plain, plain)
-    assert (Tracking.on(plain), Tracking.on(marked)) == (NO_TRACKING, Tracking.of("n", Owner("harbour", 1)))
+    assert (Tracking.on(plain), Tracking.on(marked)) == (NO_TRACKING, Tracking.of("n", RevisionOwner("harbour", 1)))
 
 
 @pytest.mark.parametrize("odd", [["a"], "a", 1], ids=str)
 @pytest.mark.parametrize("part", ["labels", "annotations"])
 def test_what_is_no_map_is_left_for_the_server_to_refuse(part: str, odd: Any) -> None:
     meta = {"name": "x", part: odd}
-    assert Tracking.of("n", Owner("harbour", 1)).put_on(meta)[part] == odd
+    assert Tracking.of("n", RevisionOwner("harbour", 1)).put_on(meta)[part] == odd
     assert Tracking.on({"metadata": meta}) == NO_TRACKING
     assert cleaned({"metadata": meta})["metadata"] == meta
 
@@ -120,10 +129,10 @@ def test_any_name_has_a_label_value_of_its_own(name: str) -> None:
 def test_S20_it_proves_nothing(scene: Scene) -> None:
     """An object that says that it is ours is nobody's of ours: the inventory does not hold it."""
     settings = scene.config_map(one="1")
-    meta = Tracking.of("guessed", Owner("harbour", 6)).put_on(settings["metadata"])
+    meta = Tracking.of("guessed", RevisionOwner("harbour", 6)).put_on(settings["metadata"])
     scene.cluster.apply({**settings, "metadata": meta}, field_manager="somebody")
     planned = action_of(scene.plan(settings), settings)
     assert "does not belong to this deployment" in planned.problem
     assert "another deployment of Pratique (harbour)" in planned.server_words
-    assert not failures(scene.apply(scene.plan(), owner=Owner("harbour", 7)))
+    assert not failures(scene.apply(scene.plan(), owner=RevisionOwner("harbour", 7)))
     assert scene.cluster.get(ObjectRef.of(settings)) is not None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from provisioner import pipeline
 from provisioner.render import BUILT_IN
 from provisioner.source import EgressPolicy, LocalSource
-from provisioner.unpack import Limits
+from provisioner.unpack import UnpackLimits
 from provisioner.values import Content, Pin
 
 CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: "%s"}\n'
@@ -21,14 +23,17 @@ def bundle(folder: Path, **maps: str) -> Path:
 
 
 def prepare(
-    *sources: LocalSource, pins: tuple[Pin, ...] = (), namespace: str = "shop", subfolders: bool = False
+    *sources: LocalSource,
+    pins: tuple[Pin, ...] = (),
+    namespace: str = "shop",
+    config: Mapping[str, Any] | None = None,
 ) -> Content:
     return pipeline.prepare(
         sources,
-        options=pipeline.PrepareOptions(namespace, "installer", allow_subfolders=subfolders),
+        options=pipeline.PrepareOptions(namespace, "installer", config=config or {}),
         egress=EgressPolicy(),
         credentials=None,
-        limits=Limits(),
+        limits=UnpackLimits(),
         is_namespaced=BUILT_IN.get,
         pins=pins,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from provisioner import pipeline
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.errors import DigestMismatch
 from provisioner.source import LocalSource
@@ -19,7 +19,7 @@ from tests.provisioner.pipeline.staging import bundle, prepare
 def test_promise_1_other_bytes_than_the_reviewed_ones_are_refused_before_anything_is_touched(tmp_path: Path) -> None:
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))))
     forged = replace(content, manifests=prepare(LocalSource(str(bundle(tmp_path / "b", one="y")))).manifests)
-    nobody = Cluster.connect(_kubeconfig_to_nowhere(), timeout_seconds=1.0)
+    nobody = ClusterClient.connect(_kubeconfig_to_nowhere(), timeout_seconds=1.0)
     with pytest.raises(DigestMismatch, match="reviewed was"):
         pipeline.deploy(nobody, forged, Plan((), ""), inventory=MemoryInventory())
 
@@ -33,7 +33,9 @@ def _kubeconfig_to_nowhere() -> dict[str, object]:
     }
 
 
-def test_a_bundle_is_looked_at_deployed_observed_and_removed(api: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_a_bundle_is_looked_at_deployed_observed_and_removed(
+    api: ClusterClient, namespace: str, tmp_path: Path
+) -> None:
     content = prepare(LocalSource(str(bundle(tmp_path, one="x", two="y"))), namespace=namespace)
     inventory = MemoryInventory()
     first = pipeline.look(api, content, previous=None, inventory={})

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from provisioner import pipeline
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.reading import MAX_QUESTIONS
 from provisioner.review.base.record import from_record, to_record
@@ -40,14 +40,14 @@ def test_an_offline_plan_can_never_be_applied_by_uid(tmp_path: Path) -> None:
     assert not [one for one in pipeline.look_offline(content, content).plan.actions if one.uid or one.is_proved]
 
 
-def test_somebody_elses_object_is_a_breaking_finding(api: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_somebody_elses_object_is_a_breaking_finding(api: ClusterClient, namespace: str, tmp_path: Path) -> None:
     content = prepare(LocalSource(str(bundle(tmp_path, taken="x"))), namespace=namespace)
     api.create({**content.manifests[0].body, "metadata": {"name": "taken", "namespace": namespace}})
     found = pipeline.look(api, content, previous=None, inventory={}).findings
     assert ("OWN-02", Severity.BREAKING) in [(one.rule, one.severity) for one in found]
 
 
-def test_what_the_installer_may_not_do_is_a_finding(api: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_what_the_installer_may_not_do_is_a_finding(api: ClusterClient, namespace: str, tmp_path: Path) -> None:
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))), namespace=namespace)
     weak = Identity.of_service_account(namespace, "weak")
@@ -55,7 +55,7 @@ def test_what_the_installer_may_not_do_is_a_finding(api: Cluster, namespace: str
     assert [one.rule for one in found if one.severity is Severity.BREAKING] == ["PRE-01"]
 
 
-def test_what_the_reader_may_not_read_is_an_unknown_finding(api: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_what_the_reader_may_not_read_is_an_unknown_finding(api: ClusterClient, namespace: str, tmp_path: Path) -> None:
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))), namespace=namespace)
     blind = api.acting_as(Identity.of_service_account(namespace, "weak"))
@@ -64,7 +64,7 @@ def test_what_the_reader_may_not_read_is_an_unknown_finding(api: Cluster, namesp
 
 
 def test_new_permissions_are_compared_with_what_the_cluster_grants_already(
-    api: Cluster, namespace: str, tmp_path: Path
+    api: ClusterClient, namespace: str, tmp_path: Path
 ) -> None:
     name = f"reader-{namespace}"
     text = f"""\
@@ -86,7 +86,7 @@ subjects: [{{kind: ServiceAccount, name: robot, namespace: {namespace}}}]
     assert not [one for one in found if one.severity is Severity.UNKNOWN]
 
 
-def test_a_first_install_with_its_own_namespace_leaves_nothing_unknown(api: Cluster, tmp_path: Path) -> None:
+def test_a_first_install_with_its_own_namespace_leaves_nothing_unknown(api: ClusterClient, tmp_path: Path) -> None:
     name = f"first-{uuid.uuid4().hex[:8]}"
     text = f"""\
 apiVersion: v1
@@ -131,7 +131,7 @@ spec:
 
 
 def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
-    api: Cluster, namespace: str, tmp_path: Path
+    api: ClusterClient, namespace: str, tmp_path: Path
 ) -> None:
     word = f"live{uuid.uuid4().hex[:8]}"
     words = {"plural": f"{word}s", "singular": word, "kind": word.capitalize()}
@@ -158,7 +158,7 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     assert "Pl4nted" not in str(found)
 
 
-def installer_of(api: Cluster, namespace: str) -> Identity:
+def installer_of(api: ClusterClient, namespace: str) -> Identity:
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     return Identity.of_service_account(namespace, "weak")
 
@@ -192,7 +192,9 @@ def preflight_of(report: Report) -> list[Finding]:
     return report.in_section(Section.PREFLIGHT)
 
 
-def test_the_yaml_of_a_report_applied_makes_the_next_look_clean(api: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_the_yaml_of_a_report_applied_makes_the_next_look_clean(
+    api: ClusterClient, namespace: str, tmp_path: Path
+) -> None:
     weak = installer_of(api, namespace)
     (bundle(tmp_path, one="x", two="y") / "robot.yaml").write_text(ROBOT)
     content = prepare(LocalSource(str(tmp_path)), namespace=namespace)
@@ -218,7 +220,7 @@ def test_the_yaml_of_a_report_applied_makes_the_next_look_clean(api: Cluster, na
 
 
 def test_an_account_whose_roles_allow_everything_needs_no_question(
-    api: Cluster, namespace: str, tmp_path: Path
+    api: ClusterClient, namespace: str, tmp_path: Path
 ) -> None:
     """The reader may not ask a single one; for an account without rights that is an unknown finding."""
     weak = installer_of(api, namespace)
@@ -243,13 +245,13 @@ def test_an_account_whose_roles_allow_everything_needs_no_question(
             api.delete(ObjectRef.of(obj))
 
 
-def unknown(reader: Cluster, content: Content, account: Identity) -> str:
+def unknown(reader: ClusterClient, content: Content, account: Identity) -> str:
     found = pipeline.look(reader, content, previous=None, inventory={}, as_account=account)
     return "; ".join(one.message for one in preflight_of(found) if one.severity is Severity.UNKNOWN)
 
 
 def test_an_account_that_lacks_very_much_is_asked_about_in_bounds_and_the_rest_is_said(
-    api: Cluster, namespace: str, tmp_path: Path
+    api: ClusterClient, namespace: str, tmp_path: Path
 ) -> None:
     weak = installer_of(api, namespace)
     maps = {f"map-{number}": "x" for number in range(MAX_QUESTIONS // 2)}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from provisioner import pipeline
-from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
+from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, InvalidManifest
 from provisioner.source import LocalSource
-from provisioner.unpack import Limits
-from provisioner.values import SourceKind, Tree
+from provisioner.unpack import UnpackLimits
+from provisioner.values import Content, SourceKind, Tree, UnusedFiles
 from tests.provisioner.pipeline.staging import bundle, prepare
 
 
@@ -29,7 +29,7 @@ def test_the_same_sources_give_the_same_digest(tmp_path: Path) -> None:
 def test_several_sources_are_joined_at_their_destinations(tmp_path: Path) -> None:
     first = LocalSource(str(bundle(tmp_path / "a", one="x")))
     second = LocalSource(str(bundle(tmp_path / "b", two="y")), destination="extra")
-    content = prepare(first, second, subfolders=True)
+    content = prepare(first, second)
     assert sorted(one.ref.name for one in content.manifests) == ["one", "two"]
     assert [pin.destination for pin in content.pins] == ["", "extra"]
 
@@ -75,12 +75,12 @@ def test_no_source_is_no_bundle() -> None:
 )
 def test_destinations_must_not_overlap(trees: list[tuple[str, dict[str, bytes]]], words: str) -> None:
     with pytest.raises(BadSource, match=words):
-        pipeline.join([(folder, Tree(files)) for folder, files in trees], Limits())
+        pipeline.join([(folder, Tree(files)) for folder, files in trees], UnpackLimits())
 
 
 def test_destinations_beside_each_other_are_fine() -> None:
     trees = [("", {"a": b"1"}), ("x", {"a": b"2"}), ("xy", {"a": b"3"}), ("x/y", {"a": b"4"})]
-    joined = pipeline.join([(folder, Tree(files)) for folder, files in trees], Limits())
+    joined = pipeline.join([(folder, Tree(files)) for folder, files in trees], UnpackLimits())
     assert joined.files == {"a": b"1", "x/a": b"2", "xy/a": b"3", "x/y/a": b"4"}
 
 
@@ -93,40 +93,80 @@ def files(folder: Path, **named: str) -> LocalSource:
     return LocalSource(str(folder))
 
 
+def names(content: Content) -> list[str]:
+    return sorted(one.ref.name for one in content.manifests)
+
+
 @pytest.mark.parametrize(
-    ("first", "second", "destination", "words"),
+    ("first", "second", "destinations"),
     [
-        ({"a": "one"}, {"b": "two"}, "manifests", r"a\.yaml would be left out: sources\[1\] .* brings manifests/"),
-        ({"a": "one"}, {"b": "two"}, "manifests/deep", r"a\.yaml would be left out: sources\[1\] .* brings manifests/"),
-        ({"manifests__a": "one"}, {"b": "two"}, "extra", r"extra/b\.yaml would be left out: sources\[0\] .* brings"),
-        ({"a": "one"}, {"manifests__b": "two", "c": "three"}, "x", ""),
-        ({"a": "one"}, {"b": "two"}, ".hidden", r"\.hidden/b\.yaml would be left out: folders whose name begins"),
+        ({"a": "one"}, {"b": "two"}, ("a", "b")),
+        ({"a": "one"}, {"b": "two"}, ("foo/bar", "foo/moo")),
+        ({"a": "one"}, {"b": "two"}, ("manifests/a", "manifests")),
+        ({"a": "one"}, {"b": "two"}, ("", "manifests")),
+        ({"a": "one"}, {"b": "two"}, ("", "manifests/deep")),
+        ({"manifests__a": "one"}, {"b": "two"}, ("", "extra")),
+        ({"manifests__a": "one"}, {"manifests__b": "two"}, ("x", "y")),
+        ({"manifests__a": "one"}, {"deep__er__b": "two"}, ("x", "y")),
+        ({"a": "one"}, {"b": "two"}, ("", ".hidden")),
     ],
-    ids=["into manifests", "below manifests", "beside manifests", "in a folder of its own", "behind a dot"],
+    ids=lambda value: " + ".join(one or "the root" for one in value) if isinstance(value, tuple) else "",
 )
-def test_no_source_vanishes_behind_another(
-    tmp_path: Path, first: dict[str, str], second: dict[str, str], destination: str, words: str
+def test_the_manifests_of_every_source_count(
+    tmp_path: Path, first: dict[str, str], second: dict[str, str], destinations: tuple[str, str]
 ) -> None:
+    made = (files(tmp_path / "first", **first), files(tmp_path / "second", **second))
+    sources = [replace(one, destination=folder) for one, folder in zip(made, destinations, strict=True)]
+    content = prepare(*sources)
+    assert (names(content), content.unused.count) == (["one", "two"], 0)
+    assert names(prepare(*reversed(sources))) == ["one", "two"]
+
+
+def test_one_source_with_a_destination_is_read_as_it_is(tmp_path: Path) -> None:
+    assert names(prepare(replace(files(tmp_path, a="one"), destination="extra"))) == ["one"]
+
+
+def test_a_source_without_manifests_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "README.md").write_text("nothing")
+    sources = (files(tmp_path / "first", a="one"), LocalSource(str(tmp_path / "second"), destination="extra"))
+    with pytest.raises(InvalidManifest, match=r"no manifests in the source at extra: "):
+        prepare(*sources)
+
+
+def test_several_sources_keep_to_one_folder_each_where_the_config_says_so(tmp_path: Path) -> None:
     sources = (
-        files(tmp_path / "first", **first),
-        replace(files(tmp_path / "second", **second), destination=destination),
+        replace(files(tmp_path / "first", a="one"), destination="x"),
+        replace(files(tmp_path / "second", b="two", deep__c="three"), destination="y"),
     )
-    if not words:
-        assert len(prepare(*sources, subfolders=True).manifests) == 3
-        return
-    with pytest.raises(BadSource, match=words):
-        prepare(*sources, subfolders=True)
+    assert names(prepare(*sources)) == ["one", "three", "two"]
+    with pytest.raises(InvalidManifest, match=r"^y/deep/c\.yaml: subfolders are not read"):
+        prepare(*sources, config={"recursive": False})
 
 
-def test_what_a_source_leaves_out_by_itself_it_may_leave_out_beside_others(tmp_path: Path) -> None:
+def test_the_same_object_in_two_sources_is_refused_naming_both_files(tmp_path: Path) -> None:
+    sources = [replace(files(tmp_path / folder, a="one"), destination=folder) for folder in ("x", "y")]
+    with pytest.raises(InvalidManifest, match=r"y/a\.yaml:1: ConfigMap one: is in x/a\.yaml already"):
+        prepare(*sources)
+
+
+def test_a_source_that_fails_leaves_nothing_half_made(tmp_path: Path) -> None:
+    sources = (files(tmp_path / "first", a="one"), LocalSource(str(tmp_path / "gone"), destination="y"))
+    with pytest.raises(BadSource):
+        prepare(*sources)
+
+
+def test_what_a_source_leaves_out_by_itself_is_left_out_beside_others_and_said(tmp_path: Path) -> None:
     """As the image of an operator does: its manifests in manifests/, its annotations beside them."""
     image = files(tmp_path / "image", manifests__a="one", metadata__annotations="two")
+    (tmp_path / "image" / "Dockerfile").write_text("FROM scratch")
     more = replace(files(tmp_path / "more", b="three"), destination="manifests/more")
-    content = prepare(image, more, subfolders=True)
-    assert sorted(one.ref.name for one in content.manifests) == ["one", "three"]
+    content = prepare(image, more)
+    assert names(content) == ["one", "three"]
+    assert content.unused == UnusedFiles(2, 1, ("metadata/annotations.yaml", "Dockerfile"))
 
 
 def test_all_sources_together_stay_below_the_limit() -> None:
     trees = [("", Tree({"a": b"x" * 60})), ("b", Tree({"a": b"x" * 60}))]
     with pytest.raises(BundleTooLarge, match="max_bytes"):
-        pipeline.join(trees, Limits(max_bytes=100))
+        pipeline.join(trees, UnpackLimits(max_bytes=100))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.client.access import ask_many
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.rbac import RbacObjects, allows, allows_in, effective_rules, may_write_binding, may_write_role
 from provisioner.values import AccessRequest, Identity, ObjectRef
@@ -34,7 +34,7 @@ WRITES = 240
 
 @dataclass(frozen=True)
 class Scene:
-    cluster: Cluster
+    cluster: ClusterClient
     seed: int
     worlds: tuple[World, ...]
     live: RbacObjects
@@ -44,7 +44,7 @@ class Scene:
 def scene(controlplane: Any) -> Iterator[Scene]:
     """Several worlds on one API server, once its authorizer has seen all of them."""
     seed = int(os.environ.get("PRATIQUE_SEED") or 20261121)
-    cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
     run, dice = uuid.uuid4().hex[:8], random.Random(seed)
     spaces = (f"rbac-{run}-0", f"rbac-{run}-1")
     for name in spaces:
@@ -62,7 +62,7 @@ def scene(controlplane: Any) -> Iterator[Scene]:
             cluster.delete(ref)
 
 
-def _until_all_is_seen(cluster: Cluster, name: str, namespace: str) -> list[dict[str, Any]]:
+def _until_all_is_seen(cluster: ClusterClient, name: str, namespace: str) -> list[dict[str, Any]]:
     """Make one more object of each kind, and wait for these: an authorizer that sees them has seen all before."""
     made = [
         cluster_role(name, rule("get", "nodes")),
@@ -77,7 +77,7 @@ def _until_all_is_seen(cluster: Cluster, name: str, namespace: str) -> list[dict
     return made
 
 
-def _are_aggregated(cluster: Cluster, worlds: tuple[World, ...]) -> bool:
+def _are_aggregated(cluster: ClusterClient, worlds: tuple[World, ...]) -> bool:
     """Whether the controller has given every aggregated role as many rules as those have that it selects."""
     for one in worlds:
         selected = [obj for obj in one.objects if (obj["metadata"].get("labels") or {}).get("world") == one.prefix]
@@ -88,7 +88,7 @@ def _are_aggregated(cluster: Cluster, worlds: tuple[World, ...]) -> bool:
     return True
 
 
-def _live(cluster: Cluster) -> RbacObjects:
+def _live(cluster: ClusterClient) -> RbacObjects:
     found: list[dict[str, Any]] = []
     for kind in KINDS:
         resource = cluster.resource_of(API, "v1", kind)
@@ -178,7 +178,7 @@ def _allowed_here(identity: Identity, obj: dict[str, Any], live: RbacObjects) ->
     return may_write_role(requester, obj).allowed
 
 
-def _refusal(cluster: Cluster, obj: dict[str, Any]) -> str:
+def _refusal(cluster: ClusterClient, obj: dict[str, Any]) -> str:
     try:
         cluster.apply(obj, field_manager="differential", dry_run=True)
     except ClusterError as exc:

@@ -12,7 +12,7 @@ import pytest
 
 from provisioner import pipeline
 from provisioner.errors import TooManyRights
-from provisioner.rbac import Subject, allows, compact, covers, holds, minimal
+from provisioner.rbac import RbacSubject, allows, compact, covers, holds, minimal
 from provisioner.review.output import permission_text
 from provisioner.review.preflight import text
 from provisioner.review.preflight.answer import preflight
@@ -25,7 +25,7 @@ from tests.support.provisioner.roles import account, bound, cluster_role, rule, 
 pytestmark = pytest.mark.thorough
 
 JUNK = (None, 5, True, "x", [], {}, [None], [5], ["*"], {"a": 1}, [{}], [[1]], {"x": [1]}, -1.5)
-ROBOT = Subject("ServiceAccount", "robot", "near")
+ROBOT = RbacSubject("ServiceAccount", "robot", "near")
 POD = {"hostNetwork": True, "serviceAccountName": "robot", "containers": [{"securityContext": {"privileged": True}}]}
 OTHERS = (
     an_object("v1", "ServiceAccount", "robot", "near"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
-from provisioner.render.limits import Limits
+from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, admit
 from provisioner.values import GroupKind, JsonObject, Manifest
 
@@ -24,13 +24,15 @@ def crd(scope: Any, group: str = "example.com", kind: str = "Case") -> dict[str,
     return obj("CustomResourceDefinition", "apiextensions.k8s.io/v1", f"cases.{group}", spec=spec)
 
 
-def admitted(*bodies: Any, knows: dict[str, bool] | None = None, limits: Limits | None = None) -> tuple[Manifest, ...]:
+def admitted(
+    *bodies: Any, knows: dict[str, bool] | None = None, limits: YamlLimits | None = None
+) -> tuple[Manifest, ...]:
     found = [Found(body, f"f{number}.yaml", 7) for number, body in enumerate(bodies)]
 
     def is_namespaced(kind: GroupKind) -> bool | None:
         return (knows or {}).get(str(kind))
 
-    return admit(found, install_namespace="home", is_namespaced=is_namespaced, limits=limits or Limits())
+    return admit(found, install_namespace="home", is_namespaced=is_namespaced, limits=limits or YamlLimits())
 
 
 def namespace(manifest: Manifest) -> Any:
@@ -247,7 +249,7 @@ def test_a_member_that_is_no_object_is_refused(item: Any) -> None:
 
 def test_too_many_objects_are_refused() -> None:
     with pytest.raises(BundleTooLarge, match="max_objects"):
-        admitted({"kind": "List", "items": [obj(name=f"n{n}") for n in range(11)]}, limits=Limits(max_objects=10))
+        admitted({"kind": "List", "items": [obj(name=f"n{n}") for n in range(11)]}, limits=YamlLimits(max_objects=10))
 
 
 def test_the_same_object_twice_is_refused_naming_both_files() -> None:

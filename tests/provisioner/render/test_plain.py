@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint, EntryPoints
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
-from provisioner.render import formats
 from provisioner.render.canonical import canonical
-from provisioner.render.formats import Rendering, format_names, render_content
-from provisioner.render.limits import Limits
-from provisioner.render.objects import Found
-from provisioner.render.plain import render
+from provisioner.render.formats import MAX_UNUSED_PATHS, Rendering, render_content
+from provisioner.render.limits import YamlLimits
 from provisioner.render.scopes import BUILT_IN
 from provisioner.render.yaml import load_all
-from provisioner.values import GroupKind, Manifest, Pin, SourceKind, Tree
+from provisioner.values import GroupKind, Manifest, Pin, SourceKind, Tree, UnusedFiles
 from tests.provisioner.render.kubectl import read_by_kubectl
 from tests.support.folders import CORPUS
 from tests.support.kubernetes.endpoint import Endpoint
@@ -33,12 +30,15 @@ def config_map(name: str) -> bytes:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n".encode()
 
 
-def names(files: dict[str, bytes], *, allow_subfolders: bool = False) -> list[str]:
-    return [manifest.ref.name for manifest in rendered(Tree(files), allow_subfolders=allow_subfolders)]
+def names(files: dict[str, bytes], **config: object) -> list[str]:
+    return [manifest.ref.name for manifest in rendered(Tree(files), config=config)]
 
 
-def rendered(tree: Tree, *, allow_subfolders: bool = False) -> tuple[Manifest, ...]:
-    return render(tree, install_namespace="home", is_namespaced=lambda _: None, allow_subfolders=allow_subfolders)
+def rendered(
+    tree: Tree, *, config: Mapping[str, object] | None = None, limits: YamlLimits | None = None
+) -> tuple[Manifest, ...]:
+    asked = replace(rendering(), config=config or {}, limits=limits or YamlLimits())
+    return render_content(tree, asked, pins=[]).manifests
 
 
 TAKEN: dict[str, tuple[dict[str, bytes], list[str]]] = {
@@ -113,9 +113,36 @@ def test_a_bundle_is_refused_in_words(files: dict[str, bytes], words: str) -> No
 def test_subfolders_are_read_when_asked_for() -> None:
     files = {"manifests/b.yaml": config_map("b"), "manifests/a/z.yaml": config_map("z"), "manifests/a/y/x.json": b"{}"}
     with pytest.raises(InvalidManifest, match=r"^manifests/a/y/x\.json:1: "):
-        names(files, allow_subfolders=True)
+        names(files, recursive=True)
     del files["manifests/a/y/x.json"]
-    assert names(files, allow_subfolders=True) == ["z", "b"]
+    assert names(files, recursive=True) == ["z", "b"]
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"recursive": "yes"}, "config.recursive is str; expected true or false"),
+        ({"values": {}, "recursve": True}, "config has recursve, values, but the format plain takes recursive only"),
+    ],
+)
+def test_a_config_that_the_format_does_not_know_is_refused(config: dict[str, object], words: str) -> None:
+    with pytest.raises(BadBundle) as caught:
+        names({"a.yaml": config_map("a")}, **config)
+    assert words in str(caught.value)
+
+
+def test_files_that_are_not_used_are_counted_and_those_that_could_hold_objects_come_first() -> None:
+    files = {"manifests/a.yaml": config_map("a"), "manifests/README.md": b"", "Dockerfile": b"", "b.yaml": b"{"}
+    files |= {".github/x.yaml": b"", "charts/x/values.yaml": b""}
+    unused = render_content(Tree(files), rendering(), pins=[]).unused
+    expected = ("b.yaml", "charts/x/values.yaml", ".github/x.yaml", "Dockerfile", "manifests/README.md")
+    assert unused == UnusedFiles(5, 2, expected)
+
+
+def test_the_names_of_files_that_are_not_used_are_bounded() -> None:
+    files = {"a.yaml": config_map("a")} | {f"src/{number}.go": b"" for number in range(5000)}
+    unused = render_content(Tree(files), rendering(), pins=[]).unused
+    assert (unused.count, unused.readable_count, len(unused.paths)) == (5000, 0, MAX_UNUSED_PATHS)
 
 
 def test_a_kustomization_that_only_lists_its_files_is_left_out() -> None:
@@ -136,9 +163,9 @@ def test_a_manifest_says_where_it_stands() -> None:
 def test_limits_count_over_all_files_of_a_bundle() -> None:
     bomb = b"x: &x [1, 1, 1, 1, 1]\ny: [*x, *x, *x, *x, *x]\n"
     files = {f"manifests/{n}.yaml": config_map(f"c{n}") + bomb for n in range(10)}
-    render(Tree(files), install_namespace="x", is_namespaced=lambda _: None, limits=Limits(max_nodes=1000))
+    rendered(Tree(files), limits=YamlLimits(max_nodes=1000))
     with pytest.raises(BundleTooLarge, match=r"^manifests/6\.yaml: .*max_nodes"):
-        render(Tree(files), install_namespace="x", is_namespaced=lambda _: None, limits=Limits(max_nodes=300))
+        rendered(Tree(files), limits=YamlLimits(max_nodes=300))
 
 
 def rendering(name: str = "plain", account: str = "installer") -> Rendering:
@@ -157,21 +184,6 @@ def test_a_content_knows_its_pins_and_its_digest() -> None:
 def test_an_unknown_format_is_refused_naming_the_known() -> None:
     with pytest.raises(BadBundle, match=r"'tarot' is not known here; known are .*plain"):
         render_content(Tree({}), rendering("tarot"), pins=[])
-
-
-def of_a_plugin(tree: Tree, _rendering: Rendering) -> Iterable[Found]:
-    return [Found({"apiVersion": "v1", "kind": "ConfigMap", "metadata": json.loads(tree.files["x"])}, "x")]
-
-
-def test_a_plugin_is_found_by_its_entry_point_and_obeys_the_same_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("riddle", f"{__name__}:of_a_plugin", formats.ENTRY_POINTS)
-    monkeypatch.setattr(EntryPoint, "load", lambda _: of_a_plugin)
-    monkeypatch.setattr(formats, "entry_points", lambda **wanted: EntryPoints([point]).select(**wanted))
-    assert "riddle" in format_names()
-    content = render_content(Tree({"x": b'{"name": "a"}'}), rendering("riddle"), pins=[])
-    assert content.manifests[0].ref.namespace == "home"
-    with pytest.raises(InvalidManifest, match=r"metadata\.uid"):
-        render_content(Tree({"x": b'{"name": "a", "uid": "x"}'}), rendering("riddle"), pins=[])
 
 
 @pytest.mark.corpus

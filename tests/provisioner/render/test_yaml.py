@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
-from provisioner.render.limits import Limits
+from provisioner.render.limits import YamlLimits
 from provisioner.render.yaml import load_all
 
 PATIENCE_SECONDS = 10.0  # each takes well under one; the machine may be busy
@@ -133,7 +133,7 @@ def soon() -> Iterator[None]:
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(("text", "words"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_stopped_by_a_limit_that_is_named(text: str | bytes, words: str) -> None:
-    limits = Limits(max_nodes=200_000)
+    limits = YamlLimits(max_nodes=200_000)
     with pytest.raises((BundleTooLarge, InvalidManifest), match=words):
         load_all(text, name="x.yaml", limits=limits)
 

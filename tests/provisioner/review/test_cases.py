@@ -16,7 +16,8 @@ from tests.support.provisioner.contents import content_of
 def record(finding: Finding) -> dict[str, object]:
     path = ".".join(map(str, finding.path))
     found = {"rule": finding.rule, "severity": str(finding.severity), "ref": str(finding.ref or ""), "path": path}
-    return found if finding.is_new else {**found, "isNew": False}
+    also = {"also": list(finding.also)} if finding.also else {}
+    return {**found, **also} if finding.is_new else {**found, **also, "isNew": False}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -12,14 +12,14 @@ import pytest
 
 import provisioner.review
 from provisioner.pipeline import look_offline, permissions, preflight
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import to_record
 from provisioner.review.output import permission_text
 from provisioner.review.preflight import text
 from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Content, Severity
-from tests.provisioner.review.corpus import Bundle, content_of, named, pairs
 from tests.support.folders import CORPUS
+from tests.support.provisioner.corpus import Bundle, content_of, named, pairs
 
 pytestmark = pytest.mark.corpus
 PAIRS = pairs()
@@ -94,7 +94,7 @@ def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(
     before, after = content_of(old), content_of(new)
     rights = permissions(None, after, before)
     fits(permission_text.to_record(rights, files_of(after)), "permissions.schema.json")
-    found = preflight(None, after, account=Subject("ServiceAccount", "installer", "ops"))
+    found = preflight(None, after, account=RbacSubject("ServiceAccount", "installer", "ops"))
     fits(text.to_record(found), "preflight.schema.json")
     shown = permission_text.as_text(rights, files_of(after)) + text.as_text(found)
     assert " 1 rights" not in shown

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioner.review.base.facts import Check, Facts, Gap, Rule, State
+from provisioner.review.base.facts import Check, Facts, Gap, ReviewRule, StateFacts
 from provisioner.review.frame import CHECKS, report, wanted
 from provisioner.values import Action, Content, Finding, ObjectRef, Plan, Section, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 
-NOTED = Rule("NOTED-01", Section.OBJECTS, Severity.NOTABLE)
-BAD = Rule("BAD-01", Section.PODS, Severity.CRITICAL)
+NOTED = ReviewRule("NOTED-01", Section.OBJECTS, Severity.NOTABLE)
+BAD = ReviewRule("BAD-01", Section.PODS, Severity.CRITICAL)
 MAP = ObjectRef.of(config_map())
 
 
@@ -95,7 +95,7 @@ def test_an_unclaimed_change_is_as_bad_as_what_is_known_of_it(
     assert [one.severity for one in found.findings] == [severity]
 
 
-def named(state: State) -> list[Finding]:
+def named(state: StateFacts) -> list[Finding]:
     return [NOTED.at(ObjectRef.of(obj), "noted", key=str(obj["data"])) for obj in state.objects]
 
 
@@ -131,7 +131,7 @@ def test_a_fingerprint_differs_where_the_finding_does(other: Finding) -> None:
 
 def test_the_headline_says_the_worst_new_thing_first_and_totals_last() -> None:
     known = Check("known", standing=lambda _: [BAD.at(MAP, "Known and critical", key="k")])
-    new = Check("new", changes=lambda _: [Rule("B", Section.CRDS, Severity.BREAKING).at(MAP, "Breaks things")])
+    new = Check("new", changes=lambda _: [ReviewRule("B", Section.CRDS, Severity.BREAKING).at(MAP, "Breaks things")])
     given = facts(planned(config_map(), Action.CREATE), previous=content_with(config_map()))
     found = report(given, [known, new, Check("all", claims=everything)])
     assert found.headline == (

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from provisioner.errors import AlreadyExists
-from provisioner.review.base.facts import Facts, Listed, Listing, Rule, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing, ReviewRule
 from provisioner.review.checks.objects import objects
 from provisioner.review.withholding import is_private, looked, without_private
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.support.provisioner.contents import config_map, content_with, facts, planned
 
-PROBE = Rule("TST-01", Section.OBJECTS, Severity.DANGEROUS)
+PROBE = ReviewRule("TST-01", Section.OBJECTS, Severity.DANGEROUS)
 LIVE = {**config_map(sidecar="hunter2"), "metadata": {"name": "settings", "namespace": "shop", "uid": "u-1"}}
 BUNDLE = config_map(wished="a")
 MERGED = config_map(wished="a", sidecar="hunter2")
@@ -264,7 +264,7 @@ LISTING = Listing("example.com", "v1", "Boat", "harbour")
 
 def test_S09_what_lists_and_other_objects_decide_is_shown_to_who_may_get_them() -> None:
     other = config_map("other", value="hunter2")
-    around = Surroundings(lists={LISTING: Listed(({"keel": "hunter2"},), 1)})
+    around = ClusterSurroundings(lists={LISTING: Listed(({"keel": "hunter2"},), 1)})
 
     def look_around(facts: Facts) -> list[Finding]:
         live = [obj.get("data") for obj in facts.live.values() if obj]
@@ -290,7 +290,9 @@ def test_S27_a_fingerprint_of_a_warning_cannot_be_guessed() -> None:
         return [one.fingerprint for one in found if one.rule == "OBJ-05"]
 
     roles: tuple[dict[str, Any], ...] = (ROLE,)
-    guessed = Rule("OBJ-05", Section.OBJECTS, Severity.NOTABLE).at(ObjectRef.of(BUNDLE), "", key="hunter2").fingerprint
+    guessed = (
+        ReviewRule("OBJ-05", Section.OBJECTS, Severity.NOTABLE).at(ObjectRef.of(BUNDLE), "", key="hunter2").fingerprint
+    )
     of_role, of_uid = names(), names(uid="u-1")
     roles = ()
     unsalted = names()

@@ -17,7 +17,7 @@ from provisioner.expressions import evaluator
 from provisioner.regexes import BadRegularExpression, TooMuchWork, compiled
 from provisioner.review.base.sizes import bytes_of
 from provisioner.review.crds.stored import NOT_EVALUATED
-from provisioner.schema.admission.rules import Change, errors_of_rules, rule_errors
+from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, rule_errors
 from provisioner.schema.cel.ast import read
 from provisioner.schema.cel.normal_form import TooLarge, plain_form
 from provisioner.schema.cel.rule_check import unknown_fields
@@ -64,7 +64,7 @@ def test_S26_a_hostile_rule_among_harmless_ones_over_many_objects_costs_only_its
     hostile = RULES["doubling text that is split"][0]
     rules = [*(f"self.s.size() > {number - 20}" for number in range(10)), hostile, *["self.s != 'b7'"] * 10]
     known = schema("true") | {"x-kubernetes-validations": [{"rule": one, "message": one[:30]} for one in rules]}
-    found = errors_of_rules((known, Change({"s": f"b{number}"})) for number in range(100))
+    found = errors_of_rules((known, ObjectUpdate({"s": f"b{number}"})) for number in range(100))
     for number, errors in enumerate(found):
         messages = [one.message for one in errors]
         assert sum(NOT_EVALUATED in one for one in messages) == 1

@@ -13,7 +13,7 @@ from provisioner.source import EgressPolicy
 
 HERE = EgressPolicy(
     allowed_networks=(ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128")),
-    allow_http=True,
+    plain_http_hosts=("*",),
     allow_mutable=True,
     timeout_seconds=20,
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
-from provisioner.source.egress import EgressPolicy, Place, check_address, check_place, place_of, resolve, shown
+from provisioner.source.egress import EgressPolicy, Origin, check_address, check_place, place_of, resolve, shown
 from tests.provisioner.source.places import LOOPBACK, OPEN, STRICT
 
 SECONDS = 5.0
@@ -207,7 +207,7 @@ def test_a_url_that_can_be_read_in_two_ways_is_refused(url: str) -> None:
 
 def test_the_place_is_scheme_host_and_port() -> None:
     assert (
-        place_of("https://EXAMPLE.com/a") == Place("https", "example.com", 443) == place_of("https://example.com:443")
+        place_of("https://EXAMPLE.com/a") == Origin("https", "example.com", 443) == place_of("https://example.com:443")
     )
     assert str(place_of("http://[::1]:8080/")) == "[::1]:8080"
     assert place_of("https://example.com") != place_of("http://example.com")
@@ -237,6 +237,28 @@ LISTED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("hosts", "url", "is_allowed"),
+    [
+        ((), "http://own.example/", False),
+        (("own.example",), "http://own.example:5000/", True),
+        (("own.example:5000",), "http://own.example:5000/", True),
+        (("own.example:5000",), "http://own.example/", False),
+        (("*.example",), "http://own.example/", True),
+        (("*",), "http://own.example/", True),
+        (("other.example",), "http://own.example/", False),
+        (("example",), "http://own.example/", False),
+    ],
+)
+def test_plain_http_is_allowed_host_by_host(hosts: tuple[str, ...], url: str, is_allowed: bool) -> None:
+    policy = EgressPolicy(plain_http_hosts=hosts)
+    if is_allowed:
+        assert check_place(url, place_of(url), policy) == place_of(url)
+        return
+    with pytest.raises(BadSource, match="PRATIQUE_PLAIN_HTTP_HOSTS can allow http for own.example"):
+        check_place(url, place_of(url), policy)
+
+
 @pytest.mark.parametrize(("listed", "url", "allowed"), LISTED.values(), ids=LISTED)
 def test_only_the_source_s_own_place_and_listed_hosts_may_be_led_to(listed: str, url: str, allowed: bool) -> None:
     policy = EgressPolicy(allowed_hosts=(listed,) if listed else ())
@@ -244,5 +266,5 @@ def test_only_the_source_s_own_place_and_listed_hosts_may_be_led_to(listed: str,
     if allowed:
         assert check_place(url, own, policy) == place_of(url)
         return
-    with pytest.raises(BadSource, match=r"PRATIQUE_(ALLOWED_SOURCE_HOSTS|PLAIN_HTTP)"):
+    with pytest.raises(BadSource, match=r"PRATIQUE_(ALLOWED_SOURCE_HOSTS|PLAIN_HTTP_HOSTS)"):
         check_place(url, own, policy)

@@ -12,7 +12,7 @@ import pytest
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, ForbiddenAddress, Unreachable
 from provisioner.source import EgressPolicy, Fetched, ImageSource, fetch, pinned
 from provisioner.source import image as room
-from provisioner.unpack import Limits, unpack
+from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Pin, SourceKind
 from tests.provisioner.source.places import MIB, OPEN, STRICT
 from tests.support.servers.registry import LAYER_TYPE, MANIFEST_TYPE, Registry, digest_of, layer_of
@@ -153,7 +153,7 @@ class TestLimits:
         registry.push("bombs:v1", {}, layers=bombs)
         fetched = get(f"{registry.host}/bombs:v1")
         with pytest.raises(BundleTooLarge, match="max_bytes"):
-            unpack(fetched.archives, limits=Limits(max_bytes=30 * MIB))
+            unpack(fetched.archives, limits=UnpackLimits(max_bytes=30 * MIB))
 
     def test_a_manifest_over_4_mib(self, registry: Registry) -> None:
         digest = registry.push("large:v1", {"a.yaml": "large manifest"})
@@ -268,8 +268,8 @@ def test_what_is_not_there_is_a_bad_source(registry: Registry) -> None:
 
 def test_plain_http_needs_the_source_and_the_operator(registry: Registry) -> None:
     digest = registry.push("plain:v1", FILES)
-    with pytest.raises(BadSource, match="expected https; PRATIQUE_PLAIN_HTTP"):
-        get(f"{registry.host}/plain@{digest}", policy=replace(OPEN, allow_http=False))
+    with pytest.raises(BadSource, match="expected https; PRATIQUE_PLAIN_HTTP_HOSTS"):
+        get(f"{registry.host}/plain@{digest}", policy=replace(OPEN, plain_http_hosts=()))
     with pytest.raises(Unreachable):  # without insecure_http it speaks TLS, whatever the operator allows
         fetch(ImageSource(f"{registry.host}/plain@{digest}"), egress=OPEN, max_bytes=MIB)
 
@@ -278,4 +278,4 @@ def test_s18_a_registry_on_this_machine_is_refused(registry: Registry) -> None:
     port = registry.host.rpartition(":")[2]
     for host in ("127.0.0.1", "localhost", "127.1", "2130706433", "[::1]"):
         with pytest.raises(ForbiddenAddress):
-            get(f"{host}:{port}/a:v1", policy=replace(STRICT, allow_http=True))
+            get(f"{host}:{port}/a:v1", policy=replace(STRICT, plain_http_hosts=("*",)))

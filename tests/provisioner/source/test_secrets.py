@@ -21,7 +21,7 @@ from provisioner.source import (
 )
 from provisioner.unpack import unpack
 from provisioner.values import JsonObject
-from tests.provisioner.source.places import MIB, OPEN, sha256
+from tests.provisioner.source.places import MIB, OPEN, secret, sha256
 from tests.support.servers.http import Asked, FileServer, GitServer, Listening, Reply
 from tests.support.servers.registry import CREDENTIALS, Registry
 
@@ -31,15 +31,6 @@ BODY = b"kind: A\n"
 BASIC_AUTH = "kubernetes.io/basic-auth"
 SSH_AUTH = "kubernetes.io/ssh-auth"
 DOCKER_CONFIG = "kubernetes.io/dockerconfigjson"
-
-
-def secret(type_: str, **values: str | bytes) -> JsonObject:
-    data = {
-        key: base64.b64encode(value.encode() if isinstance(value, str) else value).decode()
-        for key, value in values.items()
-    }
-    meta = {"name": "pull", "namespace": "harbour"}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "data": data}
 
 
 def get(source: RemoteSource, given: JsonObject) -> Fetched:
@@ -185,7 +176,7 @@ IMAGE = ImageSource("registry.example/app:v1")
 FILE = HttpSource("https://files.example/a.yaml")
 OVER_SSH = GitSource("ssh://git@git.example/x.git", branch="main")
 UNFIT: dict[str, tuple[RemoteSource, JsonObject, str]] = {
-    "another type": (IMAGE, secret("kubernetes.io/tls", **{"tls.crt": "shh"}), "of type kubernetes.io/tls has tls.crt"),
+    "another type": (IMAGE, secret("example.com/tls", **{"ca.crt": "shh"}), "of type example.com/tls has ca.crt"),
     "a key of another type": (IMAGE, secret(SSH_AUTH, **{".dockerconfigjson": "{}"}), f"of type {SSH_AUTH} has"),
     "a service account's token": (FILE, secret("kubernetes.io/service-account-token", token="shh"), "bearerToken"),
     "a pull secret for a file": (FILE, secret(DOCKER_CONFIG, **{".dockerconfigjson": "{}"}), "username and password"),

@@ -138,8 +138,8 @@ def test_a_checksum_is_sha256_in_one_spelling(checksum: str) -> None:
 
 def test_plain_http_is_refused_unless_the_operator_allows_it(server: FileServer) -> None:
     url = server.serve("/b.tgz", BUNDLE)
-    with pytest.raises(BadSource, match="expected https; PRATIQUE_PLAIN_HTTP"):
-        get(url, policy=replace(MUTABLE, allow_http=False))
+    with pytest.raises(BadSource, match="expected https; PRATIQUE_PLAIN_HTTP_HOSTS"):
+        get(url, policy=replace(MUTABLE, plain_http_hosts=()))
     assert server.asked == []
 
 
@@ -147,7 +147,7 @@ def test_s18_this_machine_is_refused_by_address_and_by_name(server: FileServer) 
     port = server.serve("/b.tgz", BUNDLE).split(":")[-1]
     for host in ("127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "0.0.0.0", "[::1]", "[::ffff:7f00:1]"):
         with pytest.raises(ForbiddenAddress, match="not a public address"):
-            get(f"http://{host}:{port}", policy=replace(STRICT, allow_http=True, allow_mutable=True))
+            get(f"http://{host}:{port}", policy=replace(STRICT, plain_http_hosts=("*",), allow_mutable=True))
     assert server.asked == []
 
 
@@ -225,7 +225,7 @@ class TestRedirects:
             policy = replace(MUTABLE, allowed_hosts=("169.254.169.254", "0x7f.1", "::ffff:10.0.0.1"))
             only_this = replace(policy, allowed_networks=(OPEN.allowed_networks[0],))
             if target.startswith("http://0x7f"):
-                only_this = replace(only_this, allow_http=True)
+                only_this = replace(only_this, plain_http_hosts=("*",))
                 with pytest.raises(Unreachable):  # 127.0.0.1 is allowed here, and nobody listens on its port 80
                     get(url, policy=only_this)
                 continue

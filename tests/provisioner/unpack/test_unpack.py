@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provisioner.errors import BundleTooLarge, InvalidArchive, UnsafePath
-from provisioner.unpack import Limits, unpack
+from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Archive, Tree
 from tests.provisioner.unpack import archives as make
 from tests.provisioner.unpack.archives import PACKERS, RawZip, header, member, octal, padded, pax, record
@@ -25,7 +25,7 @@ FILES = {"a.yaml": b"kind: A\n", "manifests/b.yaml": b"kind: B\n" * 100, "empty.
 MIB = 1024 * 1024
 
 
-def tree_of(data: bytes, name: str = "", limits: Limits | None = None) -> dict[str, bytes]:
+def tree_of(data: bytes, name: str = "", limits: UnpackLimits | None = None) -> dict[str, bytes]:
     return dict(unpack([Archive(name, data)], limits=limits).files)
 
 
@@ -275,7 +275,7 @@ def test_names_in_utf8_without_the_flag_are_read() -> None:
     assert tree_of(RawZip().add("é.yaml".encode(), b"1").done()) == {"é.yaml": b"1"}
 
 
-LIMITS = Limits(max_bytes=3000, max_file_bytes=2000, max_entries=5, max_depth=3, max_name_bytes=40)
+LIMITS = UnpackLimits(max_bytes=3000, max_file_bytes=2000, max_entries=5, max_depth=3, max_name_bytes=40)
 TOO_LARGE = {
     "one file": ({"a": b"x" * 2001}, "a: has 2001 bytes.*max_file_bytes is 2000"),
     "all together": ({"a": b"x" * 1600, "b": b"y" * 1600}, "b: more than 3000 bytes.*PRATIQUE_MAX_BUNDLE_MIB"),

@@ -8,10 +8,10 @@ from typing import Any, cast
 from django.utils import timezone
 
 from approvals import gate
-from approvals.gate import Question
+from approvals.gate import GateQuestion
 from approvals.models import Request
 from approvals.steps.sources import read_for
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Unreachable
 from provisioner.values import ObjectRef
 from tests.support.approvals import gate_facts as drawn
@@ -38,8 +38,13 @@ class Live:
 
 def ask_again(request: Request) -> None:
     """Raise what stands in the way of the next phase."""
-    api = cast("Api", Live(request))
-    gate.require(request, gate.reader.going_on(request, api, gate.reviewed_report(request)))
+    gate.require(request, before_phase(request, cast("Api", Live(request))))
+
+
+def before_phase(request: Request, api: Api) -> gate.GateFacts:
+    """What is read before a phase, in the order of the step."""
+    report = gate.reviewed_report(request)
+    return gate.reader.going_on(request, api, report, gate.reader.unseen(request, api, report))
 
 
 def check_requesters(request: Request) -> None:
@@ -47,7 +52,7 @@ def check_requesters(request: Request) -> None:
     known = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
     about = replace(known.about, recorded_cluster=drawn.ABOUT.recorded_cluster)
     learned = {name: getattr(known, name) for name in ("requesters", "too_old", "sources")}
-    gate.require_again(replace(_all_well(Question.PREPARE), about=about, **learned))
+    gate.require_again(replace(_all_well(GateQuestion.PREPARE), about=about, **learned))
 
 
 def check_vouched(request: Request) -> None:
@@ -56,9 +61,9 @@ def check_vouched(request: Request) -> None:
     about = replace(drawn.ABOUT, is_requester_known=request.is_requester_known, needed=known.about.needed)
     about = replace(about, expires_at=request.expires_at)
     learned = {name: getattr(known, name) for name in ("reviews", "guards", "too_old")}
-    gate.require_again(replace(_all_well(Question.PLAN), about=about, sources=drawn.NO_SOURCES, **learned))
+    gate.require_again(replace(_all_well(GateQuestion.PLAN), about=about, sources=drawn.NO_SOURCES, **learned))
 
 
-def _all_well(question: Question) -> gate.GateFacts:
+def _all_well(question: GateQuestion) -> gate.GateFacts:
     found = replace(drawn.all_well(question), requesters=drawn.known(()))
     return drawn.as_of(found, timezone.now())

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from approvals.gate.answers import Question
+from approvals.gate.answers import GateQuestion
 from approvals.gate.facts import (
     About,
     Account,
@@ -17,9 +17,11 @@ from approvals.gate.facts import (
     GateFacts,
     How,
     Known,
+    LiveSpec,
     PlanFacts,
     PolicyFacts,
-    Refused,
+    ReadUnattended,
+    RefusedObject,
     ReviewFacts,
     Right,
     Running,
@@ -27,14 +29,13 @@ from approvals.gate.facts import (
     Unknown,
     Unreviewed,
     Unseen,
-    Wish,
 )
-from approvals.ledger.digests import Subject
+from approvals.ledger.digests import ReviewSubject
 from provisioner.values import ObjectRef
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 YES, NO = Right(True, "Kubernetes allows it"), Right(False, "Kubernetes does not allow it", "kind: ClusterRole")
-SUBJECT = Subject("kube", "d", "r", 1, "content", "plan", "options", "account")
+SUBJECT = ReviewSubject("kube", "d", "r", 1, "content", "plan", "options", "account")
 ABOUT = About(
     name="harbour",
     cluster="prod",
@@ -49,7 +50,7 @@ ABOUT = About(
     needed=1,
     expires_at=NOW + timedelta(hours=1),
 )
-WISH = Wish(True, False, False, "", "options", "Correct")
+WISH = LiveSpec(True, False, False, "", "options", "Correct")
 ACCOUNT = Account("harbour", "installer", "account", "account")
 PLAN = PlanFacts((), True, False)
 NO_SOURCES = Known(Sources(), NOW, How.RECORDS)
@@ -76,7 +77,7 @@ def policy(key: int = 1, result: str = "passes", **changes: Any) -> PolicyFacts:
     return replace(PolicyFacts(key, 1, f"policy-{key}", True, result, "`x` is true"), **changes)
 
 
-def all_well(question: Question) -> GateFacts:
+def all_well(question: GateQuestion) -> GateFacts:
     """Facts on which the answer is yes."""
     return GateFacts(
         question,
@@ -89,6 +90,7 @@ def all_well(question: Question) -> GateFacts:
         requesters=known((known(YES),)),
         too_old=known(()),
         sources=known(Sources(("Secret harbour/pull",), hours=12)),
+        read_unattended=known(ReadUnattended()),
         subject=known(SUBJECT),
         approved=known(frozenset({SUBJECT.digest})),
         reviews=known((review(),)),
@@ -142,89 +144,147 @@ def _reviews(**changes: Any) -> Worse:
     return worse
 
 
-_PEOPLE = frozenset({Question.DECIDE, Question.PLAN, Question.APPLY, Question.GO_ON, Question.RESTORE, Question.CREATE})
-_GATE = frozenset({Question.PLAN, Question.APPLY})
-_ASKERS = _GATE | {Question.PREPARE}
-_STANDING = frozenset({Question.CORRECT, Question.CREATE})
-_LIVE = _GATE | _STANDING | {Question.GO_ON, Question.RESTORE}
-REFUSED = Refused(CONFIG, "it exists already", "managed by helm", is_foreign=True)
+def _with_reviews(facts: GateFacts, *more: ReviewFacts) -> GateFacts:
+    assert isinstance(facts.reviews, Known)
+    return replace(facts, reviews=known((*facts.reviews.value, *more)))
+
+
+_PEOPLE = frozenset(
+    {
+        GateQuestion.DECIDE,
+        GateQuestion.PLAN,
+        GateQuestion.APPLY,
+        GateQuestion.GO_ON,
+        GateQuestion.RESTORE,
+        GateQuestion.CREATE,
+    }
+)
+_GATE = frozenset({GateQuestion.PLAN, GateQuestion.APPLY})
+_ASKERS = _GATE | {GateQuestion.PREPARE}
+_STANDING = frozenset({GateQuestion.CORRECT, GateQuestion.CREATE})
+_LIVE = _GATE | _STANDING | {GateQuestion.GO_ON, GateQuestion.RESTORE}
+REFUSED = RefusedObject(CONFIG, "it exists already", "managed by helm", is_foreign=True)
 # What can be worse, and which questions it makes a no of.
-WORSE: dict[str, tuple[Worse, frozenset[Question]]] = {
-    "another cluster": (_set(cluster_uid=known("other")), _ASKERS | _STANDING | {Question.MEET, Question.TAKE_AWAY}),
+WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
+    "another cluster": (
+        _set(cluster_uid=known("other")),
+        _ASKERS | _STANDING | {GateQuestion.MEET, GateQuestion.TAKE_AWAY},
+    ),
     "another deployment of the name": (_wish(is_the_same=False), _LIVE),
     "it is being deleted": (_wish(is_being_deleted=True), _LIVE),
-    "it is paused": (_wish(is_paused=True, paused_by="by rita: wait"), _LIVE | {Question.TAKE_AWAY}),
-    "another wish": (_wish(options_digest="others"), _GATE | {Question.GO_ON, Question.CREATE}),
-    "drift is reported only": (_wish(drift="Report"), frozenset({Question.CORRECT})),
-    "no account": (_set(account=known(replace(ACCOUNT, uid=""))), _LIVE | {Question.PREPARE}),
-    "no account named": (_set(account=known(Account("", "", "", ""))), _LIVE | {Question.PREPARE}),
-    "another account of the name": (_set(account=known(replace(ACCOUNT, uid="new"))), _LIVE | {Question.PREPARE}),
+    "it is paused": (_wish(is_paused=True, paused_by="by rita: wait"), _LIVE | {GateQuestion.TAKE_AWAY}),
+    "another wish": (_wish(options_digest="others"), _GATE | {GateQuestion.GO_ON, GateQuestion.CREATE}),
+    "drift is reported only": (_wish(drift="Report"), frozenset({GateQuestion.CORRECT})),
+    "no account": (_set(account=known(replace(ACCOUNT, uid=""))), _LIVE | {GateQuestion.PREPARE}),
+    "no account named": (_set(account=known(Account("", "", "", ""))), _LIVE | {GateQuestion.PREPARE}),
+    "another account of the name": (_set(account=known(replace(ACCOUNT, uid="new"))), _LIVE | {GateQuestion.PREPARE}),
     "the account was made again": (
         _set(account=known(replace(ACCOUNT, uid="new", approved_uid=""))),
         _GATE,
     ),
-    "the account is gone": (_set(account=known(replace(ACCOUNT, uid="", approved_uid=""))), _LIVE | {Question.PREPARE}),
-    "Pratique lacks a right": (_set(own_right=known(NO)), frozenset({Question.PREPARE})),
+    "the account is gone": (
+        _set(account=known(replace(ACCOUNT, uid="", approved_uid=""))),
+        _LIVE | {GateQuestion.PREPARE},
+    ),
+    "Pratique lacks a right": (_set(own_right=known(NO)), frozenset({GateQuestion.PREPARE})),
     "a requester may not": (_set(requesters=known((known(YES), known(NO)))), _ASKERS),
     "nobody knows who asked": (_about(is_requester_known=False), _ASKERS),
-    "who asked is known by old groups": (_set(too_old=known(("rita",))), frozenset({Question.PREPARE})),
+    "who asked is known by old groups": (_set(too_old=known(("rita",))), frozenset({GateQuestion.PREPARE})),
+    "what was read unattended is withdrawn": (
+        _set(read_unattended=known(ReadUnattended(("Secret harbour/pull",), False, ("rita",)))),
+        _ASKERS | {GateQuestion.DECIDE, GateQuestion.GO_ON, GateQuestion.CREATE},
+    ),
     "another subject": (_about(subject_digest="sha256:other"), _GATE),
     "no verdict": (_set(approved=known(frozenset())), _GATE | _STANDING),
     "nobody approved": (_set(reviews=known(())), _PEOPLE),
     "who approved may not any more": (_reviews(decides=known(NO)), _PEOPLE),
     "who approved asked for it": (_reviews(is_own=True), _PEOPLE),
-    "who accepted may not any more": (_reviews(overrides=known(NO)), _PEOPLE - {Question.DECIDE}),
+    "who accepted may not any more": (_reviews(overrides=known(NO)), _PEOPLE - {GateQuestion.DECIDE}),
     "somebody denied it": (_reviews(decision="Deny"), _PEOPLE),
+    "somebody requests changes": (
+        lambda facts: _with_reviews(facts, review(7, decision="RequestChanges")),
+        _PEOPLE,
+    ),
+    "who dismissed a request for changes may not any more": (
+        lambda facts: _with_reviews(
+            facts, review(7, decision="RequestChanges", dismissal=known(NO), dismissed_by="carol")
+        ),
+        _PEOPLE,
+    ),
     "the policy was changed since": (_reviews(is_in_force=False), _PEOPLE),
     "more have to approve": (_about(needed=2), _PEOPLE),
     "a guard holds": (_set(guards=known((policy(), policy(2, "holds")))), _PEOPLE),
     "a guard cannot be asked": (_set(guards=known((policy(3, "error"),))), _PEOPLE),
     "constraints are not met": (_set(unmet=known("Kubernetes is 1.20")), _GATE),
-    "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({Question.APPLY})),
+    "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({GateQuestion.APPLY})),
     "it meets what is somebody else's": (
         _set(collisions=known(Collisions(("a exists",)))),
-        frozenset({Question.DECIDE}),
+        frozenset({GateQuestion.DECIDE}),
     ),
-    "what it met is gone": (_set(collisions=known(Collisions(("a exists",), True))), frozenset({Question.DECIDE})),
-    "rights are missing": (_set(plan=known(replace(PLAN, missing="lacks\nkind: Role"))), frozenset({Question.APPLY})),
-    "objects are refused": (_set(plan=known(replace(PLAN, refused=(REFUSED,)))), frozenset({Question.APPLY})),
+    "what it met is gone": (_set(collisions=known(Collisions(("a exists",), True))), frozenset({GateQuestion.DECIDE})),
+    "rights are missing": (
+        _set(plan=known(replace(PLAN, missing="lacks\nkind: Role"))),
+        frozenset({GateQuestion.APPLY}),
+    ),
+    "objects are refused": (_set(plan=known(replace(PLAN, refused=(REFUSED,)))), frozenset({GateQuestion.APPLY})),
     "another revision runs": (
         _set(running=known(Running(3, False, False))),
-        _STANDING | {Question.COMPARE, Question.TAKE_AWAY},
+        _STANDING | {GateQuestion.COMPARE, GateQuestion.TAKE_AWAY},
     ),
     "something is applied": (
         _set(running=known(Running(3, True, True))),
-        _STANDING | {Question.COMPARE, Question.TAKE_AWAY},
+        _STANDING | {GateQuestion.COMPARE, GateQuestion.TAKE_AWAY},
     ),
     "what it met is gone once too often": (
         _both(_set(collisions=known(Collisions(("a exists",), True))), _about(rounds=5)),
-        frozenset({Question.DECIDE}),
+        frozenset({GateQuestion.DECIDE}),
     ),
     "the plan does more once too often": (
         _both(_set(plan=known(replace(PLAN, is_within=False))), _about(rounds=5)),
-        frozenset({Question.APPLY}),
+        frozenset({GateQuestion.APPLY}),
     ),
     "objects would go that nobody was shown": (
         _set(plan=known(replace(PLAN, unseen=Unseen(("1 Lantern object",))))),
-        frozenset({Question.APPLY}),
+        frozenset({GateQuestion.APPLY}),
     ),
     "more objects would go than can be looked through": (
         _set(
             plan=known(replace(PLAN, unseen=Unseen(too_many=("Lantern objects",)))),
             unseen=known(Unseen(too_many=("Lantern objects",))),
         ),
-        frozenset({Question.APPLY, Question.GO_ON}),
+        frozenset({GateQuestion.APPLY, GateQuestion.GO_ON}),
+    ),
+    "a conversion webhook does not work": (
+        _set(
+            plan=known(replace(PLAN, unseen=Unseen(unconverted=("Lantern objects",)))),
+            unseen=known(Unseen(unconverted=("Lantern objects",))),
+        ),
+        frozenset({GateQuestion.APPLY, GateQuestion.GO_ON}),
+    ),
+    "data would go that was to stay": (
+        _set(
+            plan=known(replace(PLAN, is_within=False, unseen=Unseen(lost=("a claim",)))),
+            unseen=known(Unseen(lost=("a claim",))),
+        ),
+        frozenset({GateQuestion.APPLY, GateQuestion.GO_ON}),
+    ),
+    "the report tells less than one made now": (
+        _set(
+            plan=known(replace(PLAN, unseen=Unseen(untold=("Lantern objects",)))),
+            unseen=known(Unseen(untold=("Lantern objects",))),
+        ),
+        frozenset({GateQuestion.APPLY}),
     ),
     "objects would go by now that nobody was shown": (
         _set(unseen=known(Unseen(("1 Lantern object",)))),
-        frozenset({Question.GO_ON}),
+        frozenset({GateQuestion.GO_ON}),
     ),
     "the data of a deletion is not as it was": (
         _set(plan=known(replace(PLAN, takes_data=True)), unreviewed=known(Unreviewed(True))),
-        frozenset({Question.APPLY}),
+        frozenset({GateQuestion.APPLY}),
     ),
-    "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({Question.RESTORE})),
-    "it expired": (_about(expires_at=NOW), _GATE | {Question.DECIDE}),
+    "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({GateQuestion.RESTORE})),
+    "it expired": (_about(expires_at=NOW), _GATE | {GateQuestion.DECIDE}),
 }
 
 rights = st.sampled_from([known(YES), known(NO), unknown()])
@@ -232,7 +292,8 @@ reviews = st.lists(
     st.builds(
         review,
         key=st.integers(1, 4),
-        decision=st.sampled_from(["Approve", "Approve", "Deny"]),
+        decision=st.sampled_from(["Approve", "Approve", "Approve", "RequestChanges", "Deny"]),
+        dismissal=st.none() | rights,
         is_policy=st.booleans(),
         is_in_force=st.booleans(),
         is_own=st.booleans(),
@@ -257,11 +318,11 @@ policies = st.lists(
     max_size=3,
     unique_by=lambda one: one.key,
 )
-questions = st.sampled_from(list(Question))
+questions = st.sampled_from(list(GateQuestion))
 
 
 @st.composite
-def any_facts(draw: st.DrawFn, question: st.SearchStrategy[Question] = questions) -> GateFacts:
+def any_facts(draw: st.DrawFn, question: st.SearchStrategy[GateQuestion] = questions) -> GateFacts:
     """Any facts at all: some worse than well, people and policies at random, some unknown, some old."""
     found = all_well(draw(question))
     found = replace(

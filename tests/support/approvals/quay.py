@@ -12,7 +12,7 @@ from django.utils import timezone
 from approvals.models import BundleDeployment, Content, InventoryItem, Request, Revision
 from approvals.steps.mirroring import conditions
 from approvals.steps.running import observe
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import Health, HealthState, ObjectRef
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import Actor
+from approvals.ledger import pivots
 from approvals.models import (
     BundleDeployment,
     Cluster,
@@ -33,10 +34,13 @@ from approvals.models import (
 )
 from approvals.services import reviews
 from provisioner.review.base.record import to_record
+from provisioner.values import Finding as FindingValue
+from provisioner.values import ObjectRef, Severity
 from tests.support.approvals import world
 from tests.support.provisioner.cases import FOLDER
 from tests.support.provisioner.cases import report_of as report_of_case
 
+OBJECT = ("group", "version", "kind", "namespace", "name")
 DIGEST = f"sha256:{'d' * 64}"
 
 
@@ -81,7 +85,16 @@ def reported(request: Request, body: dict[str, Any]) -> Request:
         Finding(report=report, position=position, is_new=one["isNew"], **{name: one[name] for name in columns})
         for position, one in enumerate(body["findings"])
     )
+    Request.objects.filter(pk=request.pk).update(weight=pivots.weight_of(Severity(body["worst"])))
+    found = [_finding(one) for one in body["findings"]]
+    pivots.list_report(request, headline=body["headline"], findings=found)
     return request
+
+
+def _finding(record: dict[str, Any]) -> FindingValue:
+    """As much of it as lists are made from."""
+    ref = ObjectRef(**{name: record["ref"][name] for name in OBJECT}) if record["ref"] else None
+    return FindingValue(record["rule"], record["section"], Severity(record["severity"]), record["message"], ref)
 
 
 def running(request: Request, *, objects: int = 12) -> BundleDeployment:

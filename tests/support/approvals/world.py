@@ -15,7 +15,7 @@ from django.utils import timezone
 from approvals import access, services
 from approvals.access import Caller, Scope
 from approvals.ledger import pivots
-from approvals.ledger.pivots import Writer
+from approvals.ledger.pivots import SpecWriter
 from approvals.models import (
     ApiToken,
     BundleDeployment,
@@ -30,7 +30,7 @@ from approvals.models import (
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
 from provisioner.errors import Forbidden, PreconditionFailed, Unreachable
-from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
+from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef, Severity
 
 _numbers = itertools.count(1)
 
@@ -51,6 +51,8 @@ class FakeKubernetes:
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     tokens: dict[str, Identity] = field(default_factory=dict)
     servers: dict[str, str] = field(default_factory=dict)
+    # By kind and namespace, for whoever is allowed to `list`.
+    names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def allow(self, username: str, verb: str, name: str = "*") -> None:
         self.allowed.add((username, verb, name))
@@ -90,6 +92,13 @@ class FakeKubernetes:
 
     def plural_of(self, cluster: Cluster, ref: ObjectRef) -> str | None:
         return ref.kind.lower() + "s"
+
+    def names_of(self, cluster: Cluster, kind: str, *, namespace: str, most: int, as_person: Identity) -> list[str]:
+        if self.is_down:
+            raise Unreachable("the API server did not answer within 10 s")
+        if not {(as_person.username, "list", name) for name in (kind, "*")} & self.allowed:
+            raise Forbidden(f"{as_person.username} is not allowed to list {kind}")
+        return self.names.get((kind, namespace), [])[:most]
 
     def uid_behind(self, name: str, kubeconfig: str) -> str:
         if self.is_down:
@@ -181,9 +190,9 @@ def api_token(person: User, **more: Any) -> tuple[ApiToken, str]:
     return made
 
 
-def writer(person: User) -> Writer:
+def writer(person: User) -> SpecWriter:
     identity = person.kubernetes_identities.get()
-    return Writer(Identity(identity.username, tuple(identity.groups)), "browser", person)
+    return SpecWriter(Identity(identity.username, tuple(identity.groups)), "browser", person)
 
 
 def wish(where: Cluster, obj: dict[str, Any], by: User | None = None) -> BundleDeployment:
@@ -215,7 +224,11 @@ def in_review(request: Request, *, worst: str = "safe", actions: list[dict[str, 
         computed_at=timezone.now(),
     )
     Request.objects.filter(pk=request.pk).update(
-        state="in_review", content=content, plan_digest="sha256:p", subject_digest=f"sha256:{request.pk:064d}"
+        state="in_review",
+        content=content,
+        plan_digest="sha256:p",
+        subject_digest=f"sha256:{request.pk:064d}",
+        weight=pivots.weight_of(Severity(worst)),
     )
     request.refresh_from_db()
     return request

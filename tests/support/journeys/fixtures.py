@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.journeys import station as built
 from tests.support.journeys.machine import Machine, environment
 from tests.support.journeys.station import Station
@@ -29,6 +29,12 @@ def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, wor
 def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The same on either API server; on the sandbox without kubectl."""
     return _station(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
+
+
+@pytest.fixture
+def sandbox_station(db: None, sandbox: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+    """The same on the sandbox alone, for journeys whose question is not what an API server does; without kubectl."""
+    return _station(sandbox, tmp_path, settings, worker_id)
 
 
 def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:

@@ -12,6 +12,7 @@ from pathlib import Path
 from approvals.encryption.keys import new_key
 from approvals.management.demo.bundles import pack
 from tests.support.folders import ROOT
+from tests.support.journeys import databases
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.process import free_port
 
@@ -30,7 +31,7 @@ def environment(folder: Path, redis: str) -> dict[str, str]:
         "PRATIQUE_CONTENT_DIR": str(folder / "content"),
         "PRATIQUE_REDIS_URL": redis,
         "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
-        "PRATIQUE_PLAIN_HTTP": "true",
+        "PRATIQUE_PLAIN_HTTP_HOSTS": "127.0.0.1",
         "PRATIQUE_CLAIM_SECONDS": "3",
         "DEMO_PASSWORD": "for this test only",
     }
@@ -70,6 +71,9 @@ class Machine:
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 
+    def make_database(self) -> None:
+        databases.make(self.environment)
+
     def worker(self) -> subprocess.Popen[bytes]:
         """A worker that is its own beat."""
         return self.celery("worker", *POOL, "--concurrency", 24, "--beat", "--schedule", self.folder / "beat")
@@ -87,7 +91,7 @@ class Machine:
         kubeconfig.write_text(cluster.kubeconfig("admin"))
         pack(ROOT / "deploy/demo/bundles", self.folder / "bundles")
         self.start("-m", "http.server", port, "--bind", "127.0.0.1", "--directory", self.folder / "bundles")
-        self.run("manage.py", "migrate", "--verbosity", "0")
+        self.make_database()
         return ["manage.py", "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{port}"]
 
     def chain_is_whole(self) -> bool:

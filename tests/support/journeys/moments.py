@@ -12,8 +12,8 @@ import pytest
 from approvals.models import BundleDeployment
 from approvals.steps.records.notes import Notes
 from provisioner.cluster.apply.waiting import Patience
-from provisioner.cluster.apply.writing import Job, Writer
-from provisioner.values import Outcome
+from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.values import ObjectOutcome
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 
@@ -21,9 +21,9 @@ from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """`happens` once, after the first object was written and before the next phase."""
     take = Notes.take
-    seen: list[Outcome] = []
+    seen: list[ObjectOutcome] = []
 
-    def taken(notes: Notes, outcome: Outcome) -> None:
+    def taken(notes: Notes, outcome: ObjectOutcome) -> None:
         take(notes, outcome)
         seen.append(outcome)
         if len(seen) == 1:
@@ -37,10 +37,10 @@ def in_the_first_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], ob
 
     Of `bundles.app` that is also the last moment of the first phase, which has one object.
     """
-    write, results = Writer.write, Patience.results
+    write, results = ObjectWriter.write, Patience.results
     has_happened = threading.Event()
 
-    def held_back(writer: Writer, job: Job) -> Outcome:
+    def held_back(writer: ObjectWriter, job: Job) -> ObjectOutcome:
         outcome = write(writer, job)
         assert has_happened.wait(PATIENCE_SECONDS)
         return outcome
@@ -51,7 +51,7 @@ def in_the_first_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], ob
             has_happened.set()
         return results(patience, futures)
 
-    monkeypatch.setattr(Writer, "write", held_back)
+    monkeypatch.setattr(ObjectWriter, "write", held_back)
     monkeypatch.setattr(Patience, "results", heard)
 
 

@@ -24,17 +24,13 @@ _numbers = itertools.count(1)
 RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
 
 
-class Running:
-    def __init__(self, station: Station, registry: Registry, **options: Any):
+class Watched:
+    """A deployment of which a revision runs, whoever brought it there."""
+
+    def __init__(self, station: Station, deployment: BundleDeployment):
         self.station = station
-        # BundleDeployments have no namespace: the station's own name keeps workers apart.
-        self.name = f"{station.namespace}-drift-{next(_numbers)}"
-        source = bundles.image(registry, self.name, bundles.app(self.name, "1"))
-        wished = station.wish(self.name, source, **options)
-        station.work()
-        assert station.approve(wished).state == "applied"
-        self.deployment = BundleDeployment.objects.get(pk=wished.pk)
-        self.look()
+        self.name = deployment.name
+        self.deployment = deployment
 
     def ref(self, kind: str = "ConfigMap") -> ObjectRef:
         group = {"Deployment": "apps"}.get(kind, "")
@@ -69,3 +65,17 @@ class Running:
     def audited(self) -> list[str]:
         rows = AuditEntry.objects.filter(deployment_uid=self.deployment.uid, verb__startswith="drift.")
         return list(rows.order_by("number").values_list("verb", flat=True))
+
+
+class Running(Watched):
+    """A new one, of a small bundle, that alice has approved."""
+
+    def __init__(self, station: Station, registry: Registry, **options: Any):
+        # BundleDeployments have no namespace: the station's own name keeps workers apart.
+        name = f"{station.namespace}-drift-{next(_numbers)}"
+        source = bundles.image(registry, name, bundles.app(name, "1"))
+        wished = station.wish(name, source, **options)
+        station.work()
+        assert station.approve(wished).state == "applied"
+        super().__init__(station, BundleDeployment.objects.get(pk=wished.pk))
+        self.look()

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Poli
 from approvals.steps.advance import advance
 from approvals.steps.mirroring.mirror import look_after
 from approvals.working import Work
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
@@ -200,16 +201,19 @@ def look_alone(work: Work) -> None:
 
 def prepare(api: Api, namespace: str) -> None:
     """CRDs, rights as deploy/ grants them, a namespace with its installing account."""
-    for path in sorted((ROOT / "deploy/crds").glob("*.yaml")):
-        api.apply(yaml.safe_load(path.read_text()), field_manager=SEEDER)
-    for obj in yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()):
-        api.apply(obj, field_manager=SEEDER)
-    for obj in _rights():
+    for obj in (*_shipped(), *_rights()):
         api.apply(obj, field_manager=SEEDER)
     prepare_namespace(api, namespace)
     live.until_may(api, SERVICE, AccessRequest("impersonate", resource="users", name="rita"))
     for kind in ("BundleDeployment", "BundleDeploymentRequest"):
         live.until_served(api, "core.rukpak.io", "v1alpha2", kind)
+
+
+@cache
+def _shipped() -> tuple[dict[str, Any], ...]:
+    """Read once: PyYAML takes longer for them than an API server."""
+    files = [*sorted((ROOT / "deploy/crds").glob("*.yaml")), ROOT / "deploy/rbac.yaml"]
+    return tuple(obj for file in files for obj in yaml.safe_load_all(file.read_text()))
 
 
 def prepare_namespace(api: Api, namespace: str) -> None:
@@ -313,4 +317,4 @@ def _account(namespace: str) -> dict[str, str]:
 
 def open_to_loopback(given: Any) -> None:
     """Sources of the tests lie on this machine, without TLS."""
-    given.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_NETWORKS": ["127.0.0.0/8"], "PLAIN_HTTP": True}
+    given.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_NETWORKS": ["127.0.0.0/8"], "PLAIN_HTTP_HOSTS": ["127.0.0.1"]}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import approvals.project.celery  # noqa: F401 - wakes go to its queue
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.journeys import station as built
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint

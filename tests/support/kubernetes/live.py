@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from provisioner.cluster.client.access import ask
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.watch import until_settled
 from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import AccessRequest, HealthState, Identity, ObjectRef
@@ -35,13 +35,13 @@ def is_unreachable(call: Callable[[], object]) -> bool:
     return False
 
 
-def until_may(api: Cluster, who: Identity, request: AccessRequest, *, is_allowed: bool = True) -> None:
+def until_may(api: ClusterClient, who: Identity, request: AccessRequest, *, is_allowed: bool = True) -> None:
     """Until the API server has seen the rights that were given to `who` a moment ago, or taken away."""
     what = f"{who.username} may {'' if is_allowed else 'not '}{request}"
     wait_until(lambda: ask(api, who, request).allowed is is_allowed, what)
 
 
-def until_served(api: Cluster, group: str, version: str, kind: str, *, is_served: bool = True) -> None:
+def until_served(api: ClusterClient, group: str, version: str, kind: str, *, is_served: bool = True) -> None:
     """Until discovery names the kind, or does so no more."""
 
     def is_so() -> bool:
@@ -51,13 +51,13 @@ def until_served(api: Cluster, group: str, version: str, kind: str, *, is_served
     wait_until(is_so, f"{kind}.{group}/{version} is {'' if is_served else 'not '}served")
 
 
-def until_current(api: Cluster, ref: ObjectRef) -> None:
+def until_current(api: ClusterClient, ref: ObjectRef) -> None:
     """Until its controllers have done with the object what its spec asks for."""
     found = until_settled(api, [ref], timeout_seconds=PATIENCE_SECONDS)[ref]
     assert found.state is HealthState.CURRENT, f"{ref}: {found}"
 
 
-def edit(api: Cluster, ref: ObjectRef, change: Callable[[Any], object], *, manager: str) -> None:
+def edit(api: ClusterClient, ref: ObjectRef, change: Callable[[Any], object], *, manager: str) -> None:
     """Read, change, write back: what kubectl edit does, again where a controller wrote meanwhile."""
     for _ in range(EDITS):
         live: Any = api.get(ref)

@@ -1,9 +1,11 @@
-"""The bundles that a reviewer is told about: each folder holds new/, mostly old/, and findings.json."""
+"""The bundles that a reviewer is told about: each folder holds new/, mostly old/, and findings.json; some hold
+objects/, which are stored."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from provisioner.cli.objects import stored_in
 from provisioner.pipeline import look_offline
 from provisioner.values import Report
 from tests.support.folders import ROOT
@@ -17,4 +19,6 @@ def report_of(case: Path) -> Report:
     """What the library says of the bundle, beside the one before it where there is one."""
     content = content_of(case / "new")
     assert content is not None
-    return look_offline(content, content_of(case / "old"))
+    objects = case / "objects"
+    stored = stored_in(objects) if objects.exists() else None
+    return look_offline(content, content_of(case / "old"), stored=stored)

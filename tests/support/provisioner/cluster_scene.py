@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provisioner.cluster.apply.run import Terms, apply
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.cluster.plan.dry_run import plan
 from provisioner.cluster.plan.known import Options
+from provisioner.cluster.plan.planning import plan
 from provisioner.values import (
     AccessRequest,
     Action,
     Content,
     Identity,
     Manifest,
+    ObjectOutcome,
     ObjectRef,
-    Outcome,
     OutcomeState,
     Plan,
     PlannedAction,
@@ -32,7 +32,7 @@ MANAGER = "pratique-test"
 class Scene:
     """One deployment on one cluster."""
 
-    cluster: Cluster
+    cluster: ClusterClient
     namespace: str
     inventory: MemoryInventory = field(default_factory=MemoryInventory)
 
@@ -49,11 +49,11 @@ class Scene:
             options=Options(**{"is_removal": not objects, **options}),
         )
 
-    def apply(self, planned: Plan, *objects: dict[str, Any], **terms: Any) -> list[Outcome]:
+    def apply(self, planned: Plan, *objects: dict[str, Any], **terms: Any) -> list[ObjectOutcome]:
         agreed = Terms(MANAGER, **{"timeout_seconds": 30.0, **terms})
         return list(apply(self.cluster, content(objects), planned, self.inventory, agreed))
 
-    def deploy(self, *objects: dict[str, Any], **terms: Any) -> list[Outcome]:
+    def deploy(self, *objects: dict[str, Any], **terms: Any) -> list[ObjectOutcome]:
         return self.apply(self.plan(*objects), *objects, **terms)
 
     def live(self, obj: dict[str, Any]) -> dict[str, Any] | None:
@@ -133,11 +133,11 @@ def actions(planned: Plan) -> dict[str, Action]:
     return {f"{one.ref.kind}/{one.ref.name}": one.action for one in planned.actions}
 
 
-def states(outcomes: Iterable[Outcome]) -> dict[str, OutcomeState]:
+def states(outcomes: Iterable[ObjectOutcome]) -> dict[str, OutcomeState]:
     return {f"{one.ref.kind}/{one.ref.name}": one.state for one in outcomes}
 
 
-def failures(outcomes: Iterable[Outcome]) -> list[str]:
+def failures(outcomes: Iterable[ObjectOutcome]) -> list[str]:
     return [f"{one.ref}: {one.message}" for one in outcomes if one.state is OutcomeState.FAILED]
 
 

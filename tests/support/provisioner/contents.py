@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from provisioner.render import BUILT_IN, Rendering, content_digest, render_content
-from provisioner.review.base.facts import Facts
-from provisioner.values import Action, Content, GroupKind, Manifest, ObjectRef, Plan, PlannedAction, Tree
+from provisioner.review.base.facts import Check, ClusterSurroundings, Facts
+from provisioner.review.frame import report
+from provisioner.values import Action, Content, Finding, GroupKind, Manifest, ObjectRef, Plan, PlannedAction, Tree
 
 OTHER_KINDS = {GroupKind("monitoring.coreos.com", "ServiceMonitor"): True}
 
@@ -17,10 +18,10 @@ def is_namespaced(kind: GroupKind) -> bool | None:
 
 
 def content_of(folder: Path) -> Content | None:
-    """The content of a folder of YAML files, None if there is no such folder."""
+    """The content of a plain bundle in a folder, None if there is no such folder."""
     if not folder.is_dir():
         return None
-    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return render_content(Tree(files), Rendering("plain", "shop", "installer", is_namespaced), pins=())
 
 
@@ -49,3 +50,28 @@ def facts(*actions: PlannedAction, **rest: Any) -> Facts:
     objects = [one.after for one in actions if one.after is not None and one.action is not Action.DELETE]
     content = rest.pop("content", None) or content_with(*objects)
     return Facts(content, Plan(actions, "sha256:plan"), **rest)
+
+
+def web_workload(*, env: list[Any] | None = None, volumes: list[Any] | None = None, **pod: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "x", "env": env or []}
+    spec = {"containers": [container], "volumes": volumes or [], **pod}
+    return an_object("apps/v1", "Deployment", "web", "shop", spec={"template": {"spec": spec}})
+
+
+def reading(kind: str, name: str, key: str = "", *, optional: bool = False) -> dict[str, Any]:
+    word = "configMapKeyRef" if kind == "ConfigMap" else "secretKeyRef"
+    return {"name": "A", "valueFrom": {word: {"name": name, "key": key, "optional": optional}}}
+
+
+def core_ref(kind: str, name: str) -> ObjectRef:
+    return ObjectRef("", "v1", kind, "shop", name)
+
+
+def findings_of(check: Check, *actions: Any, exists: dict[ObjectRef, bool] | None = None, **rest: Any) -> list[Finding]:
+    """What one check says of a plan of these actions; `exists` says which objects beside the plan are there."""
+    around = ClusterSurroundings(exists={one.identity: answer for one, answer in (exists or {}).items()})
+    return list(report(facts(*actions, around=around, **rest), [check]).findings)
+
+
+def named(found: list[Finding], rule: str) -> list[Finding]:
+    return [one for one in found if one.rule == rule]

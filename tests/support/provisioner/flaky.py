@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.http import Authority, make_authority
 
@@ -36,7 +36,7 @@ class Line:
         self._endpoint = endpoint
         self._context = ssl.create_default_context(cadata=endpoint.ca_pem)
 
-    def cluster(self, port: int, authority: Authority) -> Cluster:
+    def cluster(self, port: int, authority: Authority) -> ClusterClient:
         ca = base64.b64encode(authority.ca_pem.encode()).decode()
         config = {
             "current-context": "a",
@@ -46,7 +46,7 @@ class Line:
             ],
             "users": [{"name": "a", "user": {"token": self._endpoint.tokens["admin"]}}],
         }
-        return Cluster.connect(config, timeout_seconds=20.0)
+        return ClusterClient.connect(config, timeout_seconds=20.0)
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("Content-Length") or 0)
@@ -84,7 +84,7 @@ class Line:
 
 
 @contextmanager
-def flaky(endpoint: Endpoint) -> Iterator[tuple[Line, Cluster]]:
+def flaky(endpoint: Endpoint) -> Iterator[tuple[Line, ClusterClient]]:
     """The line, and the cluster as it looks through it."""
     line = Line(endpoint)
 

@@ -103,7 +103,7 @@ def _leaf(place: int) -> dict[str, Any]:
     return {"description": f"This field {WORDS}.", **copy.deepcopy(LEAVES[place % len(LEAVES)])}
 
 
-def _peak_kib() -> int:
+def peak_kib() -> int:
     """The highest resident size of this process, as the kernel counts it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
@@ -114,13 +114,13 @@ def main(old_file: str, new_file: str, rounds: str) -> None:
     from provisioner.values import Severity
 
     old, new = (next(iter(load_all(Path(file).read_bytes(), name=file))) for file in (old_file, new_file))
-    before, seconds = _peak_kib(), []
+    before, seconds = peak_kib(), []
     for _ in range(int(rounds)):
         began = time.perf_counter()
         found = compare(old, new)
         seconds.append(time.perf_counter() - began)
     refuses = any(one.severity.is_at_least(Severity.BREAKING) for one in found)
-    said = {"seconds": seconds, "peak_kib_before": before, "peak_kib_after": _peak_kib(), "refuses": refuses}
+    said = {"seconds": seconds, "peak_kib_before": before, "peak_kib_after": peak_kib(), "refuses": refuses}
     sys.stdout.write(f"{json.dumps(said)}\n")
 
 

@@ -28,13 +28,17 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request as it arrived; `path` without its query, header names in lower case."""
+    """One request as it arrived; `path` without its query, header names in lower case.
+
+    `client` is the name in the client's certificate, "" where it showed none.
+    """
 
     method: str
     path: str
     query: str
     headers: Mapping[str, str]
     body: bytes
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         url = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(self.command, unquote(url.path), url.query, headers, self._body(self.headers))
+        asked = Asked(self.command, unquote(url.path), url.query, headers, self._body(self.headers), self._client())
         self._send(type(self).answer(asked))
+
+    def _client(self) -> str:
+        shown = self.connection.getpeercert() if isinstance(self.connection, ssl.SSLSocket) else None
+        names = [dict(part) for part in (shown or {}).get("subject", ())]
+        return next((str(name["commonName"]) for name in names if "commonName" in name), "")
 
     def _body(self, headers: Message) -> bytes:
         if "chunked" in headers.get("Transfer-Encoding", ""):

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import ssl
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 import urllib3
 
+from tests.support.servers.http import Authority
 from tests.support.servers.process import Server, free_port
 
 CREDENTIALS = ("puller", "open sesame")
@@ -54,20 +56,33 @@ def digest_of(content: bytes) -> str:
 
 
 class Registry:
-    """`host` is what stands before the repository in a reference; plain http. Made by `start`."""
+    """`host` is what stands before the repository in a reference; plain http without `tls`. Made by `start`."""
 
-    def __init__(self, server: Server, host: str, storage: Path, credentials: tuple[str, str] | None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        host: str,
+        storage: Path,
+        credentials: tuple[str, str] | None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._server = server
         self._storage = storage
         self.host = host
-        self.url = f"http://{host}"
+        self.url = f"{'https' if tls else 'http'}://{host}"
         self.credentials = credentials
         auth = urllib3.make_headers(basic_auth=":".join(credentials)) if credentials else {}
-        self._http = urllib3.PoolManager(headers=dict(auth), retries=False, timeout=30)
+        self._http = urllib3.PoolManager(headers=dict(auth), retries=False, timeout=30, ssl_context=tls)
 
     @classmethod
-    def start(cls, program: str, folder: Path, *, with_auth: bool = False) -> Registry:
-        """Start `program` with everything it keeps in `folder`; raises ServiceFailed."""
+    def start(
+        cls, program: str, folder: Path, *, with_auth: bool = False, tls: Authority | None = None, clients: str = ""
+    ) -> Registry:
+        """Start `program` with everything it keeps in `folder`; raises ServiceFailed.
+
+        With `tls` only for clients that show a certificate of an authority in `clients` (PEM), if any; that of the
+        server itself has to be one.
+        """
         host = f"127.0.0.1:{free_port()}"
         storage = folder / "storage"
         config: dict[str, Any] = {
@@ -79,9 +94,14 @@ class Registry:
         if with_auth:
             (folder / "htpasswd").write_text(HTPASSWD)
             config["auth"] = {"htpasswd": {"realm": "registry", "path": str(folder / "htpasswd")}}
+        if tls is not None:
+            config["http"]["tls"] = {"certificate": str(tls.chain_file), "key": str(tls.key_file)}
+            if clients:
+                (folder / "clients.crt").write_text(clients)
+                config["http"]["tls"]["clientcas"] = [str(folder / "clients.crt")]
         (folder / "config.yml").write_text(json.dumps(config))
         server = Server("docker-registry", [program, "serve", folder / "config.yml"], folder / "registry.log")
-        made = cls(server, host, storage, CREDENTIALS if with_auth else None)
+        made = cls(server, host, storage, CREDENTIALS if with_auth else None, _context(tls) if tls else None)
         server.wait(made._answers)
         return made
 
@@ -179,6 +199,13 @@ class Registry:
         if answer.status != expected:
             raise RuntimeError(f"{method} {url}: {answer.status} {answer.data.decode(errors='replace')}")
         return answer
+
+
+def _context(tls: Authority) -> ssl.SSLContext:
+    """Ours for pushing: the server's own certificate says who we are."""
+    context = ssl.create_default_context(cadata=tls.ca_pem)
+    context.load_cert_chain(tls.chain_file, tls.key_file)
+    return context
 
 
 def _diff_id(blob: bytes) -> str:

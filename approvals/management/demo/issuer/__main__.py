@@ -24,7 +24,7 @@ def main() -> None:
     )
     application = get_wsgi_application()
     call_command("migrate", verbosity=0)
-    _add_client(given.redirect_uri, given.home)
+    _add_clients(given.redirect_uri, given.home)
     # Gunicorn is there anyway; Django's own server would watch files and speak of development.
     from gunicorn.app.wsgiapp import WSGIApplication  # noqa: PLC0415 - it reads the command line when it is made
 
@@ -42,23 +42,28 @@ def main() -> None:
     Server().run()
 
 
-def _add_client(redirect_uri: str, home: str) -> None:
+def _add_clients(redirect_uri: str, home: str) -> None:
     from oauth2_provider.models import Application  # noqa: PLC0415 - configured above
 
-    from approvals.management.demo.issuer.settings import CLIENT_ID  # noqa: PLC0415 - configured above
+    from approvals.management.demo.issuer.settings import CLIENT_ID, COMMAND_LINE_ID  # noqa: PLC0415 - configured above
 
-    Application.objects.update_or_create(
-        client_id=CLIENT_ID,
-        defaults={
-            "name": "Pratique",
-            "client_type": Application.CLIENT_PUBLIC,
-            "authorization_grant_type": Application.GRANT_AUTHORIZATION_CODE,
-            "redirect_uris": redirect_uri,
-            "post_logout_redirect_uris": home,
-            "algorithm": Application.RS256_ALGORITHM,
-            "skip_authorization": True,
-        },
-    )
+    # A loopback address without a port stands for every port (RFC 8252, section 7.3).
+    for client, name, comes_back in (
+        (CLIENT_ID, "Pratique", redirect_uri),
+        (COMMAND_LINE_ID, "kubectl pratique", f"http://{HOST}/"),
+    ):
+        Application.objects.update_or_create(
+            client_id=client,
+            defaults={
+                "name": name,
+                "client_type": Application.CLIENT_PUBLIC,
+                "authorization_grant_type": Application.GRANT_AUTHORIZATION_CODE,
+                "redirect_uris": comes_back,
+                "post_logout_redirect_uris": home,
+                "algorithm": Application.RS256_ALGORITHM,
+                "skip_authorization": True,
+            },
+        )
 
 
 def _arguments() -> argparse.Namespace:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 ROOM = "approvals.management.demo.issuer"
 CLIENT_ID = "pratique"
+COMMAND_LINE_ID = "kubectl-pratique"
 TOKEN_SECONDS = 600
 
 

@@ -7,6 +7,6 @@ from approvals.management.demo.issuer import views
 urlpatterns = [
     path("", views.home, name="home"),
     path("sign-in", views.sign_in, name="sign-in"),
-    path(".well-known/openid-configuration", views.Document.as_view()),
+    path(".well-known/openid-configuration", views.DiscoveryDocument.as_view()),
     path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
 ]

@@ -84,7 +84,7 @@ def tell(address: str, user: User, session: str) -> None:
         logger.warning("the back-channel logout could not be sent: %s", exc)
 
 
-class Document(ConnectDiscoveryInfoView):  # type: ignore[misc]  # django-oauth-toolkit has no types
+class DiscoveryDocument(ConnectDiscoveryInfoView):  # type: ignore[misc]  # django-oauth-toolkit has no types
     """What the issuer can do, with the two ways of signing out that it adds."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, Rule, State, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
 from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, ObjectRef, PlannedAction, Section, Severity
 
-_SHADOWS = Rule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
-_NO_SERVICE = Rule("AS-03", Section.WEBHOOKS, Severity.BREAKING)
-_SERVICE_UNKNOWN = Rule("AS-03", Section.WEBHOOKS, Severity.UNKNOWN)
-_GONE = Rule("AS-04", Section.WEBHOOKS, Severity.BREAKING)
+_SHADOWS = ReviewRule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
+_NO_SERVICE = ReviewRule("AS-03", Section.WEBHOOKS, Severity.BREAKING)
+_SERVICE_UNKNOWN = ReviewRule("AS-03", Section.WEBHOOKS, Severity.UNKNOWN)
+_GONE = ReviewRule("AS-04", Section.WEBHOOKS, Severity.BREAKING)
 
 _API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 
@@ -23,7 +23,7 @@ def _called(obj: object) -> ObjectRef | None:
     return ObjectRef("", "v1", "Service", str(service.get("namespace") or ""), str(service["name"]))
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     brought = {ref.identity for ref, _ in state.named}
     for ref, obj in state.named:
         service = _called(obj)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import Check, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
-_OPEN = Rule("SV-01", Section.OBJECTS, Severity.DANGEROUS)
-_OPEN_INSIDE = Rule("SV-01", Section.OBJECTS, Severity.NOTABLE)
-_HOST = Rule("SV-02", Section.OBJECTS, Severity.NOTABLE)
-_TAKES_GROUP = Rule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
-_NO_TLS = Rule("AS-02", Section.WEBHOOKS, Severity.DANGEROUS)
+_OPEN = ReviewRule("SV-01", Section.OBJECTS, Severity.DANGEROUS)
+_OPEN_INSIDE = ReviewRule("SV-01", Section.OBJECTS, Severity.NOTABLE)
+_HOST = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE)
+_TAKES_GROUP = ReviewRule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
+_NO_TLS = ReviewRule("AS-02", Section.WEBHOOKS, Severity.DANGEROUS)
 
 _SERVICE = GroupKind("", "Service")
 _INGRESS = GroupKind("networking.k8s.io", "Ingress")
@@ -29,7 +29,7 @@ _INTERNAL = {
 }
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     judges = {_SERVICE: _of_service, _INGRESS: _of_ingress, _API_SERVICE: _of_api_service}
     for ref, obj in state.named:
         if ref.group_kind in judges:

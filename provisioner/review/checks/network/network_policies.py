@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.policy_reach import EGRESS, PEERS, openness, restricts, wider_rules
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
-_ALL_PODS = Rule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
-_REMOVED = Rule("NP-02", Section.OBJECTS, Severity.NOTABLE)
-_OPEN = Rule("NP-03", Section.OBJECTS, Severity.NOTABLE)
-_NO_DNS = Rule("NP-04", Section.OBJECTS, Severity.DANGEROUS)
-_ROUTE = Rule("SV-02", Section.OBJECTS, Severity.NOTABLE)
-_ON_NODE = Rule("SV-03", Section.OBJECTS, Severity.DANGEROUS)
+_ALL_PODS = ReviewRule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
+_REMOVED = ReviewRule("NP-02", Section.OBJECTS, Severity.NOTABLE)
+_OPEN = ReviewRule("NP-03", Section.OBJECTS, Severity.NOTABLE)
+_NO_DNS = ReviewRule("NP-04", Section.OBJECTS, Severity.DANGEROUS)
+_ROUTE = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE)
+_ON_NODE = ReviewRule("SV-03", Section.OBJECTS, Severity.DANGEROUS)
 
 _POLICY = GroupKind("networking.k8s.io", "NetworkPolicy")
 _GATEWAY = "gateway.networking.k8s.io"
@@ -24,7 +24,7 @@ _GATEWAYS = GroupKind(_GATEWAY, "Gateway")
 DNS_PORT = 53
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     for ref, obj in state.named:
         if ref.group_kind == _POLICY:
             yield from _of_policy(ref, obj, state)
@@ -42,7 +42,7 @@ def _standing(state: State) -> Iterator[Finding]:
             yield _ON_NODE.at(pod.ref, message, path=(*pod.path, "hostNetwork"), key=numbers)
 
 
-def _of_policy(ref: ObjectRef, obj: JsonObject, state: State) -> Iterator[Finding]:
+def _of_policy(ref: ObjectRef, obj: JsonObject, state: StateFacts) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
     selector = mapping(spec.get("podSelector"))
     if not selector and not _is_deny_all(spec) and _opens(spec):
@@ -87,7 +87,7 @@ def _covers(port: Mapping[str, Any], number: int) -> bool:
     )
 
 
-def _has_dns_elsewhere(ref: ObjectRef, state: State) -> bool:
+def _has_dns_elsewhere(ref: ObjectRef, state: StateFacts) -> bool:
     """Whether another policy of the bundle lets DNS out in the same namespace: policies add up."""
     return any(
         other.group_kind == _POLICY

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.values import (
     Action,
     Finding,
@@ -19,13 +19,13 @@ from provisioner.values import (
     Severity,
 )
 
-_LOCKS = Rule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
-_ALTERS = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
-_REACHES = Rule("WH-11", Section.WEBHOOKS, Severity.NOTABLE)
-_NO_PARAMETERS = Rule("WH-11", Section.WEBHOOKS, Severity.BREAKING)
-_PARAMETERS_UNKNOWN = Rule("WH-11", Section.WEBHOOKS, Severity.UNKNOWN)
-_NO_POLICY = Rule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
-_GONE = Rule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
+_LOCKS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
+_ALTERS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
+_REACHES = ReviewRule("WH-11", Section.WEBHOOKS, Severity.NOTABLE)
+_NO_PARAMETERS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.BREAKING)
+_PARAMETERS_UNKNOWN = ReviewRule("WH-11", Section.WEBHOOKS, Severity.UNKNOWN)
+_NO_POLICY = ReviewRule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
+_GONE = ReviewRule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
 
 _MUTATING = GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicy")
 _POLICIES = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicy")})
@@ -33,7 +33,7 @@ _BINDINGS = {GroupKind(ADMISSION_GROUP, f"{one.kind}Binding"): one for one in _P
 _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     bodies = {ref.identity: obj for ref, obj in state.named}
     for ref, obj in state.named:
         if ref.group_kind in _POLICIES:
@@ -64,7 +64,7 @@ def _of_policy(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_binding(
-    ref: ObjectRef, obj: JsonObject, bodies: Mapping[ObjectIdentity, JsonObject], state: State
+    ref: ObjectRef, obj: JsonObject, bodies: Mapping[ObjectIdentity, JsonObject], state: StateFacts
 ) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
     policy = _BINDINGS[ref.group_kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
     has_resource,
@@ -17,12 +17,12 @@ from provisioner.review.checks.network.webhook_reach import (
 from provisioner.review.checks.network.webhooks import KINDS, Webhook, pod_labels, webhooks_of
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
-_SLOW = Rule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
-_MANY = Rule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
-_SELF_LOCK = Rule("WH-08", Section.WEBHOOKS, Severity.DANGEROUS)
-_GONE = Rule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
-_WRONG_PORT = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
-_NO_PODS = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
+_SLOW = ReviewRule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
+_MANY = ReviewRule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
+_SELF_LOCK = ReviewRule("WH-08", Section.WEBHOOKS, Severity.DANGEROUS)
+_GONE = ReviewRule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
+_WRONG_PORT = ReviewRule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
+_NO_PODS = ReviewRule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
 
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _SERVICE = GroupKind("", "Service")
@@ -43,7 +43,7 @@ _VITAL_IN_CLUSTER = {
 _PLACES = (SYSTEM, "kube-node-lease")
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     services = {(ref.namespace, ref.name): obj for ref, obj in state.named if ref.group_kind == _SERVICE}
     for webhook in webhooks_of(state.objects):
         seconds = webhook.body.get("timeoutSeconds", MAX_SECONDS)
@@ -62,7 +62,7 @@ def _standing(state: State) -> Iterator[Finding]:
             yield from _of_service(webhook, service, state)
 
 
-def _vital(webhook: Webhook, state: State) -> list[str]:
+def _vital(webhook: Webhook, state: StateFacts) -> list[str]:
     """What it sees that the control plane needs. A namespaceSelector spares nothing that is in no namespace."""
     if not sees_object(webhook.body, {}):
         return []
@@ -84,7 +84,7 @@ def _seen(webhook: Webhook, vital: Mapping[str, set[str]], scope: str) -> set[st
     return found
 
 
-def _of_service(webhook: Webhook, service: JsonObject, state: State) -> Iterator[Finding]:
+def _of_service(webhook: Webhook, service: JsonObject, state: StateFacts) -> Iterator[Finding]:
     """A service of the bundle that does not listen where it is called, or that no pod of the bundle answers for."""
     spec, path = mapping(service.get("spec")), (*webhook.path, "clientConfig", "service")
     port = mapping(webhook.client.get("service")).get("port", 443)

@@ -9,7 +9,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
     is_looser,
@@ -37,16 +37,16 @@ from provisioner.values import (
     Severity,
 )
 
-_LOCKS = Rule("WH-01", Section.WEBHOOKS, Severity.CRITICAL)
-_ALTERS = Rule("WH-02", Section.WEBHOOKS, Severity.DANGEROUS)
-_NO_SERVICE = Rule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
-_SERVICE_UNKNOWN = Rule("WH-03", Section.WEBHOOKS, Severity.UNKNOWN)
-_NO_CA = Rule("WH-04", Section.WEBHOOKS, Severity.BREAKING)
-_CA_LATER = Rule("WH-04", Section.WEBHOOKS, Severity.NOTABLE)
-_OUTSIDE = Rule("WH-05", Section.WEBHOOKS, Severity.CRITICAL)
-_WRONG_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
-_OLD_FORM = Rule("WH-06", Section.WEBHOOKS, Severity.DANGEROUS)
-_WIDER = Rule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
+_LOCKS = ReviewRule("WH-01", Section.WEBHOOKS, Severity.CRITICAL)
+_ALTERS = ReviewRule("WH-02", Section.WEBHOOKS, Severity.DANGEROUS)
+_NO_SERVICE = ReviewRule("WH-03", Section.WEBHOOKS, Severity.BREAKING)
+_SERVICE_UNKNOWN = ReviewRule("WH-03", Section.WEBHOOKS, Severity.UNKNOWN)
+_NO_CA = ReviewRule("WH-04", Section.WEBHOOKS, Severity.BREAKING)
+_CA_LATER = ReviewRule("WH-04", Section.WEBHOOKS, Severity.NOTABLE)
+_OUTSIDE = ReviewRule("WH-05", Section.WEBHOOKS, Severity.CRITICAL)
+_WRONG_FORM = ReviewRule("WH-06", Section.WEBHOOKS, Severity.BREAKING)
+_OLD_FORM = ReviewRule("WH-06", Section.WEBHOOKS, Severity.DANGEROUS)
+_WIDER = ReviewRule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
 
 _MUTATING = GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration")
 KINDS = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration")})
@@ -116,7 +116,7 @@ def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
                 yield Webhook(ref, ("webhooks", index), body, annotations)
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
     webhooks = list(webhooks_of(state.objects))
     for _, group in groupby(webhooks, key=lambda one: one.ref):
@@ -128,7 +128,7 @@ def _standing(state: State) -> Iterator[Finding]:
         yield from _of_service(webhook, services, state)
 
 
-def _of_reach(webhook: Webhook, state: State) -> Iterator[Finding]:
+def _of_reach(webhook: Webhook, state: StateFacts) -> Iterator[Finding]:
     reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
     evidence = {"webhook": webhook.name, "resources": reached}
     locked = _locked_places(webhook, state) if webhook.fails_closed and _touches_start_up(webhook) else []
@@ -161,7 +161,7 @@ def _touches_start_up(webhook: Webhook) -> bool:
     return False
 
 
-def _locked_places(webhook: Webhook, state: State) -> list[str]:
+def _locked_places(webhook: Webhook, state: StateFacts) -> list[str]:
     """The namespaces in whose pods it counts on itself: where it runs itself, and the one of the control plane."""
     own = webhook.service.namespace if webhook.service else state.install_namespace
     bodies = _own_pods(webhook, state.objects)
@@ -244,7 +244,7 @@ def _of_form(webhook: Webhook) -> Iterator[Finding]:
     if webhook.ref.version != "v1":
         return
     effects = webhook.body.get("sideEffects")
-    if effects not in {"None", "NoneOnDryRun"}:
+    if effects not in ("None", "NoneOnDryRun"):  # a tuple: a bundle may hold anything here
         message = f"{webhook.words} has sideEffects {effects}: allowed are None and NoneOnDryRun"
         yield _WRONG_FORM.at(
             webhook.ref, message, path=(*webhook.path, "sideEffects"), key=[webhook.name, str(effects)]
@@ -259,7 +259,7 @@ def _of_form(webhook: Webhook) -> Iterator[Finding]:
         yield _OLD_FORM.at(webhook.ref, message, path=path, key=key)
 
 
-def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: State) -> Iterator[Finding]:
+def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: StateFacts) -> Iterator[Finding]:
     """A service that nobody has. Where nobody could look it is not known, which is said too."""
     service = webhook.service
     if service is None or service.identity in services:

@@ -1,22 +1,24 @@
 """Checks of what happens to objects: created, changed, deleted, and what does not come back.
 
 - `apis`: API versions: whether they are served, and for how long
-- `content`: Secrets and the like in the bundle
+- `builtin`: what the API server refuses of Kubernetes' own kinds where it was not asked
 - `crds`: whether a changed CRD accepts what is stored and written
 - `deletions`: what goes with what is deleted
 - `live`: what a changed CRD does to what exists
 - `objects`: created, changed, replaced and adopted objects
 - `offline`: objects against schemas where no server can be asked
+- `renames`: a deletion and a creation that are one rename
 - `way_back`: what going back does not bring back
 """
 
 __all__ = [
     "apis",
-    "content",
+    "builtin",
     "crds",
     "deletions",
     "live",
     "objects",
     "offline",
+    "renames",
     "way_back",
 ]

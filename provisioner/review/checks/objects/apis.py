@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
-from provisioner.review.base.facts import Check, Facts, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
-_NOT_SERVED = Rule("API-01", Section.OBJECTS, Severity.BREAKING)
-_NOT_KNOWN = Rule("API-01", Section.OBJECTS, Severity.UNKNOWN)
-_REMOVED_NEXT = Rule("API-02", Section.OBJECTS, Severity.DANGEROUS)
-_REMOVED_LATER = Rule("API-03", Section.OBJECTS, Severity.SAFE)
-_NOT_STABLE = Rule("API-04", Section.OBJECTS, Severity.DANGEROUS)
-_OLD_INSIDE = Rule("API-05", Section.OBJECTS, Severity.DANGEROUS)
+_NOT_SERVED = ReviewRule("API-01", Section.OBJECTS, Severity.BREAKING)
+_NOT_KNOWN = ReviewRule("API-01", Section.OBJECTS, Severity.UNKNOWN)
+_REMOVED_NEXT = ReviewRule("API-02", Section.OBJECTS, Severity.DANGEROUS)
+_REMOVED_LATER = ReviewRule("API-03", Section.OBJECTS, Severity.SAFE)
+_NOT_STABLE = ReviewRule("API-04", Section.OBJECTS, Severity.DANGEROUS)
+_OLD_INSIDE = ReviewRule("API-05", Section.OBJECTS, Severity.DANGEROUS)
 
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
@@ -88,7 +88,7 @@ def removal_of(group: str, version: str, kind: str) -> _Removal | None:
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     """Kinds that nobody serves. What the plan met already stands there as its obstacle (PRE-07)."""
-    brought = _brought(facts.state())
+    brought = brought_kinds(facts.state())
     for planned in facts.plan.actions:
         ref = planned.ref
         if planned.problem or planned.action in {Action.DELETE, Action.NONE} or facts.is_offline:
@@ -106,7 +106,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield _NOT_KNOWN.at(ref, message, key=ref.api_version)
 
 
-def _brought(state: State) -> set[tuple[str, str, str]]:
+def brought_kinds(state: StateFacts) -> set[tuple[str, str, str]]:
     """(group, version, kind) of what the CRDs of the bundle serve."""
     found = set()
     for ref, obj in state.named:
@@ -118,7 +118,7 @@ def _brought(state: State) -> set[tuple[str, str, str]]:
     return found
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     match = _MINOR.match(state.around.version)
     minor = int(match.group(1)) if match else None
     for ref, obj in state.named:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from provisioner.review.base.facts import Check, Facts, Rule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.places import names_field
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.schema import compare, validate_crd
-from provisioner.schema.verdicts import GONE_UNUSED, GONE_WITH_ALL, NOTHING_KNOWN, REJECTED, shown
+from provisioner.schema.verdicts import GONE_WITH_ALL, NOTHING_KNOWN, REJECTED, shown
+from provisioner.sentences import unescaped
 from provisioner.values import (
     Action,
     Content,
@@ -22,9 +24,9 @@ from provisioner.values import (
     Severity,
 )
 
-_GONE = Rule("CRD-08", Section.CRDS, Severity.BREAKING, GONE_WITH_ALL.as_mapping())
-_INVALID = Rule("CRD-19", Section.CRDS, Severity.BREAKING, REJECTED.as_mapping())
-_NOT_COMPARED = Rule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
+_GONE = ReviewRule("CRD-08", Section.CRDS, Severity.BREAKING, GONE_WITH_ALL.as_mapping())
+_INVALID = ReviewRule("CRD-19", Section.CRDS, Severity.BREAKING, REJECTED.as_mapping())
+_NOT_COMPARED = ReviewRule("CRD-00", Section.CRDS, Severity.UNKNOWN, NOTHING_KNOWN.as_mapping())
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
@@ -45,7 +47,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_owners(planned: PlannedAction, new: JsonObject, facts: Facts) -> Iterator[Finding]:
-    """Whose the CRD and its names are by now, as the cluster shows it."""
+    """Whose the CRD and its names are now, as the cluster shows it."""
     live = facts.live.get(planned.ref.identity)
     yield from taken_in_cluster(new, facts.around.kinds or ())
     if live is not None:
@@ -59,18 +61,13 @@ def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:
     kind = mapping(spec.get("names")).get("kind") or "its kind"
     stored = [str(one) for one in mapping((old or {}).get("status")).get("storedVersions") or []]
     message = f"Deletes {said(ref)}, and with it every {kind} in the cluster"
-    return _GONE.at(ref, message, evidence={"kind": str(kind), "storedVersions": stored})
-
-
-def unused(finding: Finding) -> Finding:
-    """A finding about a CRD that goes, where no object of it exists: no data goes along."""
-    return replace(finding, severity=GONE_UNUSED.severity, verdicts=GONE_UNUSED.as_mapping())
+    return _GONE.at(ref, message, evidence={"kind": str(kind), "storedVersions": stored, "live": True})
 
 
 def created(ref: ObjectRef, new: JsonObject) -> Iterator[Finding]:
     """Why the API server will refuse a CRD that it has not yet."""
     for error in validate_crd(new):
-        message = f"{said(ref)} will be refused: {error.path}: {error.message}"
+        message = f"{said(ref)} will be refused: {error.path}: {unescaped(error.message)}"
         yield _INVALID.at(ref, message, evidence={"path": error.path}, key=[error.path, error.message])
 
 
@@ -92,7 +89,8 @@ def _place(ref: ObjectRef, found: Finding) -> str:
     """The CRD, its version and the field that changes, if the words about it do not name it."""
     version, field = found.evidence.get("version"), shown(found.path)
     name = f"{said(ref)} {version}" if version else said(ref)
-    return f"{name}, {field}" if found.rule.startswith("SCH-") and found.path and field not in found.message else name
+    is_named = names_field(found.message, field)
+    return f"{name}, {field}" if found.rule.startswith("SCH-") and found.path and not is_named else name
 
 
 def _claims(planned: PlannedAction) -> bool:

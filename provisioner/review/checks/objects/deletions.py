@@ -8,20 +8,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, Listed, Listing
-from provisioner.review.checks.objects.crds import unused
+from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
+from provisioner.retention import claims_of, left_out, scaling_words, takes_claims_along
+from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, said
+from provisioner.review.crds.given import unused
 from provisioner.review.crds.live_scene import CRD, objects_of
 from provisioner.review.workloads import volumes
 from provisioner.review.workloads.volumes import CLAIM, VOLUMES
 from provisioner.schema.definition.crd import Crd
 from provisioner.sentences import number
-from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Severity
+from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Section, Severity
+
+_SCALED_DOWN = ReviewRule("DEL-02", Section.OBJECTS, Severity.BREAKING)
 
 _NAMESPACE = GroupKind("", "Namespace")
-_STATEFUL_SET = GroupKind("apps", "StatefulSet")
 _HOLDERS = frozenset({_NAMESPACE, _STATEFUL_SET, CLAIM})
 _GOING = frozenset({Action.DELETE, Action.REPLACE})
-_RULES = frozenset({"DEL-01", "CRD-08", "IMM-01"})
+# The findings that say how much goes with an object.
+MEASURED = frozenset({"DEL-01", "CRD-08", "IMM-01"})
 MAX_NAMESPACES = 50
 # The groups of what somebody would miss, by kind; the rest of a namespace follows from these. Claims are read whole as
 # well, for their sizes.
@@ -80,7 +84,7 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     known = {ref: [(one, facts.around.lists.get(one)) for one in listings] for ref, listings in _going(facts)}
     for finding in findings:
         ref = finding.ref
-        if finding.rule not in _RULES or ref is None or ref not in known:
+        if finding.rule not in MEASURED or ref is None or ref not in known:
             yield finding
         elif ref.group_kind == CLAIM:
             yield _of_claim(finding, facts, ref)
@@ -104,16 +108,16 @@ def _of_claim(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
 
 def _of_stateful_set(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
     live, listed = facts.live.get(ref.identity), facts.around.lists.get(_claims_in(ref.namespace))
-    if live is None or not volumes.claims_of(live, listed.objects if listed else ()):
+    if live is None or not claims_of(live, listed.objects if listed else ()):
         return finding
-    held = volumes.holdings(volumes.claims_of(live, listed.objects if listed else ()), facts)
-    goes = volumes.takes_claims_along(live)
+    held = volumes.holdings(claims_of(live, listed.objects if listed else ()), facts)
+    goes = takes_claims_along(live)
     words = f"its claims go with it: {volumes.in_sum(held)}" if goes else f"{_kept(held)} by its own retention policy"
     evidence = {**finding.evidence, "volumes": volumes.to_record(held)}
     return replace(finding, message=f"{finding.message}; {words}", evidence=evidence)
 
 
-def _kept(held: list[volumes.Holding]) -> str:
+def _kept(held: list[volumes.ClaimedVolume]) -> str:
     return f"{number(len(held), 'claim')} {'stays' if len(held) == 1 else 'stay'}"
 
 
@@ -124,7 +128,12 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
     seen = {listing.kind: listed for listing, listed in read if listed is not None and not listed.problem}
     counts = {kind: _number(listed) for kind, listed in seen.items()}
     last = {kind: listed.newest for kind, listed in seen.items()}
-    evidence: dict[str, Any] = {**finding.evidence, "counts": counts, "newest": last, "notCounted": missing}
+    # In another version the objects may not be there to be read by the time they are looked at again.
+    versions = {listing.kind: listing.version for listing, _ in read if listing.version}
+    found = {"counts": counts, "newest": last, "notCounted": missing, "listedIn": versions}
+    evidence: dict[str, Any] = {**finding.evidence, **found}
+    if finding.rule == "CRD-08" and not missing:
+        evidence["basis"] = "objects"
     is_crd = finding.ref is not None and finding.ref.group_kind == CRD
     if is_crd:
         evidence["namespaces"] = _by_namespace(listed for _, listed in read if listed is not None)
@@ -133,11 +142,16 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
         evidence["volumes"] = volumes.to_record(held)
     words = _words({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
     told = [f"{words} at present"] if counts or not missing else []
-    told += [f"not counted: {', '.join(missing)}"] if missing else []
+    told += [f"not counted: {', '.join(missing)}{_why_not(read) if is_crd else ''}"] if missing else []
     message = f"{finding.message}: {'; '.join(told)}"
     is_empty = not any(counts.values()) and not missing and finding.rule in {"DEL-01", "CRD-08"}
-    found = replace(finding, message=message, evidence=evidence)
-    return unused(found) if is_empty and is_crd else found
+    counted = replace(finding, message=message, evidence=evidence)
+    return unused(counted) if is_empty and is_crd else counted
+
+
+def _why_not(read: list[tuple[Listing, Listed | None]]) -> str:
+    why = next((listed.problem for _, listed in read if listed is not None and listed.problem), "")
+    return f", because {why}" if why else ""
 
 
 def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
@@ -145,7 +159,7 @@ def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
     return [obj for listed in whole if listed for obj in listed.objects]
 
 
-def _words(present: dict[str, int], held: list[volumes.Holding], *, is_crd: bool) -> str:
+def _words(present: dict[str, int], held: list[volumes.ClaimedVolume], *, is_crd: bool) -> str:
     """What is there in words: a custom kind's plural nobody knows, so its objects are counted."""
     said = {kind: number(count, f"{kind} object" if is_crd else kind) for kind, count in sorted(present.items())}
     if held and present.get(CLAIM.kind) == len(held):
@@ -162,4 +176,14 @@ def _by_namespace(read: Iterator[Listed]) -> dict[str, int]:
     return dict(sorted(counted.items())[:MAX_NAMESPACES])
 
 
-CHECK = Check("deletions", wants=_wants, lists=_lists, settles=_settles)
+def _changes(facts: Facts) -> Iterator[Finding]:
+    """What goes although nothing is deleted: the claims of pods that a StatefulSet has no more."""
+    for planned in facts.plan.actions:
+        is_written = planned.ref.group_kind == _STATEFUL_SET and planned.action in {Action.UPDATE, Action.ADOPT}
+        if not is_written or planned.before is None or planned.after is None:
+            continue
+        if words := scaling_words(said(planned.ref), left_out(planned.before, planned.after)):
+            yield _SCALED_DOWN.at(planned.ref, words)
+
+
+CHECK = Check("deletions", changes=_changes, wants=_wants, lists=_lists, settles=_settles)

@@ -1,7 +1,6 @@
-"""Fields of built-in kinds that never change once the object exists, and what it costs to make the object anew.
+"""What it costs to make an object anew because fields of it never change, and which fields of a change those are.
 
-Where the API server was asked, its dry-run is the proof and this only names the fields; where it could not be, a change
-of one of these is known to be refused.
+The API server's own dry-run is the proof here; where it could not be asked, `builtin` knows what it refuses.
 """
 
 from __future__ import annotations
@@ -9,43 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.review.base.changes import ABSENT, Change
+from provisioner.builtin import fixed_fields
+from provisioner.review.base.changes import ABSENT, FieldChange
 from provisioner.review.base.sizes import bytes_of
 from provisioner.values import GroupKind
 
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
-_TEMPLATE = ("spec", "template")
 _SELECTOR = ("spec", "selector")
-_FIELDS: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
-    _CLAIM: (
-        ("spec", "accessModes"),
-        ("spec", "selector"),
-        ("spec", "storageClassName"),
-        ("spec", "volumeMode"),
-        ("spec", "volumeName"),
-    ),
-    GroupKind("", "Secret"): (("type",),),
+# What the server changes neither, and the table of facts does not hold as fields that never change in any object.
+_ALSO_FIXED: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
     GroupKind("", "Service"): (("spec", "clusterIP"), ("spec", "clusterIPs"), ("spec", "ipFamilies")),
-    GroupKind("apps", "DaemonSet"): (_SELECTOR,),
-    GroupKind("apps", "Deployment"): (_SELECTOR,),
-    GroupKind("apps", "ReplicaSet"): (_SELECTOR,),
-    GroupKind("apps", "StatefulSet"): (
-        _SELECTOR,
-        ("spec", "podManagementPolicy"),
-        ("spec", "serviceName"),
-        ("spec", "volumeClaimTemplates"),
-    ),
-    GroupKind("batch", "Job"): (_SELECTOR, _TEMPLATE, ("spec", "completionMode")),
-    GroupKind("scheduling.k8s.io", "PriorityClass"): (("value",), ("preemptionPolicy",)),
-    GroupKind("storage.k8s.io", "StorageClass"): (
-        ("parameters",),
-        ("provisioner",),
-        ("reclaimPolicy",),
-        ("volumeBindingMode",),
-    ),
-    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): (("roleRef",),),
-    GroupKind(RBAC_GROUP, "RoleBinding"): (("roleRef",),),
 }
+# A claim may grow.
+_FREE: dict[GroupKind, tuple[str, ...]] = {_CLAIM: ("spec", "resources")}
 CONSEQUENCES = {
     GroupKind("", "ConfigMap"): "pods that start in between fail",
     _CLAIM: "its data is lost unless the volume is kept",
@@ -63,28 +38,30 @@ CONSEQUENCES = {
 }
 
 
-def never_changing(kind: GroupKind, found: Iterable[Change]) -> list[Change]:
+def never_changing(kind: GroupKind, found: Iterable[FieldChange]) -> list[FieldChange]:
     """Those of the changes that the API server will not make; what one side leaves out may be its default.
 
     A selector has no defaults, and a claim may grow, but not shrink.
     """
-    fields = _FIELDS.get(kind, ())
-    stuck = [one for one in found if _is_within(one, fields) and not _may_be_default(one, kind)]
-    return stuck + [one for one in found if kind == _CLAIM and _shrinks(one)]
+    changes = list(found)
+    fields = (*fixed_fields(kind), *_ALSO_FIXED.get(kind, ()))
+    stuck = [one for one in changes if _is_within(one, fields) and not _may_be_default(one, kind)]
+    stuck = [one for one in stuck if kind not in _FREE or not _is_within(one, [_FREE[kind]])]
+    return stuck + [one for one in changes if kind == _CLAIM and _shrinks(one)]
 
 
-def _is_within(change: Change, fields: Iterable[tuple[str, ...]]) -> bool:
-    path = tuple(map(str, change.path))
+def _is_within(change: FieldChange, fields: Iterable[tuple[str, ...]]) -> bool:
+    path = tuple("[]" if isinstance(one, int) else one for one in change.path)
     return any(path[: len(field)] == field for field in fields)
 
 
-def _may_be_default(change: Change, kind: GroupKind) -> bool:
+def _may_be_default(change: FieldChange, kind: GroupKind) -> bool:
     if ABSENT not in (change.before, change.after):
         return False
     return not (kind.group == "apps" and len(change.path) > len(_SELECTOR) and _is_within(change, (_SELECTOR,)))
 
 
-def _shrinks(change: Change) -> bool:
+def _shrinks(change: FieldChange) -> bool:
     if change.path != ("spec", "resources", "requests", "storage"):
         return False
     before, after = bytes_of(change.before), bytes_of(change.after)

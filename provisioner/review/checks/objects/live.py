@@ -6,38 +6,66 @@ saw (`settles`): a change that could break objects and breaks none is not breaki
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from provisioner.review.base.facts import Check, Facts, Listing
+from provisioner.review.crds.conditions import with_condition
+from provisioner.review.crds.given import counted, kind_of, nothing_said
 from provisioner.review.crds.live_findings import live_findings
-from provisioner.review.crds.live_scene import changed, listings_of, scenes
+from provisioner.review.crds.live_scene import CRD, CrdObjects, changed, listings_of, scenes
 from provisioner.review.crds.references import DEPENDENTS, deleted, goes, of_deleted, of_references, scaled
 from provisioner.review.crds.severity_from_objects import settled
 from provisioner.schema.definition.crd import Crd
-from provisioner.values import Finding, Section
+from provisioner.values import Finding, ObjectRef, Section
+
+_DELETIONS = frozenset({"CRD-08", "DEL-01"})
 
 
 def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     """All findings, those about changed CRDs by what was seen, and what the objects tell besides.
 
-    Both are said here because trying thousands of objects is worth doing once.
+    Both are said here because trying thousands of objects is worth doing once. What no object settled says what one
+    would have to be like.
     """
     known = {scene.ref: scene for scene in scenes(facts)}
     for finding in findings:
-        scene = known.get(finding.ref) if finding.ref is not None and finding.section is Section.CRDS else None
-        if scene is None:
-            yield finding
-        else:
-            yield scaled(finding, scene, facts) if finding.rule == "CRD-31" else settled(finding, scene)
+        yield with_condition(_settled(finding, known, facts))
     open_questions = {one.ref for one in findings if one.evidence.get("live")}
     for scene in known.values():
         yield from live_findings(scene, is_needed=scene.ref in open_questions)
-        yield from of_references(scene, facts)
-    yield from of_deleted(facts)
+        if not facts.is_offline:
+            yield from of_references(scene, facts)
+    if facts.is_offline:
+        yield from _unsaid(facts, known)
+    else:
+        yield from of_deleted(facts)
+
+
+def _settled(finding: Finding, known: Mapping[ObjectRef, CrdObjects], facts: Facts) -> Finding:
+    ref = finding.ref
+    scene = known.get(ref) if ref is not None and finding.section is Section.CRDS else None
+    if scene is not None:
+        return scaled(finding, scene, facts) if finding.rule == "CRD-31" else settled(finding, scene)
+    if ref is None or facts.stored is None or finding.rule not in _DELETIONS or ref.group_kind != CRD:
+        return finding
+    before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
+    gone = before.get(ref.identity)
+    if gone is None or not facts.stored.tells_of(kind_of(gone)):
+        return finding
+    return counted(finding, kind_of(gone), facts.stored)
+
+
+def _unsaid(facts: Facts, known: Mapping[ObjectRef, CrdObjects]) -> Iterator[Finding]:
+    """The changed CRDs of which the objects that were given say nothing."""
+    for planned, before, after in changed(facts):
+        if planned.ref not in known:
+            yield nothing_said(before, after)
 
 
 def _lists(facts: Facts) -> Iterator[Listing]:
     """The objects of every CRD that changes, and what may count on a version or a scale that goes."""
+    if facts.is_offline:
+        return
     for _, before, after in changed(facts):
         old, new = Crd(before), Crd(after)
         yield from listings_of(old, new)

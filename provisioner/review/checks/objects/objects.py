@@ -1,10 +1,9 @@
-"""What happens to each object, and what stands in its way: created, changed, replaced, deleted, somebody else's."""
+"""What happens to each object, and what stands in its way: created, changed, replaced, deleted, someone else's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import (
@@ -16,10 +15,11 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
-from provisioner.review.base.changes import Change, changed_paths
-from provisioner.review.base.facts import SECRET, Check, Facts, Rule, mapping, maps, said
+from provisioner.review.base.changes import FieldChange, changed_paths
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
+from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
-from provisioner.review.checks.objects.offline import Answer, is_untried, try_offline
+from provisioner.review.checks.objects.offline import OfflineResult, is_untried, try_offline
 from provisioner.sentences import some
 from provisioner.values import (
     Action,
@@ -32,30 +32,29 @@ from provisioner.values import (
     Severity,
 )
 
-MAX_CHANGES = 20
 Path = tuple[str | int, ...]
 
-_CREATED = Rule("OBJ-01", Section.OBJECTS, Severity.SAFE)
-_CHANGED = Rule("OBJ-02", Section.OBJECTS, Severity.SAFE)
-_TRIED_OFFLINE = Rule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
-_FIT_OFFLINE = Rule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
-_NOT_TRIED = Rule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
-_WARNED = Rule("OBJ-05", Section.OBJECTS, Severity.NOTABLE)
-_ADDED_BY_OTHERS = Rule("OBJ-06", Section.OBJECTS, Severity.DANGEROUS)
-_REFUSED_OFFLINE = Rule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
-_REPLACED = Rule("IMM-01", Section.OBJECTS, Severity.BREAKING)
-_DELETED_WITH_DATA = Rule("DEL-01", Section.OBJECTS, Severity.BREAKING)
-_DELETED = Rule("DEL-01", Section.OBJECTS, Severity.DANGEROUS)
-_DELETED_ROLE = Rule("DEL-01", Section.OBJECTS, Severity.SAFE)
-_CONFLICT = Rule("OWN-01", Section.OBJECTS, Severity.BREAKING)
-_FOREIGN = Rule("OWN-02", Section.OBJECTS, Severity.BREAKING)
-_NO_RIGHT = Rule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
-_WOULD_ESCALATE = Rule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
-_NO_NAMESPACE = Rule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
-_NO_KIND = Rule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
-_REFUSED = Rule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
-_BEING_DELETED = Rule("OBJ-08", Section.OBJECTS, Severity.BREAKING)
-_NOT_PLANNED = Rule("OBJ-09", Section.OBJECTS, Severity.UNKNOWN)
+_CREATED = ReviewRule("OBJ-01", Section.OBJECTS, Severity.SAFE)
+_CHANGED = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
+_TRIED_OFFLINE = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
+_FIT_OFFLINE = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
+_NOT_TRIED = ReviewRule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
+_WARNED = ReviewRule("OBJ-05", Section.OBJECTS, Severity.NOTABLE)
+_ADDED_BY_OTHERS = ReviewRule("OBJ-06", Section.OBJECTS, Severity.DANGEROUS)
+_REFUSED_OFFLINE = ReviewRule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
+_REPLACED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING)
+_DELETED_WITH_DATA = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING)
+_DELETED = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS)
+_DELETED_ROLE = ReviewRule("DEL-01", Section.OBJECTS, Severity.SAFE)
+_CONFLICT = ReviewRule("OWN-01", Section.OBJECTS, Severity.BREAKING)
+_FOREIGN = ReviewRule("OWN-02", Section.OBJECTS, Severity.BREAKING)
+_NO_RIGHT = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
+_WOULD_ESCALATE = ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
+_NO_NAMESPACE = ReviewRule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
+_NO_KIND = ReviewRule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
+_REFUSED = ReviewRule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
+_BEING_DELETED = ReviewRule("OBJ-08", Section.OBJECTS, Severity.BREAKING)
+_NOT_PLANNED = ReviewRule("OBJ-09", Section.OBJECTS, Severity.UNKNOWN)
 
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -90,13 +89,15 @@ _MOUNTED_BY_SERVER = "kube-api-access-"
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
+    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
     untried: dict[str, list[ObjectRef]] = {}
     fitting: list[ObjectRef] = []
     for planned in facts.plan.actions:
         if planned.problem:
             yield _of_problem(planned)
         else:
-            yield from _of_action(planned)
+            if planned.ref.identity not in hooks:  # the check of hooks says what they do
+                yield from _of_action(planned)
             if is_untried(planned):
                 yield from _of_untried(facts, planned, (untried, fitting))
         if not is_untried(planned):  # there they say why
@@ -132,13 +133,12 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
     elif planned.action in {Action.UPDATE, Action.REPLACE}:
         found = changed_paths(planned.before, planned.after)
         if planned.action is Action.REPLACE:
-            yield _of_replacement(ref, found)
+            yield _of_replacement(planned, found)
         else:
             key = [[list(map(str, one.path)), one.after] for one in found] if ref.group_kind != SECRET else None
-            yield _CHANGED.at(ref, f"Changes {_fields(found)} of {said(ref)}", evidence=_evidence(found), key=key)
-            stuck = never_changing(ref.group_kind, found) if not planned.is_proved else []
-            if stuck:
-                yield _of_stuck(ref, stuck)
+            yield _CHANGED.at(
+                ref, f"Changes {_fields(found)} of {said(ref)}", evidence=evidence_of(found, planned), key=key
+            )
 
 
 def _of_deletion(ref: ObjectRef) -> Finding:
@@ -150,41 +150,23 @@ def _of_deletion(ref: ObjectRef) -> Finding:
     return _DELETED.at(ref, f"Deletes {said(ref)}")
 
 
-def _of_replacement(ref: ObjectRef, found: list[Change]) -> Finding:
+def _of_replacement(planned: PlannedAction, found: list[FieldChange]) -> Finding:
     """Proved by dry-run: the server refused for nothing but fields that never change."""
+    ref = planned.ref
     consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
     stuck = never_changing(ref.group_kind, found)
     fields = _fields(stuck or found)
     message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
-    return _REPLACED.at(ref, message, evidence=_evidence([*stuck, *(one for one in found if one not in stuck)]))
+    rest = [one for one in found if one not in stuck]
+    return _REPLACED.at(ref, message, evidence=evidence_of([*stuck, *rest], planned))
 
 
-def _of_stuck(ref: ObjectRef, stuck: list[Change]) -> Finding:
-    """Not proved, but known: nobody could ask the server about this change."""
-    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
-    change = f"{said(ref)} changes {_fields(stuck)}, which the API server refuses"
-    message = f"{change}: it has to be deleted and created again; {consequence}"
-    return _REPLACED.at(ref, message, path=stuck[0].path, evidence=_evidence(stuck), key="known")
-
-
-def _fields(found: list[Change]) -> str:
+def _fields(found: list[FieldChange]) -> str:
     """Up to three fields in words."""
     names = [".".join(str(part) for part in one.path) for one in found]
     if not names:
         return "nothing that is shown here"
     return some(names, noun="fields")
-
-
-def _evidence(found: list[Change]) -> dict[str, Any]:
-    """The first MAX_CHANGES, those of mere words last: a CRD has thousands, and the whole diff is the object's own."""
-    chosen = sorted(found, key=_is_of_words)[:MAX_CHANGES]
-    shown = [{"path": list(one.path), "before": one.before, "after": one.after} for one in chosen]
-    return {"changes": shown, "left_out": max(0, len(found) - MAX_CHANGES)}
-
-
-def _is_of_words(change: Change) -> bool:
-    """A description of a schema; `properties.description` is a field that has that name."""
-    return change.path[-1:] == ("description",) and change.path[-2:-1] != ("properties",)
 
 
 _BY_CODE = {
@@ -268,7 +250,7 @@ def _of_fitting(refs: list[ObjectRef]) -> Finding:
     return _FIT_OFFLINE.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=places)
 
 
-def _why(facts: Facts, ref: ObjectRef, answer: Answer) -> str:
+def _why(facts: Facts, ref: ObjectRef, answer: OfflineResult) -> str:
     if answer.why:
         return answer.why
     if _comes_with_namespace(facts, ref):
@@ -313,7 +295,7 @@ def _foreign_items(wished: object, found: object, path: Path) -> Iterator[tuple[
 
 
 def _claims(planned: PlannedAction) -> bool:
-    """Deletions, problems and somebody else's objects of any kind; changes of plain ones."""
+    """Deletions, problems and someone else's objects of any kind; changes of plain ones."""
     if planned.action in {Action.DELETE, Action.ADOPT} or planned.problem:
         return True
     return planned.ref.group_kind in _PLAIN

@@ -13,13 +13,14 @@ from typing import Any
 from provisioner.errors import InvalidManifest
 from provisioner.review.base.facts import SECRET, Facts, mapping, maps
 from provisioner.schema import admit
+from provisioner.sentences import unescaped
 from provisioner.values import Action, GroupKind, ObjectRef, PlannedAction
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OfflineResult:
     """`is_tried` where a schema was found, `is_own_kind` where it comes with the bundle; `why` says what else stood in
     the way."""
 
@@ -42,30 +43,30 @@ def is_untried(planned: PlannedAction) -> bool:
     return not planned.is_proved and not planned.problem and planned.action in {Action.CREATE, Action.UPDATE}
 
 
-def try_offline(facts: Facts, ref: ObjectRef) -> Answer:
+def try_offline(facts: Facts, ref: ObjectRef) -> OfflineResult:
     """What the schema of its kind, the bundle's own or the cluster's, says of the object `ref` of the content."""
     definition = _definition(facts, ref)
     if definition is None:
         published = facts.around.schemas.get((ref.group, ref.version, ref.kind))
-        return _answer(facts, ref, published) if published is not None else Answer(False)
+        return _answer(facts, ref, published) if published is not None else OfflineResult(False)
     version = next((one for one in maps(definition.get("versions")) if one.get("name") == ref.version), None)
     if version is None or not version.get("served"):
-        return Answer(True, errors=(f"its kind is not served in version {ref.version}",))
+        return OfflineResult(True, errors=(f"its kind is not served in version {ref.version}",))
     schema = mapping(version.get("schema")).get("openAPIV3Schema")
     if not isinstance(schema, Mapping):
-        return Answer(False, why=f"version {ref.version} of its kind has no schema")
+        return OfflineResult(False, why=f"version {ref.version} of its kind has no schema")
     return replace(_answer(facts, ref, schema), is_own_kind=True)
 
 
-def _answer(facts: Facts, ref: ObjectRef, schema: Mapping[str, Any]) -> Answer:
+def _answer(facts: Facts, ref: ObjectRef, schema: Mapping[str, Any]) -> OfflineResult:
     body = next(one.body for one in facts.content.manifests if one.ref == ref)
     try:
         admission = admit(schema, body)
     except InvalidManifest as exc:
-        return Answer(False, why=f"the schema of its kind cannot be read: {exc}")
+        return OfflineResult(False, why=f"the schema of its kind cannot be read: {exc}")
     is_secret = ref.group_kind == SECRET
-    errors = tuple(f"{one.path}: {'…' if is_secret else one.message}" for one in admission.refusals)
-    return Answer(True, errors, tuple(admission.pruned))
+    errors = tuple(f"{one.path}: {'…' if is_secret else unescaped(one.message)}" for one in admission.refusals)
+    return OfflineResult(True, errors, tuple(admission.pruned))
 
 
 def _definition(facts: Facts, ref: ObjectRef) -> Mapping[str, Any] | None:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, Gone, Rule, mapping, maps, said
-from provisioner.review.workloads.volumes import CLAIM, takes_claims_along
+from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
+from provisioner.retention import takes_claims_along
+from provisioner.review.base.facts import Check, Facts, Gone, ReviewRule, mapping, maps, said
+from provisioner.review.workloads.volumes import CLAIM
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
-_LOST = Rule("HIS-01", Section.OBJECTS, Severity.DANGEROUS)
-_KEPT = Rule("HIS-01", Section.OBJECTS, Severity.NOTABLE)
-_UNKNOWN = Rule("HIS-01", Section.OBJECTS, Severity.UNKNOWN)
-_RUNS_AGAIN = Rule("HIS-02", Section.OBJECTS, Severity.DANGEROUS)
+_LOST = ReviewRule("HIS-01", Section.OBJECTS, Severity.DANGEROUS)
+_KEPT = ReviewRule("HIS-01", Section.OBJECTS, Severity.NOTABLE)
+_UNKNOWN = ReviewRule("HIS-01", Section.OBJECTS, Severity.UNKNOWN)
+_RUNS_AGAIN = ReviewRule("HIS-02", Section.OBJECTS, Severity.DANGEROUS)
 
-_STATEFUL_SET = GroupKind("apps", "StatefulSet")
 _JOB = GroupKind("batch", "Job")
 _DONE = {Action.DELETE: "deleted", Action.REPLACE: "made anew"}
-# What an object that is put back does not bring along.
+# What an object that is restored does not bring along.
 _WITHOUT = {
     CLAIM: "without the data that it held",
     GroupKind("", "Namespace"): "with nothing in it but what this revision holds",

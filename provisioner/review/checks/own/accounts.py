@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, Subject
-from provisioner.review.base.facts import SECRET, Facts, Rule, State, mapping, said
-from provisioner.review.checks.own.advice import OWN_ACCOUNT
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, RbacSubject
+from provisioner.review.base.facts import SECRET, Facts, ReviewRule, StateFacts, mapping, said
+from provisioner.review.checks.own.advice import ADVICE, OWN_ACCOUNT
 from provisioner.review.checks.own.power import Judge, judge_of, listed
 from provisioner.review.rights.permission_words import ways_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
-_STRONG = Rule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.CRITICAL)
-_UNKNOWN = Rule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.UNKNOWN)
+_STRONG = ReviewRule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.CRITICAL)
+_UNKNOWN = ReviewRule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.UNKNOWN)
 _ACCOUNT = GroupKind("", "ServiceAccount")
 _TOKEN_SECRET, _TOKEN_OF = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
 # serviceAccountName, operatorServiceAccount, serviceAccountRef, serviceAccounts ...
@@ -45,7 +45,7 @@ class Use:
         return [self.namespace, self.name]
 
 
-def uses_of(state: State) -> Iterator[Use]:
+def uses_of(state: StateFacts) -> Iterator[Use]:
     """Every account that pods, tokens and custom resources of a bundle take; each object takes one once."""
     for pod in pod_specs(state.objects):
         name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or _DEFAULT)
@@ -99,14 +99,15 @@ def _reference(value: object) -> tuple[str, str] | None:
     return (namespace, name) if _ACCOUNT_NAME.fullmatch(name) else None
 
 
-def of_named_accounts(state: State) -> Iterator[Finding]:
+def of_named_accounts(state: StateFacts) -> Iterator[Finding]:
     """What runs as an account that is known by its name alone: installers, and those of the control plane."""
     for use in uses_of(state):
         if words := _why_strong(state, use.account):
-            yield _STRONG.at(use.ref, f"{use.words}, {words}. {OWN_ACCOUNT}", path=use.path, key=use.key)
+            message, evidence = f"{use.words}, {words}", {ADVICE: OWN_ACCOUNT}
+            yield _STRONG.at(use.ref, message, path=use.path, evidence=evidence, key=use.key)
 
 
-def _why_strong(state: State, account: tuple[str, str]) -> str:
+def _why_strong(state: StateFacts, account: tuple[str, str]) -> str:
     """Why an account can get round approvals, in words; "" where its name does not say that it can."""
     installers = state.around.installers | {(state.install_namespace, state.service_account)}
     if account in installers:
@@ -139,7 +140,7 @@ def of_strong_accounts(facts: Facts) -> Iterator[Finding]:
             yield replace(found, is_new=is_new)
 
 
-def _all_uses(state: State) -> Iterator[Use]:
+def _all_uses(state: StateFacts) -> Iterator[Use]:
     """With the accounts that the bundle carries and that nothing in it takes: something else may."""
     taken = set()
     for use in uses_of(state):
@@ -163,15 +164,16 @@ class _Held:
     @classmethod
     def of(cls, judge: Judge, account: tuple[str, str]) -> _Held:
         namespace, name = account
-        grants, powers, unread = judge.held(Subject("ServiceAccount", name, namespace))
-        evidence = {"powers": [one.words for one in powers], "by": ways_of(grants, judge.files)}
+        grants, powers, unread = judge.held(RbacSubject("ServiceAccount", name, namespace))
+        by = ways_of(grants, judge.files)
+        evidence = {"powers": [one.words for one in powers], "by": by, ADVICE: OWN_ACCOUNT}
         only_destroys = all(one.means is Means.DESTROY for one in powers)
         severity = Severity.DANGEROUS if only_destroys else Severity.CRITICAL
         return cls(listed(powers) if powers else "", evidence, tuple(unread), severity)
 
     def findings(self, use: Use) -> Iterator[Finding]:
         if self.words:
-            message = f"{use.words}, which can already bypass the approvals of Pratique: {self.words}. {OWN_ACCOUNT}"
+            message = f"{use.words}, which can already bypass the approvals of Pratique: {self.words}"
             found = _STRONG.at(use.ref, message, path=use.path, evidence=self.evidence, key=[*use.key, "live"])
             yield replace(found, severity=self.severity)
         if self.unread:

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.rbac import CONTROL_PLANE
-from provisioner.review.base.facts import Listing, Rule, State, items, mapping, maps, said
+from provisioner.review.base.facts import Listing, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
     NAME_LABEL,
     has_resource,
@@ -19,7 +19,7 @@ from provisioner.review.checks.network.webhook_reach import (
 from provisioner.review.checks.network.webhooks import webhooks_of
 from provisioner.values import Content, Finding, GroupKind, ObjectRef, Section, Severity
 
-_REACHES = Rule("OWN-PRATIQUE-06", Section.WEBHOOKS, Severity.CRITICAL)
+_REACHES = ReviewRule("OWN-PRATIQUE-06", Section.WEBHOOKS, Severity.CRITICAL)
 _WEBHOOKS = frozenset(
     {
         GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration"),
@@ -68,7 +68,7 @@ def wants_namespaces(content: Content) -> bool:
     return any(one.ref.group_kind in _WEBHOOKS or one.ref.group_kind == _POLICY for one in content.manifests)
 
 
-def of_admission(state: State) -> Iterator[Finding]:
+def of_admission(state: StateFacts) -> Iterator[Finding]:
     """Webhooks and policies that change what runs in our namespaces, or see the Secrets there."""
     places = sorted({state.around.own_namespace, CONTROL_PLANE})
     for one in _admissions(state):
@@ -89,7 +89,7 @@ def of_admission(state: State) -> Iterator[Finding]:
             yield _REACHES.at(one.ref, message, path=one.path, evidence=evidence, key=[*reached, *resources])
 
 
-def _admissions(state: State) -> Iterator[_Admission]:
+def _admissions(state: StateFacts) -> Iterator[_Admission]:
     for webhook in webhooks_of(state.objects):
         yield _Admission(webhook.ref, webhook.path, webhook.words, webhook.body, webhook.rules(), webhook.is_mutating)
     for ref, obj in state.named:
@@ -113,7 +113,7 @@ def _reached(one: _Admission) -> list[str]:
     return sorted(found)
 
 
-def _lets_in(limits: Mapping[str, Any], place: str, state: State) -> bool:
+def _lets_in(limits: Mapping[str, Any], place: str, state: StateFacts) -> bool:
     """Whether its namespaceSelector lets in objects of `place`; where its labels are not known, what they could be."""
     labels = _labels(place, state)
     if labels is not None:
@@ -125,7 +125,7 @@ def _lets_in(limits: Mapping[str, Any], place: str, state: State) -> bool:
     return sees_namespace(known, {NAME_LABEL: place})
 
 
-def _labels(place: str, state: State) -> dict[str, Any] | None:
+def _labels(place: str, state: StateFacts) -> dict[str, Any] | None:
     """The labels of a namespace as they will be; None where a cluster is there and did not say."""
     if state.is_offline:
         return namespace_labels(state.objects, place)

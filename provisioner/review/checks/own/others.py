@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.rbac import CONTROL_PLANE, IDENTITIES, OTHER_DEPLOYERS, plural_of
-from provisioner.review.base.facts import SECRET, Rule, State, mapping, maps, said
+from provisioner.review.base.facts import SECRET, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
-_DEPLOYS = Rule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
-_CERTIFICATE = Rule("OWN-PRATIQUE-08", Section.PERMISSIONS, Severity.CRITICAL)
+_DEPLOYS = ReviewRule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
+_CERTIFICATE = ReviewRule("OWN-PRATIQUE-08", Section.PERMISSIONS, Severity.CRITICAL)
 _KYVERNO = "kyverno.io"
 _KYVERNO_POLICIES = frozenset({"Policy", "ClusterPolicy"})
 _CERTIFICATES = "certificates.k8s.io"
@@ -20,7 +20,7 @@ _JOINS = "bootstrap.kubernetes.io/token"
 _SIGNERS_OF_KUBERNETES = "kubernetes.io/"
 
 
-def of_other_ways(state: State) -> Iterator[Finding]:
+def of_other_ways(state: StateFacts) -> Iterator[Finding]:
     for ref, obj in state.named:
         if _is_deployed(ref, obj):
             message = (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
-from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, Subject
-from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, items, mapping, said
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, RbacSubject
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, said
 from provisioner.review.checks.own.accounts import of_named_accounts, of_strong_accounts
 from provisioner.review.checks.own.admission import NAMESPACES, of_admission, wants_namespaces
 from provisioner.review.checks.own.others import of_other_ways
@@ -25,9 +25,9 @@ from provisioner.values import (
 
 _NAME = "pratique"
 
-_OWN_KIND = Rule("OWN-PRATIQUE-01", Section.CONTENT, Severity.CRITICAL)
-_OWN_PLACE = Rule("OWN-PRATIQUE-02", Section.CONTENT, Severity.CRITICAL)
-_OWN_ACCOUNT = Rule("OWN-PRATIQUE-04", Section.PERMISSIONS, Severity.CRITICAL)
+_OWN_KIND = ReviewRule("OWN-PRATIQUE-01", Section.CONTENT, Severity.CRITICAL)
+_OWN_PLACE = ReviewRule("OWN-PRATIQUE-02", Section.CONTENT, Severity.CRITICAL)
+_OWN_ACCOUNT = ReviewRule("OWN-PRATIQUE-04", Section.PERMISSIONS, Severity.CRITICAL)
 
 # What Pratique asks the API server: who somebody is, and what they may do. Whoever stands in between answers for it.
 _ASKED = frozenset({OWN_GROUP, "authentication.k8s.io", "authorization.k8s.io"})
@@ -43,7 +43,7 @@ _SIGNING = "certificates.k8s.io"
 _NEVER_IN_CONTENT = frozenset({"BundleDeploymentRequest", "BundleDeploymentReview"})
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     yield from of_named_accounts(state)
     yield from of_admission(state)
     yield from of_other_ways(state)
@@ -146,7 +146,7 @@ def _of_account(ref: ObjectRef, binding: JsonObject, own_namespace: str) -> Iter
             yield _OWN_ACCOUNT.at(ref, message, path=("subjects", index), key=str(subject))
 
 
-def _is_own_account(subject: Subject, own_namespace: str) -> bool:
+def _is_own_account(subject: RbacSubject, own_namespace: str) -> bool:
     if subject.kind == "ServiceAccount":
         return subject.namespace == own_namespace
     if subject.kind == "Group":

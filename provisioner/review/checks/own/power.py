@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.rbac import Grant, Means, Ours, PolicyRule, Power, RbacObjects, Subject
-from provisioner.review.base.facts import Facts, Rule, mapping, said
-from provisioner.review.checks.own.advice import LIMIT_RIGHTS
+from provisioner.rbac import BypassPower, Grant, Means, Ours, PolicyRule, RbacObjects, RbacSubject
+from provisioner.review.base.facts import Facts, ReviewRule, mapping, said
+from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.sentences import some_phrases
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
-_POWER = Rule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
-_UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
+_POWER = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
+_UNREADABLE = ReviewRule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 _ROLES = frozenset({GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
 MAX_NAMED = 4
@@ -31,13 +31,13 @@ class Judge:
     states: RbacBeforeAfter
     files: Mapping[ObjectIdentity, str]
 
-    def before(self, grants: Iterable[Grant]) -> list[Power]:
+    def before(self, grants: Iterable[Grant]) -> list[BypassPower]:
         return rbac.powers_of(grants, self.ours, self.states.before)
 
-    def after(self, grants: Iterable[Grant]) -> list[Power]:
+    def after(self, grants: Iterable[Grant]) -> list[BypassPower]:
         return rbac.powers_of(grants, self.ours, self.states.after)
 
-    def held(self, subject: Subject) -> tuple[list[Grant], list[Power], list[str]]:
+    def held(self, subject: RbacSubject) -> tuple[list[Grant], list[BypassPower], list[str]]:
         """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
         powers, and what could not be read."""
         found = rbac.effective_rules(subject.identity, self.states.after)
@@ -59,7 +59,7 @@ def judge_of(facts: Facts) -> Judge:
 
 def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:
     """The installers with power over Pratique; those who can be one of them have it, too."""
-    accounts = {one: Subject("ServiceAccount", one[1], one[0]).identity for one in ours.installers}
+    accounts = {one: RbacSubject("ServiceAccount", one[1], one[0]).identity for one in ours.installers}
     grants = {one: rbac.effective_rules(identity, known).grants for one, identity in accounts.items()}
     found: frozenset[tuple[str, str]] = frozenset()
     while True:
@@ -88,7 +88,7 @@ def of_power(facts: Facts) -> Iterator[Finding]:
             yield from _of_unknown_role(judge, ref, obj)
 
 
-def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
+def _of_subject(judge: Judge, subject: RbacSubject) -> Iterator[Finding]:
     """What the bundle itself gives; what somebody holds by the roles and bindings of others is not the bundle's."""
     old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.states.before, judge.states.after))
     known = {(grant.rule, grant.scope) for grant in old.grants}
@@ -98,8 +98,8 @@ def _of_subject(judge: Judge, subject: Subject) -> Iterator[Finding]:
         is_new = bool(set(found) - set(judge.before(old.grants)))
         reason = [grant for grant in given if judge.after([grant])]
         may = "will newly be able to" if is_new else "can"
-        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
-        evidence = {"subject": str(subject), "by": ways_of(reason, judge.files)}
+        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}"
+        evidence = {"subject": str(subject), "by": ways_of(reason, judge.files), ADVICE: LIMIT_RIGHTS}
         yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
 
 
@@ -109,7 +109,7 @@ def _is_of_bundle(grant: Grant, states: RbacBeforeAfter) -> bool:
 
 def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
     """A role that nothing binds, judged as if it were bound as widely as it can be; so is one that others collect."""
-    if _is_bound(judge.states.after, ref) and not _is_collected(judge.states.after, ref, role):
+    if _is_told_with_accounts(judge.states, ref, role):
         return
     scope = "" if ref.kind == "ClusterRole" else ref.namespace
     try:
@@ -119,14 +119,13 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
         return
     found = rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.states.after)
     if _collects_everything(role):
-        found = [Power(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")]
+        found = [BypassPower(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")]
     if found:
         old = judge.states.before.roles.get((scope, ref.name))
         is_new = old is None or _readable(judge.states.before, old) != rules
-        words = (
-            f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}. {LIMIT_RIGHTS}"
-        )
-        yield replace(_finding(ref, words, found, {"role": str(ref)}, path=("rules",)), is_new=is_new)
+        words = f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}"
+        evidence = {"role": str(ref), ADVICE: LIMIT_RIGHTS}
+        yield replace(_finding(ref, words, found, evidence, path=("rules",)), is_new=is_new)
 
 
 def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
@@ -152,13 +151,33 @@ def _names(binding: JsonObject, ref: ObjectRef) -> bool:
     return wanted.get("kind") == ref.kind and wanted.get("name") == ref.name and is_here
 
 
-def _is_collected(known: RbacObjects, ref: ObjectRef, role: JsonObject) -> bool:
-    """Whether aggregated roles take this one's rules: who holds those is not to be told from its own bindings."""
+def _is_told_with_accounts(
+    states: RbacBeforeAfter, ref: ObjectRef, role: JsonObject, seen: frozenset[str] = frozenset()
+) -> bool:
+    """Whether all who hold what a role grants are accounts that bindings name, and are judged themselves.
+
+    So it is where it is bound, or where only roles of the bundle collect it of which the same is true.
+    """
+    collectors = _collectors(states.after, ref, role)
+    if collectors is None:
+        return False
+    for other in collectors:
+        named = ObjectRef.of(other)
+        is_own = named.identity in states.own and named.name not in seen
+        if not is_own or not _is_told_with_accounts(states, named, other, seen | {ref.name}):
+            return False
+    return bool(collectors) or _is_bound(states.after, ref)
+
+
+def _collectors(known: RbacObjects, ref: ObjectRef, role: JsonObject) -> list[JsonObject] | None:
+    """The other roles that take this one's rules; None where Kubernetes' own do, which people hold."""
     labels = mapping(mapping(role.get("metadata")).get("labels"))
     if ref.kind != "ClusterRole" or not labels:
-        return False
-    is_labelled = any(str(label).startswith(f"{RBAC_GROUP}/aggregate-to-") for label in labels)
-    return is_labelled or any(rbac.collects(one, role) for one in known.roles.values())
+        return []
+    if any(str(label).startswith(f"{RBAC_GROUP}/aggregate-to-") for label in labels):
+        return None
+    collecting = (one for one in known.roles.values() if rbac.collects(one, role))
+    return [one for one in collecting if ObjectRef.of(one).identity != ref.identity]
 
 
 def _collects_everything(role: JsonObject) -> bool:
@@ -174,7 +193,7 @@ def _readable(known: RbacObjects, role: JsonObject) -> list[PolicyRule] | None:
         return None
 
 
-def listed(found: list[Power]) -> str:
+def listed(found: list[BypassPower]) -> str:
     """The worst means first; who may do everything may do all the rest."""
     words = [one.words for one in found]
     if found[0].means is Means.EVERYTHING:
@@ -185,7 +204,7 @@ def listed(found: list[Power]) -> str:
 def _finding(
     ref: ObjectRef,
     words: str,
-    found: list[Power],
+    found: list[BypassPower],
     evidence: Mapping[str, object],
     *,
     path: tuple[str | int, ...] = (),

@@ -7,21 +7,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, Rule, State, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, maps, said
 from provisioner.review.workloads.pod_specs import Container, pod_specs, runs_pods
 from provisioner.sentences import some
 from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
-_NO_DIGEST = Rule("IMG-01", Section.IMAGES, Severity.NOTABLE)
-_LATEST = Rule("IMG-02", Section.IMAGES, Severity.DANGEROUS)
-_OTHER_REGISTRY = Rule("IMG-03", Section.IMAGES, Severity.DANGEROUS)
-_OTHER_REPOSITORY = Rule("IMG-04", Section.IMAGES, Severity.DANGEROUS)
-_OTHER_DIGEST = Rule("IMG-05", Section.IMAGES, Severity.DANGEROUS)
-_BACK = Rule("IMG-06", Section.IMAGES, Severity.NOTABLE)
-_NOT_ALLOWED = Rule("IMG-07", Section.IMAGES, Severity.DANGEROUS)
-_HIDDEN = Rule("IMG-08", Section.IMAGES, Severity.NOTABLE)
-_RETIRED = Rule("IMG-12", Section.IMAGES, Severity.BREAKING)
-_UNREADABLE = Rule("IMG-00", Section.IMAGES, Severity.UNKNOWN)
+_NO_DIGEST = ReviewRule("IMG-01", Section.IMAGES, Severity.NOTABLE)
+_LATEST = ReviewRule("IMG-02", Section.IMAGES, Severity.DANGEROUS)
+_OTHER_REGISTRY = ReviewRule("IMG-03", Section.IMAGES, Severity.DANGEROUS)
+_OTHER_REPOSITORY = ReviewRule("IMG-04", Section.IMAGES, Severity.DANGEROUS)
+_OTHER_DIGEST = ReviewRule("IMG-05", Section.IMAGES, Severity.DANGEROUS)
+_BACK = ReviewRule("IMG-06", Section.IMAGES, Severity.NOTABLE)
+_NOT_ALLOWED = ReviewRule("IMG-07", Section.IMAGES, Severity.DANGEROUS)
+_HIDDEN = ReviewRule("IMG-08", Section.IMAGES, Severity.NOTABLE)
+_RETIRED = ReviewRule("IMG-12", Section.IMAGES, Severity.BREAKING)
+_UNREADABLE = ReviewRule("IMG-00", Section.IMAGES, Severity.UNKNOWN)
 
 _RETIRED_REGISTRIES = frozenset({"k8s.gcr.io", "gcr.io/google-containers"})
 _DEFAULT_REGISTRY = "docker.io"
@@ -70,7 +70,7 @@ def parse(reference: str) -> Image | None:
     return Image(registry, path, tag, digest)
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         for container in pod.containers():
             named = (container.ref, (*container.path, "image"), container.body.get("image"))
@@ -168,7 +168,9 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield rule.at(container.ref, message, path=path, evidence=evidence, key=key)
 
 
-def _difference(container: Container, before: Image | None, now: Image, known: set[str]) -> tuple[Rule, str] | None:
+def _difference(
+    container: Container, before: Image | None, now: Image, known: set[str]
+) -> tuple[ReviewRule, str] | None:
     where = f"{said(container.ref)}, container {container.name},"
     if before is None:
         if now.registry in known:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, Listing, Rule, State, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import number
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
-_HABITS = Rule("POD-24", Section.PODS, Severity.SAFE)
-_PLACE = Rule("POD-25", Section.PODS, Severity.NOTABLE)
-_CLASS = Rule("POD-26", Section.PODS, Severity.NOTABLE)
-_NO_CLASS = Rule("POD-26", Section.PODS, Severity.BREAKING)
-_USERS_LOST = Rule("POD-27", Section.PODS, Severity.NOTABLE)
-_NO_NODE = Rule("IMG-10", Section.IMAGES, Severity.BREAKING)
+_HABITS = ReviewRule("POD-24", Section.PODS, Severity.SAFE)
+_PLACE = ReviewRule("POD-25", Section.PODS, Severity.NOTABLE)
+_CLASS = ReviewRule("POD-26", Section.PODS, Severity.NOTABLE)
+_NO_CLASS = ReviewRule("POD-26", Section.PODS, Severity.BREAKING)
+_USERS_LOST = ReviewRule("POD-27", Section.PODS, Severity.NOTABLE)
 
 _OF_THE_CLUSTER = frozenset({"kube-system", "kube-public", "kube-node-lease", "default"})
 _SYSTEM_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})
-_ARCHITECTURE = "kubernetes.io/arch"
-_SYSTEM = "kubernetes.io/os"
-_NODES = Listing("", "v1", "Node", metadata_only=True)
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         missing = _missing_habits(pod)
         if missing:
@@ -74,24 +69,6 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             if wanted.identity not in brought and facts.around.exists.get(wanted.identity) is False:
                 message = f"{said(pod.ref)} asks for {said(wanted)}, which does not exist: its pods are refused"
                 yield _NO_CLASS.at(pod.ref, message, path=pod.path, key=["missing", str(wanted)])
-        yield from _of_nodes(pod, facts)
-
-
-def _of_nodes(pod: PodSpec, facts: Facts) -> Iterator[Finding]:
-    """A selector for a kind of machine that the cluster has not: the pods wait for ever."""
-    listed = facts.around.lists.get(_NODES)
-    if listed is None or not listed.is_whole or not listed.objects:
-        return
-    wanted = mapping(pod.body.get("nodeSelector"))
-    asked = {key: wanted[key] for key in (_ARCHITECTURE, _SYSTEM) if key in wanted}
-    labels = [mapping(mapping(one.get("metadata")).get("labels")) for one in listed.objects]
-    if asked and not any(all(has.get(key) == value for key, value in asked.items()) for has in labels):
-        words = ", ".join(f"{key.rpartition('/')[2]} {value}" for key, value in sorted(asked.items()))
-        message = (
-            f"{said(pod.ref)} wants nodes with {words}, and of {number(len(labels), 'node')} none is: "
-            "its pods never start"
-        )
-        yield _NO_NODE.at(pod.ref, message, path=(*pod.path, "nodeSelector"), key=words)
 
 
 def _classes(pod: PodSpec) -> Iterator[ObjectRef]:
@@ -106,10 +83,4 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
         yield from _classes(pod)
 
 
-def _lists(facts: Facts) -> Iterator[Listing]:
-    for pod in pod_specs(tuple(one.body for one in facts.content.manifests)):
-        if {_ARCHITECTURE, _SYSTEM} & set(mapping(pod.body.get("nodeSelector"))):
-            yield _NODES
-
-
-CHECK = Check("pod-habits", changes=_changes, standing=_standing, mentions=_mentions, lists=_lists)
+CHECK = Check("pod-habits", changes=_changes, standing=_standing, mentions=_mentions)

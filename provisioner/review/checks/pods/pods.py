@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, Rule, State, mapping, maps, said
-from provisioner.review.workloads.pod_security import TABLE, Level, Row, level_needed
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.workloads.pod_security import TABLE, Level, PodSecurityRow, level_needed
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, runs_pods
 from provisioner.sentences import some
 from provisioner.values import (
@@ -23,11 +23,11 @@ from provisioner.values import (
     Severity,
 )
 
-_REJECTED = Rule("POD-20", Section.PODS, Severity.BREAKING)
-_WORSE = Rule("POD-21", Section.PODS, Severity.DANGEROUS)
-_LOOSENED = Rule("POD-22", Section.PODS, Severity.DANGEROUS)
-_NO_LEVEL = Rule("POD-22", Section.PODS, Severity.BREAKING)
-_NODE_FOLDER = Rule("POD-23", Section.PODS, Severity.CRITICAL)
+_REJECTED = ReviewRule("POD-20", Section.PODS, Severity.BREAKING)
+_WORSE = ReviewRule("POD-21", Section.PODS, Severity.DANGEROUS)
+_LOOSENED = ReviewRule("POD-22", Section.PODS, Severity.DANGEROUS)
+_NO_LEVEL = ReviewRule("POD-22", Section.PODS, Severity.BREAKING)
+_NODE_FOLDER = ReviewRule("POD-23", Section.PODS, Severity.CRITICAL)
 
 _NAMESPACE = GroupKind("", "Namespace")
 _ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -42,25 +42,25 @@ _NODE_FOLDERS = ("/etc", "/var/lib/kubelet", "/root", "/proc", "/boot")
 _NODE_SOCKETS = ("docker.sock", "containerd.sock", "crio.sock")
 
 
-def _standing(state: State) -> Iterator[Finding]:
+def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         for row in TABLE:
             yield from _of_row(row, pod)
         yield from _of_node_folders(pod)
 
 
-def _of_row(row: Row, pod: PodSpec) -> Iterator[Finding]:
+def _of_row(row: PodSecurityRow, pod: PodSpec) -> Iterator[Finding]:
     failures = list(row.failures(pod))
     if not failures:
         return
     places = sorted({what for _, what in failures})
-    rule = Rule(row.id, Section.PODS, _severity(row, pod, places))
+    rule = ReviewRule(row.id, Section.PODS, _severity(row, pod, places))
     message = f"{said(pod.ref)} lets its pods {row.what} ({some(places, 4)})"
     evidence = {"check": row.check, "level": row.level.word, "places": [list(path) for path, _ in failures]}
     yield rule.at(pod.ref, message, path=failures[0][0], evidence=evidence | {"items": places}, key=places)
 
 
-def _severity(row: Row, pod: PodSpec, places: list[str]) -> Severity:
+def _severity(row: PodSecurityRow, pod: PodSpec, places: list[str]) -> Severity:
     if row.level is Level.RESTRICTED:
         return Severity.NOTABLE
     is_critical = (

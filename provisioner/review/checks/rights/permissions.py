@@ -8,8 +8,8 @@ from dataclasses import replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
-from provisioner.rbac import EffectiveRules, PermissionDiff, ScopedRule, Subject
-from provisioner.review.base.facts import Check, Facts, Rule, mapping, said
+from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject, ScopedRule
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.rights.accounts import (
     account_ref,
     bound_accounts,
@@ -44,13 +44,13 @@ from provisioner.values import (
     Severity,
 )
 
-_GAINED = Rule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
-_LOST = Rule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
-_SAME = Rule("RB-SAME", Section.PERMISSIONS, Severity.SAFE)
-_WIDENS = Rule("RB-09", Section.PERMISSIONS, Severity.DANGEROUS)
-_NO_ROLE = Rule("RB-45", Section.PERMISSIONS, Severity.NOTABLE)
-_ROLE_UNKNOWN = Rule("RB-45", Section.PERMISSIONS, Severity.UNKNOWN)
-_UNREADABLE = Rule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
+_GAINED = ReviewRule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
+_LOST = ReviewRule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
+_SAME = ReviewRule("RB-SAME", Section.PERMISSIONS, Severity.SAFE)
+_WIDENS = ReviewRule("RB-09", Section.PERMISSIONS, Severity.DANGEROUS)
+_NO_ROLE = ReviewRule("RB-45", Section.PERMISSIONS, Severity.NOTABLE)
+_ROLE_UNKNOWN = ReviewRule("RB-45", Section.PERMISSIONS, Severity.UNKNOWN)
+_UNREADABLE = ReviewRule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def _touches_roles(facts: Facts) -> bool:
 
 
 def _of_difference(
-    subject: Subject, delta: PermissionDiff, new: EffectiveRules, files: Mapping[ObjectIdentity, str]
+    subject: RbacSubject, delta: PermissionDiff, new: EffectiveRules, files: Mapping[ObjectIdentity, str]
 ) -> Iterator[Finding]:
     """All rights gained and lost, in minimal rules; the risky ones among them have findings of their own."""
     evidence = {"subject": str(subject), "table": table(delta)}
@@ -122,7 +122,7 @@ def _of_difference(
         yield _LOST.at(ref_of(subject), message, evidence=evidence | {"removed": lost}, key=lost)
 
 
-def _of_problems(subject: Subject, new: EffectiveRules) -> Iterator[Finding]:
+def _of_problems(subject: RbacSubject, new: EffectiveRules) -> Iterator[Finding]:
     for problem in new.problems:
         if not problem.endswith(rbac.NO_SUCH_ROLE):
             message = f"What {subject} may do is not wholly known: {problem}"
@@ -162,7 +162,10 @@ def _of_aggregation(states: RbacBeforeAfter) -> Iterator[Finding]:
 
 
 def _of_risks(
-    subject: Subject, states: tuple[EffectiveRules, EffectiveRules], sensitive: str, files: Mapping[ObjectIdentity, str]
+    subject: RbacSubject,
+    states: tuple[EffectiveRules, EffectiveRules],
+    sensitive: str,
+    files: Mapping[ObjectIdentity, str],
 ) -> Iterator[Finding]:
     """A sentence for each risky power; what everything implies stands under the power over everything."""
     old, new = states
@@ -185,7 +188,7 @@ def _of_risks(
             message = f"{who(subject)} {'can' if is_known else 'will newly be able to'} {power}"
         else:
             message = f"{who(subject)} {'' if is_known else 'newly '}{risk.sentence}"
-        rule = Rule(risk.id, Section.PERMISSIONS, risk.severity)
+        rule = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity)
         key = [risk.scope, risk.sentence]
         yield replace(rule.at(ref_of(subject), message, evidence=evidence, key=key), is_new=not is_known)
 

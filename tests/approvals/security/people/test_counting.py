@@ -13,7 +13,7 @@ from approvals.audit import Actor
 from approvals.errors import AlreadyReviewed, InvalidInput
 from approvals.models import KubernetesIdentity, Request, Review
 from approvals.policy import FACTS
-from provisioner.cluster.client.api import Cluster as Api
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Identity
 from tests.approvals.security.people.decisions import approve, look

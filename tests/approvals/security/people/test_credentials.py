@@ -24,7 +24,7 @@ from tests.support.approvals.world import enter
 
 READS = ["/", "/deployments", "/clusters", "/policies", "/audit", "/deployments/prod/lighthouse", "/requests/{uid}"]
 READS += [
-    f"/requests/{{uid}}/{part}" for part in ("findings", "objects", "report.html", "rights", "schemas", "progress")
+    f"/requests/{{uid}}/{part}" for part in ("findings", "changes", "report.html", "rights", "schemas", "progress")
 ]
 
 

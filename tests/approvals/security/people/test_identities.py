@@ -425,7 +425,7 @@ def test_S12_a_listed_service_account_with_all_rights_comes_in_at_once(two: Two,
     assert Client().post("/sign-in", {"with": "token", "cluster": "demo", "token": "sa"}).status_code == 302
 
 
-def test_promise_4_a_right_that_could_not_be_asked_is_told_as_unknown(
+def test_promise_4_a_right_that_could_not_be_asked_is_last_event_unknown(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two.kubernetes.tokens["sa"] = Identity("system:serviceaccount:ci:bot", (), "s-1")

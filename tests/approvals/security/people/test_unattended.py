@@ -15,7 +15,7 @@ from approvals import gate, services
 from approvals.gate.planning import plan_options
 from approvals.gate.rights import askers_of
 from approvals.ledger import pivots
-from approvals.ledger.pivots import Writer
+from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuditEntry, Request
 from approvals.rights.registered import registered
 from approvals.steps import prepare
@@ -73,7 +73,7 @@ def test_S33_who_asked_and_is_nobody_any_more_is_known_by_what_is_too_old(here: 
 def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(here: World) -> None:
     identity = {"authenticator": "oidc", "issuer": "https://sso.example.com", "subject": "s-1"}
     here.rita.kubernetes_identities.update(**identity)
-    writer = Writer(Identity("rita"), "browser", None, timezone.now(), identity["issuer"], "s-1")
+    writer = SpecWriter(Identity("rita"), "browser", None, timezone.now(), identity["issuer"], "s-1")
     pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
     here.rita.kubernetes_identities.update(username="rita-married")
     assert askers_of(Request.objects.get())[0].identity.username == "rita-married"
@@ -82,7 +82,7 @@ def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(here: Wor
 @pytest.mark.parametrize(("hours", "is_current"), [(1, True), (13, False), (None, False)])
 def test_whom_no_account_stands_for_is_known_by_the_writing(here: World, hours: int | None, is_current: bool) -> None:
     proved_at = None if hours is None else timezone.now() - timedelta(hours=hours)
-    writer = Writer(Identity("stamped", ("requesters",)), "kubectl", None, proved_at)
+    writer = SpecWriter(Identity("stamped", ("requesters",)), "kubectl", None, proved_at)
     pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
     (asker,) = askers_of(Request.objects.get())
     assert (asker.identity.groups, asker.is_current) == (("requesters",), is_current)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import Any, cast
 
 import pytest
+from django.apps import apps
+from django.utils import timezone
 
 from approvals import gate
 from approvals.models import Request
+from approvals.models.request import READ_EARLIER
 from approvals.project import configuration
-from tests.approvals.security.people.asking import NAME, PULL, applied, ask, by_token, unattended
+from approvals.steps.sources import read_for
+from provisioner.cluster.client.api import ClusterClient as Api
+from tests.approvals.security.people.asking import NAME, PULL, applied, approve, ask, by_token, unattended
 from tests.support.approvals import world
-from tests.support.approvals.asked_gate import check_requesters
+from tests.support.approvals.asked_gate import Live, ask_again, before_phase, check_requesters
 from tests.support.approvals.fixtures import World
 
 
@@ -25,7 +31,7 @@ def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(here: W
     request = private(here)
     check_requesters(request)
     by_token(here.rita, hours=13)
-    words = r"Secret harbour/pull, .*rita.* more than 12 hours ago, so nothing is read. rita must sign in again"
+    words = r"Secret harbour/pull, .*rita.* has expired .*12 hours\), so nothing is read: rita must sign in again"
     with pytest.raises(gate.GroupsTooOld, match=words):
         check_requesters(request)
 
@@ -62,7 +68,7 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
 
 
 def test_S08_what_was_read_unattended_does_not_end_once_groups_are_old(here: World) -> None:
-    """The operator's word is about reading: before that it is needed, and after it nothing is read any more."""
+    """What was read while the groups counted was not read on the operator's word."""
     request = unattended(applied(private(here)))
     by_token(here.rita, hours=13)
     Request.objects.filter(pk=request.pk).update(content=None)
@@ -77,6 +83,80 @@ def test_S08_what_was_read_while_the_groups_counted_is_not_read_again(here: Worl
     request = world.in_review(private(here))
     by_token(here.rita, hours=13)
     check_requesters(request)
+
+
+@pytest.fixture
+def read(here: World, settings: Any) -> Request:
+    """In review and approved; its Secret was read on the operator's word alone."""
+    request = unattended(applied(private(here)))
+    by_token(here.rita, hours=13)
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
+    facts = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
+    Request.objects.filter(pk=request.pk).update(read_unattended=list(gate.reads_unattended(facts)))
+    approve(world.in_review(request), here.ada)
+    return Request.objects.select_related("deployment__cluster").get(pk=request.pk)
+
+
+def codes(request: Request) -> set[str]:
+    """Why it may not be decided, and why its next phase may not begin."""
+    api, now = cast("Api", Live(request)), timezone.now()
+    found = [gate.judge(gate.reader.deciding(request), now), gate.judge(before_phase(request, api), now)]
+    return {one.code for answer in found for one in answer.reasons}
+
+
+def test_S08_what_was_read_on_the_operators_word_stops_when_that_is_taken_back(
+    here: World, read: Request, settings: Any
+) -> None:
+    assert read.read_unattended == ["Secret harbour/pull"]
+    assert "reads-withdrawn" not in codes(read)
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": []}
+    assert "reads-withdrawn" in codes(read)
+    with pytest.raises(gate.Waiting, match="was read because PRATIQUE_UNATTENDED_READS listed prod/strimzi"):
+        ask_again(read)
+    by_token(here.rita)
+    assert "reads-withdrawn" not in codes(read), "she is asked about now, as if she had asked today"
+
+
+def test_S08_of_what_an_earlier_version_read_nobody_knows_on_whose_word_so_it_is_asked_anew(
+    here: World, read: Request, settings: Any
+) -> None:
+    Request.objects.update(read_unattended=[])
+    migration = importlib.import_module("approvals.migrations.0049_phase_and_early_reads")
+    migration.mark(apps, None)
+    read.refresh_from_db()
+    assert read.read_unattended == [READ_EARLIER, "Secret harbour/pull"]
+    assert "reads-withdrawn" not in codes(read), "the operator lists it"
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": []}
+    assert "reads-withdrawn" in codes(read)
+    words = "Secret harbour/pull, which was read by an earlier version of Pratique, perhaps because PRATIQUE_UNATTENDED"
+    with pytest.raises(gate.Waiting, match=words):
+        ask_again(read)
+    by_token(here.rita)
+    assert "reads-withdrawn" not in codes(read)
+    migration.unmark(apps, None)
+    read.refresh_from_db()
+    assert read.read_unattended == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"is_unattended": False}, {"spec": {"sources": [{"kind": "image", "image": {"ref": "r"}}]}}],
+    ids=["people asked", "nothing of the cluster is read"],
+)
+def test_S08_the_upgrade_doubts_no_other_request(here: World, read: Request, changes: dict[str, Any]) -> None:
+    Request.objects.update(read_unattended=[], **changes)
+    importlib.import_module("approvals.migrations.0049_phase_and_early_reads").mark(apps, None)
+    assert set(map(str, Request.objects.values_list("read_unattended", flat=True))) == {"[]"}
+
+
+def test_S08_what_was_read_for_people_is_no_matter_of_the_operators_word(here: World, settings: Any) -> None:
+    request = private(here)
+    facts = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
+    assert gate.reads_unattended(facts) == ()
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
+    by_token(here.rita, hours=13)
+    facts = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
+    assert gate.reads_unattended(facts) == (), "people asked: it is not read at all"
 
 
 @pytest.mark.parametrize("text", [NAME, "prod/", "/x", "prod/*", "prod/x/y", "prod/X", "prod x/y"])

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
+from django.utils import timezone
 
 from approvals import gate, policy
+from approvals.access import no_longer_current
+from approvals.controllers import GitopsControllers, read_controllers
 from approvals.gate.remedies import HELD_BACK
 from approvals.models import Request, Review
 from approvals.policy import Ballot
@@ -13,6 +19,8 @@ from tests.support.approvals import world
 from tests.support.approvals.asked_gate import check_vouched
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import allow, look, save
+
+ARGOCD = "system:serviceaccount:argocd:app"
 
 
 @pytest.fixture
@@ -107,3 +115,45 @@ def test_S07_one_counted_approval_must_vouch_for_whom_nobody_can_ask_about(
 ) -> None:
     found = policy.decide(ballots, needed=1, held_by=(), is_requester_known=True, too_old=["rita"])
     assert found.decision == decision
+
+
+def test_S34_a_controller_counts_while_the_operator_lists_it(here: World, settings: Any) -> None:
+    """Neither age nor a sign-in changes what it is: only the list does, for requests that are open as well."""
+    request = world.in_review(ask(here, here.rita))
+    longest = timezone.now() - timedelta(days=300)
+    controller = {"username": ARGOCD, "groups": [], "uid": "u-1", "via": "gitops", "groups_at": longest.isoformat()}
+    request.requesters = [{**controller, "user_id": None, "issuer": "", "subject": ""}]
+    request.save()
+    here.kubernetes.allow(ARGOCD, "impersonate")
+    assert no_longer_current(request) == [f"GitOps controller {ARGOCD}"]
+    spec = request.spec
+    listed = {
+        "account": "argocd/app",
+        "cluster": here.cluster.name,
+        "deployments": {"matchNames": [request.deployment.name]},
+        "installers": [f"{spec['installNamespace']}/{spec['serviceAccountName']}"],
+    }
+    settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [listed]})}
+    assert no_longer_current(request) == []
+    approve(request, here.ada)
+    settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": GitopsControllers()}
+    found = look(request)
+    assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
+    assert (
+        f"PRATIQUE_GITOPS_FILE does not list the GitOps controller {ARGOCD} for what it requested: the operator must list it"
+        in found.problem
+    )
+    settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [listed]})}
+    assert look(request).state == "approved"
+
+
+def test_S07_a_service_account_that_asked_by_rest_is_not_told_of_the_list_of_controllers(here: World) -> None:
+    request = world.in_review(ask(here, here.rita))
+    longest = timezone.now() - timedelta(days=300)
+    asked = {"username": "system:serviceaccount:ci:bot", "groups": [], "uid": "u", "via": "rest", "user_id": None}
+    request.requesters = [{**asked, "groups_at": longest.isoformat(), "issuer": "", "subject": ""}]
+    request.save()
+    approve(request, here.ada)
+    problem = look(request).problem
+    assert "the identity of system:serviceaccount:ci:bot, who requested the change, has expired" in problem
+    assert "PRATIQUE_GITOPS_FILE" not in problem

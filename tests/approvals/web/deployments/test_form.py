@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -132,6 +133,31 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
         "image": {"ref": "r/x:2", "auth": {"secret": {"name": "pull"}}},
     }
     assert changed["sources"][1] == spec["sources"][1]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["tide-gauge", "parameters", "destination"],
+    ids=["a plug-in", "a kind named like a mapping of a source", "a kind named like a text of a source"],
+)
+def test_the_source_of_a_plugin_stays_as_it_is_until_another_kind_is_chosen(
+    kind: str, here: World, browse: Browse
+) -> None:
+    gauge = {"kind": kind, "parameters": {"url": "https://example.com/t"}, "destination": "below"}
+    spec = world.spec(drift="Correct", sources=[gauge])
+    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.wish(here.cluster, live, here.rita)
+    client = browse(here.ada)
+    assert client.get("/deployments/prod/barge").status_code == 200
+    assert f'<option value="{kind}" selected>' in text_of(client.get("/deployments/prod/barge/edit"))
+    form = {**DEPLOYMENT, "kind": kind, "image": "", "drift": "Report", "generation": live["metadata"]["generation"]}
+    assert client.post("/deployments/prod/barge/edit", form).status_code == 302
+    changed = here.kubernetes.objects["barge"]["spec"]
+    assert (changed["drift"], changed["sources"]) == ("Report", [gauge])
+    form = {**DEPLOYMENT, "image": "r/x:2", "generation": live["metadata"]["generation"] + 1}
+    assert client.post("/deployments/prod/barge/edit", form).status_code == 302
+    chosen = {"kind": "image", "image": {"ref": "r/x:2"}, "destination": "below"}
+    assert here.kubernetes.objects["barge"]["spec"]["sources"] == [chosen]
 
 
 @pytest.mark.parametrize(
@@ -386,3 +412,23 @@ def test_a_person_who_may_not_write_reads_the_servers_own_words(
     assert answer.status_code == 403
     assert "cannot create resource" in text_of(answer)
     assert "pratique-manage" not in text_of(answer)
+
+
+def test_every_error_stands_by_its_field_and_the_first_has_the_focus(here: World, browse: Browse) -> None:
+    wrong = {"service_account": "", "image": "", "secret": "a/b/c", "deadline": "0", "constraints": "{typed: kept"}
+    shown = text_of(browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **wrong}))
+    for name in wrong:
+        assert f'<a href="#id_{name}">' in shown
+        assert shown.count(f'id="id_{name}_error"') == 1
+    assert re.findall(r'name="(\w+)"[^>]*\bautofocus\b', shown) == ["service_account"]
+    assert ("{typed: kept" in shown, 'value="a/b/c"' in shown, "team=harbour" in shown) == (True, True, True)
+
+
+def test_an_error_of_a_field_that_is_not_on_the_screen_is_said(here: World, browse: Browse, request_: Any) -> None:
+    answer = browse(here.ada).post("/deployments/prod/strimzi/edit", {**DEPLOYMENT, "generation": "-1"})
+    assert answer.status_code == 422
+    assert "greater than or equal to 0" in text_of(answer)
+
+
+def test_a_form_that_nobody_has_sent_moves_no_focus(here: World, browse: Browse) -> None:
+    assert "autofocus" not in text_of(browse(here.ada).get("/deployments/new"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_an_approval_is_kept_with_its_channel_and_digest(
         pytest.param({"reason": "why not", "typed": "Harbour"}, "type the name harbour", id="another name typed"),
         pytest.param({"typed": "harbour"}, "give a reason for approving it", id="no reason"),
         pytest.param({"typed": "harbour", "reason": " \n"}, "give a reason for approving it", id="a blank reason"),
-        pytest.param({"decision": "Maybe"}, "expected Approve or Deny", id="no decision"),
+        pytest.param({"decision": "Maybe"}, "expected one of Approve, RequestChanges, Deny", id="no decision"),
     ],
 )
 def test_a_serious_approval_without_its_words_is_shown_again(
@@ -133,32 +134,34 @@ def test_a_decision_on_another_digest_says_what_moved(
     assert not Review.objects.filter(request=serious).exists()
 
 
-def test_deletions_have_to_be_ticked_one_by_one(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_each_kind_of_loss_has_to_be_acknowledged(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     deleting, client = afternoon["deleting"], browse(here.ada)
     page = text_of(client.get(f"/requests/{deleting.uid}"))
-    assert all(f'value="{one}"' in page for one in DELETED)
+    losses = re.findall(r'name="acknowledges"\s+value="([^"]+)"', page)
+    assert len(losses) == len(set(losses)) > 1
+    assert all(one.split(" ", 2)[2] in page for one in DELETED)
     form = {"typed": "buoy", "reason": "yes"}
-    response = decide(client, deleting, acknowledges=DELETED[:1], **form)
+    response = decide(client, deleting, acknowledges=losses[:1], **form)
     assert response.status_code == 422
-    assert DELETED[2] in text_of(response)
-    assert decide(client, deleting, acknowledges=DELETED, **form).status_code == 302
+    assert decide(client, deleting, acknowledges=losses, **form).status_code == 302
     assert Review.objects.get(request=deleting).acknowledges == DELETED
 
 
-def test_very_many_deletions_are_ticked_by_kind_and_kept_one_by_one(here: World, browse: Browse) -> None:
+def test_very_many_deletions_are_ticked_together_shown_by_kind_and_kept_one_by_one(here: World, browse: Browse) -> None:
     body = scene.report_of("data-is-deleted")
     action = next(one for one in body["plan"]["actions"] if one["action"] == "delete")
     body["plan"]["actions"] = [
-        {**action, "ref": {**action["ref"], "kind": kind, "name": f"n{number}"}}
+        {**action, "ref": {**action["ref"], "group": "", "kind": kind, "name": f"n{number}"}}
         for kind in ("ConfigMap", "Service")
         for number in range(400)
     ]
     request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
     client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
-    assert text_of(client.get(f"/requests/{request.uid}")).count('name="acknowledges"') == 2
-    assert decide(client, request, acknowledges=["delete ConfigMap"], **form).status_code == 422
-    both = ["delete ConfigMap", "delete Service"]
-    assert decide(client, request, acknowledges=both, **form).status_code == 302
+    page = text_of(client.get(f"/requests/{request.uid}"))
+    assert (page.count('name="acknowledges"'), page.count("all 400")) == (1, 2)
+    assert "800 objects, deleted" in page
+    assert decide(client, request, acknowledges=["data"], **form).status_code == 422
+    assert decide(client, request, acknowledges=["objects"], **form).status_code == 302
     assert len(Review.objects.get(request=request).acknowledges) == 800
 
 
@@ -174,7 +177,7 @@ def test_what_goes_with_an_object_stands_beside_its_checkbox_as_text(
     assert "2 &lt;b&gt;Boats&lt;/b&gt; at present" in form
 
 
-def test_among_very_many_deletions_those_that_take_something_along_keep_their_own_checkbox(
+def test_lost_data_namespaces_and_definitions_have_a_checkbox_of_their_own_among_very_many_deletions(
     here: World, browse: Browse
 ) -> None:
     body = scene.report_of("data-is-deleted")
@@ -184,16 +187,19 @@ def test_among_very_many_deletions_those_that_take_something_along_keep_their_ow
         if one["action"] == "delete" and one["ref"]["kind"] == "PersistentVolumeClaim"
     )
     config = [{**claim, "ref": {**claim["ref"], "kind": "ConfigMap", "name": f"n{number}"}} for number in range(99)]
-    body["plan"]["actions"] = [claim, *config]
+    space = {**claim, "ref": {**claim["ref"], "kind": "Namespace", "namespace": "", "name": "harbour"}}
+    crd = {**space["ref"], "group": "apiextensions.k8s.io", "kind": "CustomResourceDefinition", "name": "a.example.com"}
+    body["plan"]["actions"] = [claim, *config, space, {**space, "ref": crd}]
     request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
     client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
-    alone = f"delete PersistentVolumeClaim {claim['ref']['namespace']}/{claim['ref']['name']}"
     page = text_of(client.get(f"/requests/{request.uid}"))
-    assert (page.count('name="acknowledges"'), f'value="{alone}"' in page) == (2, True)
-    by_kind = ["delete ConfigMap", "delete PersistentVolumeClaim"]
-    assert decide(client, request, acknowledges=by_kind, **form).status_code == 422
-    assert decide(client, request, acknowledges=["delete ConfigMap", alone], **form).status_code == 302
-    assert len(Review.objects.get(request=request).acknowledges) == 100
+    losses = re.findall(r'name="acknowledges"\s+value="([^"]+)"', page)
+    assert losses == ["namespaces", "crds", "data", "objects"]
+    for left_out in losses:
+        others = [one for one in losses if one != left_out]
+        assert decide(client, request, acknowledges=others, **form).status_code == 422
+    assert decide(client, request, acknowledges=losses, **form).status_code == 302
+    assert len(Review.objects.get(request=request).acknowledges) == 102
 
 
 def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

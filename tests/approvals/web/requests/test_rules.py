@@ -19,9 +19,31 @@ def test_a_page_explains_the_variant_where_a_finding_is_one() -> None:
 
 def test_a_page_shows_the_rule_of_a_finding_with_code_as_code(here: World, browse: Browse) -> None:
     request = scene.reported(scene.asked(here.cluster, "barge", here.rita), scene.report_of("image-by-tag-only"))
-    page = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings"))
     assert "<p>The image is named by a tag and not by its digest. A tag can be moved." in page
     assert (
         "<code>name:tag@sha256:...</code> keeps the tag for people. Source: Kubernetes, Images, image names.</p>"
         in page
     )
+
+
+def test_a_right_is_shown_at_the_lines_of_the_role_that_gives_it(here: World, browse: Browse) -> None:
+    body = scene.report_of("account-reads-every-secret")
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings?search=RB-11"))
+    position = next(at for at, one in enumerate(body["plan"]["actions"]) if one["ref"]["kind"] == "ClusterRole")
+    assert f"/requests/{request.uid}/changes/{position}" in page
+    lines = page.partition("Affected lines of ClusterRole")[2]
+    assert "- secrets" in lines
+
+
+def test_S09_the_lines_of_a_live_role_are_not_for_everybody(here: World, browse: Browse) -> None:
+    body = scene.report_of("account-reads-every-secret")
+    for action in body["plan"]["actions"]:
+        if action["ref"]["kind"] == "ClusterRole":
+            action["before"] = action["after"]
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    here.kubernetes.closed = {"clusterroles"}
+    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings?search=RB-11"))
+    assert "can newly read every Secret" in page or "newly be able to read every Secret" in page
+    assert "Affected lines of ClusterRole" not in page

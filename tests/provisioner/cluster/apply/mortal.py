@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioner.cluster.apply.run import Terms, apply
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.values import Content, InventoryItem, ObjectIdentity, ObjectRef, Plan
 from tests.support.provisioner.cluster_scene import MANAGER, failures
@@ -86,6 +86,6 @@ def run_and_die(work: Work, inventory: FileInventory) -> int:
 
 
 def _run(work: Work, inventory: FileInventory) -> None:
-    cluster = Cluster.connect(work.kubeconfig, timeout_seconds=20.0)
+    cluster = ClusterClient.connect(work.kubeconfig, timeout_seconds=20.0)
     failed = failures(apply(cluster, work.content, work.plan, inventory, Terms(MANAGER, timeout_seconds=60.0)))
     os._exit(2 if failed else 0)

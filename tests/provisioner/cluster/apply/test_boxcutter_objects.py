@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.tracking import NONCE, OWNER, Owner
+from provisioner.cluster.tracking import NONCE, OWNER, RevisionOwner
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures, states
 
 DONE, FAILED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.UNCHANGED
 PREVENT, IF_NO_CONTROLLER = CollisionProtection.PREVENT, CollisionProtection.IF_NO_CONTROLLER
-FIRST, SECOND, THIRD = (Owner("harbour", number) for number in (1, 2, 3))
+FIRST, SECOND, THIRD = (RevisionOwner("harbour", number) for number in (1, 2, 3))
 SETTINGS = "ConfigMap/settings"
 
 
@@ -126,7 +126,7 @@ def put_back_over_a_newer_one(scene: Scene) -> None:
     scene.deploy(scene.config_map(a="2"), owner=SECOND)
     planned = scene.plan(older := scene.config_map(a="1"))
     scene.cluster.apply(scene.config_map(b="theirs"), field_manager="somebody")
-    assert failures(scene.apply(planned, older, owner=Owner("harbour", 1, newest=2))) == []
+    assert failures(scene.apply(planned, older, owner=RevisionOwner("harbour", 1, newest=2))) == []
     assert data_of(scene) == {"a": "1", "b": "theirs"}
 
 
@@ -134,7 +134,7 @@ def another_deployments_number(scene: Scene) -> None:
     """Numbers of another deployment say nothing about ours."""
     scene.deploy(scene.config_map(a="1"), owner=FIRST)
     planned = scene.plan(changed := scene.config_map(a="2"))
-    pier = {OWNER: str(Owner("pier", 9))}
+    pier = {OWNER: str(RevisionOwner("pier", 9))}
     scene.edit(scene.config_map(), lambda it: it["metadata"]["annotations"].update(pier), manager="somebody")
     assert failures(scene.apply(planned, changed, owner=SECOND)) == []
     assert data_of(scene) == {"a": "2"}

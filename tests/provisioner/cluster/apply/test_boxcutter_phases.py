@@ -14,8 +14,8 @@ import pytest
 
 from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.plan.dry_run import plan_digest
-from provisioner.cluster.tracking import Owner, Tracking
+from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.tracking import RevisionOwner, Tracking
 from provisioner.errors import AlreadyExists, InvalidObject, PlanChanged, PreconditionFailed
 from provisioner.health_checks import health_checks
 from provisioner.render import content_digest
@@ -91,10 +91,10 @@ def prevent_owned(scene: Scene) -> None:
 def higher_revision(scene: Scene) -> None:
     """A later revision has no more right to somebody else's object than the first."""
     other = scene.config_map("other")
-    scene.deploy(other, owner=Owner("harbour", 1))
+    scene.deploy(other, owner=RevisionOwner("harbour", 1))
     scene.cluster.create(before := scene.config_map(a="1"), field_manager="somebody")
     with pytest.raises(PreconditionFailed, match="does not belong to this deployment"):
-        scene.deploy(other, scene.config_map(a="1"), owner=Owner("harbour", 2))
+        scene.deploy(other, scene.config_map(a="1"), owner=RevisionOwner("harbour", 2))
     live: Any = scene.live(before)
     assert "annotations" not in live["metadata"]
 
@@ -113,7 +113,7 @@ def not_in_cache(scene: Scene) -> None:
 def foreign_revision(scene: Scene) -> None:
     """Another deployment's revision holds the object; whose it is, is named, also where adopting is allowed."""
     pier = Scene(scene.cluster, scene.namespace)
-    pier.deploy(scene.config_map(a="1"), owner=Owner("pier", 1))
+    pier.deploy(scene.config_map(a="1"), owner=RevisionOwner("pier", 1))
     (uid,) = (item.uid for item in pier.inventory.items().values())
     for protection in CollisionProtection:
         found = collides(scene, protection, others={uid: "pier"})
@@ -141,12 +141,12 @@ def written_for(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "newer"),
     [
-        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 1)).put_on({})}, 0, id="older sibling"),
-        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 2)).put_on({})}, 0, id="itself"),
-        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 3)).put_on({})}, 0, id="newer, and known"),
-        pytest.param({"metadata": Tracking.of("n", Owner("harbour", 4)).put_on({})}, 4, id="newer sibling"),
-        pytest.param({"metadata": Tracking.of("n", Owner("pier", 9)).put_on({})}, 0, id="no sibling"),
-        pytest.param({"metadata": Tracking.of("n", Owner("harbour2", 9)).put_on({})}, 0, id="a longer name"),
+        pytest.param({"metadata": Tracking.of("n", RevisionOwner("harbour", 1)).put_on({})}, 0, id="older sibling"),
+        pytest.param({"metadata": Tracking.of("n", RevisionOwner("harbour", 2)).put_on({})}, 0, id="itself"),
+        pytest.param({"metadata": Tracking.of("n", RevisionOwner("harbour", 3)).put_on({})}, 0, id="newer, and known"),
+        pytest.param({"metadata": Tracking.of("n", RevisionOwner("harbour", 4)).put_on({})}, 4, id="newer sibling"),
+        pytest.param({"metadata": Tracking.of("n", RevisionOwner("pier", 9)).put_on({})}, 0, id="no sibling"),
+        pytest.param({"metadata": Tracking.of("n", RevisionOwner("harbour2", 9)).put_on({})}, 0, id="a longer name"),
         pytest.param({}, 0, id="nobody's"),
         pytest.param(written_for("mine"), 0, id="other words"),
         pytest.param(written_for("BundleDeployment harbour, revision -4"), 0, id="no number"),
@@ -155,7 +155,7 @@ def written_for(text: str) -> dict[str, Any]:
 )
 def test_sibling_owner_classifier(obj: dict[str, Any], newer: int) -> None:
     """boxcutter's TestSiblingOwnerClassifier, asked by revision 2 at a time when there were three."""
-    assert Owner("harbour", 2, newest=3).newer_on(obj) == newer
+    assert RevisionOwner("harbour", 2, newest=3).newer_on(obj) == newer
 
 
 def config(name: str = "a", value: str = "1") -> Manifest:

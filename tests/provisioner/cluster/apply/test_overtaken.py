@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from provisioner.cluster.plan.pruning import KEEP, PRUNE
-from provisioner.cluster.tracking import OWNER, Owner
-from provisioner.values import Action, Outcome, OutcomeState, Plan
+from provisioner.cluster.tracking import OWNER, RevisionOwner
+from provisioner.values import Action, ObjectOutcome, OutcomeState, Plan
 from tests.support.provisioner.cluster_scene import Scene, action_of, failures
 
-FIRST, SECOND, THIRD = (Owner("harbour", number) for number in (1, 2, 3))
+FIRST, SECOND, THIRD = (RevisionOwner("harbour", number) for number in (1, 2, 3))
 WORDS = "was written for revision 3 since this apply began"
 
 
-def late(scene: Scene, planned: Plan, *objects: dict[str, Any]) -> Outcome:
+def late(scene: Scene, planned: Plan, *objects: dict[str, Any]) -> ObjectOutcome:
     """What becomes of the plan of revision 2, when all is as it was in the database."""
     (outcome,) = [one for one in scene.apply(planned, *objects, owner=SECOND) if one.ref.name != "beside"]
     return outcome
@@ -80,7 +80,7 @@ def test_what_somebody_else_says_of_a_later_revision_stops_nothing(scene: Scene)
     scene.deploy(beside := scene.config_map("beside"), gone := scene.config_map(a="1"), job := scene.job(), owner=FIRST)
     planned = scene.plan(changed := scene.config_map("beside", a="2"))
     for one in (beside, gone, job):
-        forged = {OWNER: str(Owner("harbour", 999_999))}
+        forged = {OWNER: str(RevisionOwner("harbour", 999_999))}
         scene.edit(one, lambda it, said=forged: it["metadata"]["annotations"].update(said), manager="somebody")
     assert failures(scene.apply(planned, changed, owner=SECOND)) == []
     live: Any = scene.live(changed)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
 
-from provisioner.cluster.apply.run import Terms, apply
+from provisioner.cluster.apply.run import PhaseReached, Terms, apply
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.errors import PreconditionFailed
-from provisioner.values import Outcome, OutcomeState
+from provisioner.errors import PreconditionFailed, Unreachable
+from provisioner.values import Action, ObjectOutcome, OutcomeState
 from tests.support.provisioner.cluster_scene import MANAGER, Scene
 
 # For a question that is asked too early, while a write is held back to see whether one is.
@@ -32,7 +33,7 @@ class Asked:
         if phase == self._against:
             raise PreconditionFailed(f"{phase} is paused")
 
-    def hears(self, outcome: Outcome) -> None:
+    def hears(self, outcome: ObjectOutcome) -> None:
         self.events.append(outcome.ref.kind)
 
 
@@ -104,6 +105,64 @@ def test_after_a_wait_within_a_phase_it_is_asked_once_more(scene: Scene):
     second["metadata"]["annotations"] = {DEPENDS_ON: needed}
     events = events_of(scene, Asked(), first, second)
     assert events == ["deploy?", "Deployment", "deploy?", "Deployment"]
+
+
+def test_S25_after_one_object_made_room_it_is_asked_before_the_next_one_goes(scene: Scene):
+    """To wait until the first is gone may take minutes: somebody may have put data where the second is deleted."""
+    asked: list[str] = []
+    jobs = [scene.job("first"), scene.job("second")]
+    scene.deploy(*jobs)
+    changed = [scene.job(name, image="example.com/migrate:2") for name in ("first", "second")]
+    planned = scene.plan(*changed)
+    assert {one.action for one in planned.actions} == {Action.REPLACE}
+
+    def paused_meanwhile(phase: str) -> None:
+        asked.append(phase)
+        if len(asked) == 2:
+            raise PreconditionFailed("it is paused")
+
+    with pytest.raises(PreconditionFailed, match="it is paused"):
+        scene.apply(planned, *changed, before_phase=paused_meanwhile)
+    assert len(set(asked)) == 1, "the same phase, once more"
+    images = [scene.live(job)["spec"]["template"]["spec"]["containers"][0]["image"] for job in jobs if scene.live(job)]
+    assert images == ["example.com/migrate:1"], "the second stands as it was"
+
+
+def test_every_phase_that_changes_something_is_counted_also_those_that_delete(scene: Scene):
+    scene.deploy(scene.config_map(), scene.secret(), scene.service())
+    reached: list[PhaseReached] = []
+    objects = (scene.config_map(a="2"), scene.deployment(replicas=0))
+    scene.apply(scene.plan(*objects), *objects, at_phase=reached.append)
+    found = [(one.number, one.count, one.name) for one in reached]
+    assert found == [
+        (1, 4, "configuration"),
+        (2, 4, "deploy"),
+        (3, 4, "delete infrastructure"),
+        (4, 4, "delete configuration"),
+    ]
+
+
+def test_what_is_asked_before_a_phase_is_no_time_at_work(scene: Scene):
+    """As a long list of what would go: the deadline is that of the writes, which are tried again until then."""
+    objects = (scene.config_map(), scene.service())
+    asked: list[str] = []
+    away: list[str] = []
+
+    def ask(phase: str) -> None:
+        asked.append(phase)
+        time.sleep(4)
+
+    def away_for_a_moment() -> None:
+        if len(asked) == 2 and not away:
+            away.append(asked[-1])
+            raise Unreachable("no answer")
+
+    terms = Terms(MANAGER, timeout_seconds=7.0, before_phase=ask)
+
+    cluster = scene.cluster.guarded(away_for_a_moment)
+    outcomes = list(apply(cluster, scene.content(*objects), scene.plan(*objects), scene.inventory, terms))
+    assert [one.state for one in outcomes] == [OutcomeState.DONE] * 2
+    assert away
 
 
 def test_after_a_failure_nothing_is_asked(scene: Scene):

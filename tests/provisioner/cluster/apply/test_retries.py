@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.client import transport
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.tracking import NONCE
 from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
 from tests.support.kubernetes.endpoint import Endpoint
@@ -44,7 +44,7 @@ def elsewhere(scene: Scene, direct: Any, key: str) -> Callable[[], Any]:
     return lambda: direct.apply(obj, field_manager="somebody")
 
 
-def without_a_conflict_a_change_is_one_write(scene: Scene, _: Cluster, line: Line) -> None:
+def without_a_conflict_a_change_is_one_write(scene: Scene, _: ClusterClient, line: Line) -> None:
     scene.deploy(scene.config_map(a="1"))
     planned, before = scene.plan(obj := scene.config_map(a="2")), (line.writes, line.dry_runs)
     assert failures(scene.apply(planned, obj)) == []
@@ -52,7 +52,7 @@ def without_a_conflict_a_change_is_one_write(scene: Scene, _: Cluster, line: Lin
 
 
 def with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end(
-    scene: Scene, direct: Cluster, line: Line
+    scene: Scene, direct: ClusterClient, line: Line
 ) -> None:
     scene.deploy(scene.config_map(a="1"))
     planned = scene.plan(obj := scene.config_map(a="2"))
@@ -64,7 +64,7 @@ def with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end(
 
 
 def with_a_conflict_that_changes_what_we_would_change_nothing_is_written(
-    scene: Scene, direct: Cluster, line: Line
+    scene: Scene, direct: ClusterClient, line: Line
 ) -> None:
     scene.deploy(scene.config_map(a="1", keep="1"))
     planned = scene.plan(obj := scene.config_map(a="2", keep="1"))
@@ -76,7 +76,7 @@ def with_a_conflict_that_changes_what_we_would_change_nothing_is_written(
     assert scene.live(obj)["data"] == {"a": "1"}
 
 
-def with_a_conflict_rebased_away_nothing_is_left_to_write(scene: Scene, direct: Cluster, line: Line) -> None:
+def with_a_conflict_rebased_away_nothing_is_left_to_write(scene: Scene, direct: ClusterClient, line: Line) -> None:
     """Somebody made our change before us; it is there, and not a field of it is taken from anybody."""
     scene.deploy(scene.config_map(a="1"))
     planned = scene.plan(obj := scene.config_map(a="2"))
@@ -88,7 +88,7 @@ def with_a_conflict_rebased_away_nothing_is_left_to_write(scene: Scene, direct: 
 
 
 # kapp's tests of the same name: what was agreed is written though others write, and no more.
-CONFLICTS: dict[str, Callable[[Scene, Cluster, Line], None]] = {
+CONFLICTS: dict[str, Callable[[Scene, ClusterClient, Line], None]] = {
     "WithoutConflict": without_a_conflict_a_change_is_one_write,
     "WithConflict": with_conflicts_that_leave_our_change_the_same_it_is_written_in_the_end,
     "WithConflict, approved diff no longer matches": (
@@ -100,7 +100,7 @@ CONFLICTS: dict[str, Callable[[Scene, Cluster, Line], None]] = {
 
 @pytest.mark.parametrize("row", CONFLICTS.values(), ids=CONFLICTS)
 def test_update_retry_on_conflict(
-    scene: Scene, kubernetes_api: Cluster, line: Line, row: Callable[[Scene, Cluster, Line], None]
+    scene: Scene, kubernetes_api: ClusterClient, line: Line, row: Callable[[Scene, ClusterClient, Line], None]
 ) -> None:
     row(scene, kubernetes_api, line)
 

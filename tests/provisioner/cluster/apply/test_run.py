@@ -10,8 +10,8 @@ import pytest
 
 from provisioner.cluster.apply.run import Terms, apply, recover
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.plan.dry_run import plan_digest
-from provisioner.cluster.tracking import NONCE, Owner, Tracking
+from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.tracking import NONCE, RevisionOwner, Tracking
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
 from tests.support.kubernetes.live import wait_until
@@ -132,7 +132,7 @@ def test_promise_9_somebody_elses_object_is_never_adopted_and_nothing_is_touched
 
 def test_who_is_first_to_create_an_object_is_named_to_the_other(scene: Scene):
     planned = scene.plan(obj := scene.config_map(a="1"))
-    made = Tracking.of("theirs", Owner("first", 3)).put_on(obj["metadata"])
+    made = Tracking.of("theirs", RevisionOwner("first", 3)).put_on(obj["metadata"])
     scene.cluster.apply({**obj, "metadata": made}, field_manager=MANAGER)
     (outcome,) = scene.apply(planned, obj)
     assert "does not belong to this deployment" in outcome.message

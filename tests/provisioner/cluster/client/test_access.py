@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from provisioner.cluster.client.access import ask, ask_many, review_self, review_token
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity
 from tests.support.kubernetes.live import until_may
@@ -83,16 +83,16 @@ def test_a_token_of_a_service_account_is_bound_to_its_audience(scene):
 
 @pytest.mark.controlplane
 def test_who_we_are_is_what_the_cluster_says(controlplane):
-    found = review_self(Cluster.connect(controlplane.kubeconfig("alice")))
+    found = review_self(ClusterClient.connect(controlplane.kubeconfig("alice")))
     assert found.username == "alice"
     assert "platform" in found.groups
-    impersonated = Cluster.connect(controlplane.kubeconfig("admin")).acting_as(Identity("bob", ("platform",)))
+    impersonated = ClusterClient.connect(controlplane.kubeconfig("admin")).acting_as(Identity("bob", ("platform",)))
     assert review_self(impersonated).username == "bob"
 
 
 @pytest.mark.controlplane
 def test_the_token_of_a_person_names_them(controlplane):
-    cluster = Cluster.connect(controlplane.kubeconfig("admin"))
+    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"))
     token = yaml.safe_load(controlplane.kubeconfig("alice"))["users"][0]["user"]["token"]
     found = review_token(cluster, token, "")
     assert found is not None
@@ -118,7 +118,9 @@ def test_S07_acting_as_an_account_needs_that_right_and_no_other(scene, api_serve
     path = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/robot/token"
     wish = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = scene.cluster.post(path, wish, subject="a token")["status"]["token"]
-    robot = Cluster.connect(replace(api_server, tokens={"robot": token}).kubeconfig("robot"), timeout_seconds=20.0)
+    robot = ClusterClient.connect(
+        replace(api_server, tokens={"robot": token}).kubeconfig("robot"), timeout_seconds=20.0
+    )
     installer = Identity.of_service_account(scene.namespace, "installer")
     account = Identity.of_service_account(scene.namespace, "robot")
     scene.until_may(account, "impersonate", "serviceaccounts", name="installer")

@@ -9,7 +9,7 @@ import pytest
 
 from provisioner import errors
 from provisioner.cluster.client.answers import WatchType
-from provisioner.cluster.client.api import MUST_NOT_EXIST, Cluster
+from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.values import Identity, ObjectRef
 from tests.support.provisioner.cluster_scene import MANAGER, Scene
 
@@ -215,13 +215,13 @@ def test_acting_as_somebody_means_their_rights(scene: Scene):
 @pytest.mark.parametrize(
     "name", ["", " admin", "admin ", "a\r\nImpersonate-Group: system:masters", "ädmin", "a\x00b", "a\tb"]
 )
-def test_a_name_that_would_arrive_as_another_is_never_impersonated(kubernetes_api: Cluster, name):
+def test_a_name_that_would_arrive_as_another_is_never_impersonated(kubernetes_api: ClusterClient, name):
     for identity in (Identity(name), Identity("alice", (name,))):
         with pytest.raises(errors.ClusterError, match="cannot be impersonated"):
             kubernetes_api.acting_as(identity).uid()
 
 
-def test_nobody_listening_is_unreachable_not_a_hang(nobody_there: Cluster):
+def test_nobody_listening_is_unreachable_not_a_hang(nobody_there: ClusterClient):
     with pytest.raises(errors.Unreachable) as caught:
         nobody_there.version()
     assert "s3cret" not in str(caught.value)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.exchanges import Exchange
 from provisioner.errors import ClusterError, Unreachable
 from provisioner.values import ObjectRef
@@ -16,9 +16,9 @@ from tests.support.servers.process import free_port
 ABSENT = ObjectRef("", "v1", "ConfigMap", "default", "absent-canary")
 
 
-def observed(kubeconfig: str) -> tuple[Cluster, list[Exchange]]:
+def observed(kubeconfig: str) -> tuple[ClusterClient, list[Exchange]]:
     told: list[Exchange] = []
-    return Cluster.connect(kubeconfig, timeout_seconds=5, observe=told.append), told
+    return ClusterClient.connect(kubeconfig, timeout_seconds=5, observe=told.append), told
 
 
 def test_calls_are_told_with_verb_status_and_time(scene: Scene, api_server) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Withheld
-from provisioner.values import Action, Identity, ObjectRef, Outcome
+from provisioner.values import Action, Identity, ObjectOutcome, ObjectRef
 from tests.support.provisioner.cluster_scene import Scene, actions
 
 
@@ -35,7 +35,7 @@ def ref(scene: Scene, name: str) -> ObjectRef:
     return ObjectRef("", "v1", "ConfigMap", scene.namespace, name)
 
 
-def writes(cluster: Cluster, scene: Scene) -> list[Any]:
+def writes(cluster: ClusterClient, scene: Scene) -> list[Any]:
     there = config(scene, "there", "2")
     part = {**config(scene, "there"), "data": {"a": "3"}}
     return [
@@ -112,7 +112,7 @@ def test_an_apply_ends_there_and_no_object_has_failed(scene: Scene, action: Acti
     guard = Guard()
     guard.is_shut = True
     before = scene.live(scene.config_map("a"))
-    outcomes: list[Outcome] = []
+    outcomes: list[ObjectOutcome] = []
     with pytest.raises(Withheld):
         outcomes += replace(scene, cluster=scene.cluster.guarded(guard)).apply(planned, *objects)
     assert outcomes == []

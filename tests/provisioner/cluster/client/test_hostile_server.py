@@ -17,7 +17,7 @@ import pytest
 
 from provisioner import errors
 from provisioner.cluster.client import transport
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import from_aggregated, from_legacy
 from provisioner.sandbox.sandbox import _context, _self_signed
 from provisioner.values import Identity, ObjectRef
@@ -65,7 +65,7 @@ class Server:
         self.http.socket = _context(self.ca_pem, key).wrap_socket(self.http.socket, server_side=True)
         self.url = f"https://{host}:{self.http.server_address[1]}"
 
-    def cluster(self, address: str = "", more: dict[str, str] | None = None, **options: Any) -> Cluster:
+    def cluster(self, address: str = "", more: dict[str, str] | None = None, **options: Any) -> ClusterClient:
         authority = {"certificate-authority-data": base64.b64encode(self.ca_pem.encode()).decode()}
         config = {
             "current-context": "a",
@@ -73,7 +73,7 @@ class Server:
             "clusters": [{"name": "a", "cluster": {"server": address or self.url, **authority, **(more or {})}}],
             "users": [{"name": "a", "user": {"token": "s3cret"}}],
         }
-        return Cluster.connect(config, **{"timeout_seconds": 10.0, **options})
+        return ClusterClient.connect(config, **{"timeout_seconds": 10.0, **options})
 
 
 def send(handler: http.server.BaseHTTPRequestHandler, status: int, body: Any, **headers: str) -> None:
@@ -397,3 +397,30 @@ def test_a_stale_group_of_aggregated_discovery_is_unknown():
     assert served.is_unknown("example.com", "v1")
     assert served.is_unknown("example.com", "")
     assert not served.is_unknown("", "v1")
+
+
+def test_many_calls_end_together_however_slow_the_server_is(server: Server):
+    """Each call has its own time; a question of many lists has one for all of them."""
+    is_slow = threading.Event()
+
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        if is_slow.is_set():
+            time.sleep(8)
+        send(handler, 200, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "b", "namespace": "a"}})
+
+    server.answer = answer
+    cluster = server.cluster()
+    assert cluster.get(REF)
+    began = time.monotonic()
+    bounded = cluster.until(began + 1.0).acting_as(Identity("system:serviceaccount:a:b"))
+    assert bounded.get(REF)
+    is_slow.set()
+    with pytest.raises(errors.OutOfTime, match="no answer within"):
+        bounded.get(REF)
+    assert time.monotonic() - began < 6
+    is_slow.clear()
+    with pytest.raises(errors.OutOfTime, match="not asked"):
+        bounded.get(REF)
+    assert cluster.get(REF), "the others go on"
+    with pytest.raises(errors.OutOfTime):
+        cluster.until(began).until(began + 1000).get(REF)

@@ -12,7 +12,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig, read_kubeconfig
 from provisioner.errors import BadSource, Unreachable
 from provisioner.sandbox.sandbox import _self_signed
@@ -59,30 +59,30 @@ def test_a_command_that_gives_no_credentials_makes_nobody_of_us(tmp_path, given)
     run = {"command": "cat", "args": [str(told)], "apiVersion": answer["apiVersion"], "interactiveMode": "Never"}
     config = kubeconfig(user={"exec": run})
     if given == "credentials":
-        assert Cluster.connect(config, trusted=True)
+        assert ClusterClient.connect(config, trusted=True)
     else:
         with pytest.raises(Unreachable, match="gave no credentials"):
-            Cluster.connect(config, trusted=True)
+            ClusterClient.connect(config, trusted=True)
 
 
 def test_an_empty_token_file_makes_nobody_of_us(tmp_path):
     (tmp_path / "token").write_text("")
     with pytest.raises(Unreachable, match="gave no credentials"):
-        Cluster.connect(kubeconfig(user={"tokenFile": str(tmp_path / "token")}), trusted=True)
+        ClusterClient.connect(kubeconfig(user={"tokenFile": str(tmp_path / "token")}), trusted=True)
 
 
 def test_S19_an_entry_outside_the_chosen_context_is_refused_as_well():
     config = kubeconfig()
     config["users"].append({"name": "other", "user": {"exec": {"command": "sh"}}})
     with pytest.raises(BadSource, match="'other' uses exec"):
-        Cluster.connect(config)
+        ClusterClient.connect(config)
 
 
 def test_S19_a_command_of_a_refused_kubeconfig_is_never_run(tmp_path):
     witness = tmp_path / "ran"
     run = {"command": "touch", "args": [str(witness)], "apiVersion": "client.authentication.k8s.io/v1"}
     with pytest.raises(BadSource):
-        Cluster.connect(yaml.safe_dump(kubeconfig(user={"exec": run})))
+        ClusterClient.connect(yaml.safe_dump(kubeconfig(user={"exec": run})))
     assert not witness.exists()
 
 
@@ -180,7 +180,7 @@ def test_S30_a_client_key_is_not_written_to_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "mkstemp", lambda *_, **__: made.append("mkstemp"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     user = {"client-certificate-data": certificate, "client-key-data": key}
-    assert Cluster.connect(kubeconfig(user=user, cluster={"certificate-authority-data": certificate}))
+    assert ClusterClient.connect(kubeconfig(user=user, cluster={"certificate-authority-data": certificate}))
     assert made == []
     assert list(tmp_path.iterdir()) == []
 
@@ -201,7 +201,7 @@ def test_an_encrypted_client_key_is_refused_and_nobody_is_asked_for_its_password
         "client-key-data": base64.b64encode(sealed.encode()).decode(),
     }
     with pytest.raises(BadSource, match="cannot be used"):
-        Cluster.connect(kubeconfig(user=user))
+        ClusterClient.connect(kubeconfig(user=user))
 
 
 def test_inline_credentials_are_accepted():
@@ -251,4 +251,4 @@ def test_a_server_that_is_no_plain_address_is_refused(server):
 @pytest.mark.parametrize("data", ["not base64!", "aGVsbG8="])
 def test_certificate_data_that_cannot_be_used_is_refused_in_words(data):
     with pytest.raises(BadSource, match="kubeconfig"):
-        Cluster.connect(kubeconfig(cluster={"certificate-authority-data": data}))
+        ClusterClient.connect(kubeconfig(cluster={"certificate-authority-data": data}))

@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 
 from provisioner.cluster.apply.correction import Corrected, Look, look_at, put_back
 from provisioner.cluster.client.answers import Applied, WatchType
-from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.drift.detection import Change, Drift, DriftKind, Held, fingerprint, left_to_others, to_apply
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.drift.detection import (
+    DriftKind,
+    FieldChangeKind,
+    ObjectDrift,
+    OwnObject,
+    fingerprint,
+    left_to_others,
+    to_apply,
+)
 from provisioner.cluster.drift.field_owners import value_at
 from provisioner.cluster.drift.left_out import scaled_by
-from provisioner.cluster.plan.dry_run import body_of
+from provisioner.cluster.plan.known import body_of
 from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
@@ -28,9 +36,9 @@ from tests.support.provisioner.cluster_scene import MANAGER, Scene
 OTHER = "kubectl-edit"
 
 
-def held(scene: Scene, obj: dict[str, Any]) -> Held:
+def held(scene: Scene, obj: dict[str, Any]) -> OwnObject:
     item = scene.inventory.items()[ObjectRef.of(obj).identity]
-    return Held(Manifest(obj), item.uid, Tracking.of(item.nonce))
+    return OwnObject(Manifest(obj), item.uid, Tracking.of(item.nonce))
 
 
 def look(scene: Scene, obj: dict[str, Any]) -> Look:
@@ -44,7 +52,7 @@ def restore(scene: Scene, seen: Look) -> Corrected:
     return put_back(scene.cluster, seen, manager=MANAGER, is_scaled=scaled_by(scene.cluster, [scene.namespace]))
 
 
-def drift_of(scene: Scene, obj: dict[str, Any]) -> Drift:
+def drift_of(scene: Scene, obj: dict[str, Any]) -> ObjectDrift:
     found = look(scene, obj).drift
     assert found is not None
     return found
@@ -60,7 +68,7 @@ def deployed(scene: Scene, obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-def fields(drift: Drift) -> list[tuple[str, str, str]]:
+def fields(drift: ObjectDrift) -> list[tuple[str, str, str]]:
     return [(one.path, str(one.change), one.manager) for one in drift.fields]
 
 
@@ -78,7 +86,7 @@ def test_an_edit_names_the_field_both_values_who_and_when(scene: Scene) -> None:
     (field,) = found.fields
     assert (field.path, field.change, field.manager) == (
         "spec.template.spec.containers[name=main].image",
-        Change.CHANGED,
+        FieldChangeKind.CHANGED,
         OTHER,
     )
     assert (field.expected, field.found) == ("example.com/web:1", "example.com/evil:9")
@@ -106,7 +114,7 @@ def test_a_field_that_somebody_removed_comes_back(scene: Scene) -> None:
     settings = deployed(scene, scene.config_map(a="1", b="2"))
     edit(scene, settings, lambda it: it["data"].pop("b"))
     assert [(one.path, one.change, one.expected, one.found) for one in drift_of(scene, settings).fields] == [
-        ("data.b", Change.REMOVED, "2", "")
+        ("data.b", FieldChangeKind.REMOVED, "2", "")
     ]
     restore(scene, look(scene, settings))
     assert (scene.live(settings) or {})["data"] == {"a": "1", "b": "2"}
@@ -117,7 +125,7 @@ def test_a_label_added_by_others_is_reported_with_its_manager_and_stays(scene: S
     edit(scene, settings, lambda it: it["metadata"].setdefault("labels", {}).update({"team.example.com/x": "blue"}))
     found = drift_of(scene, settings)
     assert found.kind == DriftKind.ADDED
-    assert [(one.change, one.manager) for one in found.fields] == [(Change.ADDED, OTHER)]
+    assert [(one.change, one.manager) for one in found.fields] == [(FieldChangeKind.ADDED, OTHER)]
     assert found.fields[0].path.startswith("metadata.labels")
     assert not look(scene, settings).is_correctable
 
@@ -270,7 +278,7 @@ def test_what_the_token_controller_fills_in_is_not_drift_and_what_others_add_bes
 def test_a_finished_job_that_its_time_to_live_took_is_not_drift(scene: Scene) -> None:
     job = scene.job()
     job["spec"]["ttlSecondsAfterFinished"] = 0
-    seen = look_at(scene.cluster, [Held(Manifest(job), "gone")], manager=MANAGER, is_scaled=lambda _: False)
+    seen = look_at(scene.cluster, [OwnObject(Manifest(job), "gone")], manager=MANAGER, is_scaled=lambda _: False)
     assert seen[0].drift is None
 
 
@@ -340,7 +348,7 @@ def test_only_approved_content_is_ever_sent(
     assert is_part(body_of(replace(manifest, body=sent))["metadata"], manifest.body["metadata"])
 
 
-class Recording(Cluster):
+class Recording(ClusterClient):
     """A cluster whose real writes are remembered as they were sent."""
 
     sent: list[tuple[dict[str, Any], bool]]
@@ -406,12 +414,12 @@ def test_a_managers_path_finds_its_value(path: tuple[str, ...], value: object) -
     assert value_at({"spec": spec}, path) == value
 
 
-def test_a_cluster_that_nobody_reaches_is_no_drift(nobody_there: Cluster) -> None:
+def test_a_cluster_that_nobody_reaches_is_no_drift(nobody_there: ClusterClient) -> None:
     with pytest.raises(TryLater):
         look_at(
             nobody_there,
             [
-                Held(
+                OwnObject(
                     Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "y"}}),
                     "u",
                 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.apply.correction import look_at
-from provisioner.cluster.drift.detection import Held
+from provisioner.cluster.drift.detection import OwnObject
 from provisioner.cluster.tracking import Tracking
 from provisioner.errors import FieldConflict, PratiqueError
 from provisioner.values import Action, CollisionProtection, Manifest, ObjectRef, OutcomeState
@@ -131,7 +131,7 @@ def test_an_injected_certificate_in_the_place_of_another_is_not_drift(scene: Sce
     scene.deploy(hook)
     inject(scene, hook)
     item = scene.inventory.items()[ObjectRef.of(hook).identity]
-    held = Held(Manifest(hook), item.uid, Tracking.of(item.nonce))
+    held = OwnObject(Manifest(hook), item.uid, Tracking.of(item.nonce))
     (found,) = look_at(scene.cluster, [held], manager=MANAGER, is_scaled=lambda _: False)
     assert (found.drift, found.problem) == (None, "")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.apply.correction import look_at, put_back
-from provisioner.cluster.drift.detection import DriftKind, Held
+from provisioner.cluster.drift.detection import DriftKind, OwnObject
 from provisioner.cluster.drift.old_versions import WORDS
 from provisioner.cluster.tracking import Tracking
 from provisioner.values import Action, Manifest, ObjectRef
@@ -58,7 +58,7 @@ def test_its_drift_is_seen_and_put_back(dropped: Scene) -> None:
     live: Any = dropped.live(wished)
     dropped.cluster.replace({**live, "spec": {**live["spec"], "size": 9}}, field_manager="kubectl-edit")
     item = dropped.inventory.items()[ObjectRef.of(wished).identity]
-    held = Held(Manifest(wished), item.uid, Tracking.of(item.nonce))
+    held = OwnObject(Manifest(wished), item.uid, Tracking.of(item.nonce))
 
     (found,) = look_at(dropped.cluster, [held], manager=MANAGER, is_scaled=lambda _: False)
     assert found.drift

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from provisioner import pipeline
-from provisioner.cluster.client.api import Cluster
-from provisioner.cluster.client.transport import Call
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.transport import TransportCall
 from provisioner.errors import Forbidden
 from provisioner.health_checks import health_checks
 from provisioner.values import Health, HealthState, Identity, JsonObject, ObjectRef
@@ -24,13 +24,13 @@ NOBODY = Identity("nobody-at-all", ())
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each verb was asked; the calls themselves go through."""
     counted: Counter[str] = Counter()
-    send = Cluster._send
+    send = ClusterClient._send
 
-    def counting(self: Cluster, call: Call) -> Any:
+    def counting(self: ClusterClient, call: TransportCall) -> Any:
         counted[call.doing.verb] += 1
         return send(self, call)
 
-    monkeypatch.setattr(Cluster, "_send", counting)
+    monkeypatch.setattr(ClusterClient, "_send", counting)
     return counted
 
 
@@ -92,14 +92,14 @@ def test_a_kind_that_is_not_served_is_not_found(scene: Scene) -> None:
 def test_values_of_secrets_are_not_even_read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.deploy(*(objects := [scene.secret(f"s{i}", password="hunter2") for i in range(4)]))
     seen: list[str] = []
-    send = Cluster._send
+    send = ClusterClient._send
 
-    def watching(self: Cluster, call: Call) -> Any:
+    def watching(self: ClusterClient, call: TransportCall) -> Any:
         answer = send(self, call)
         seen.append(str(answer.body))
         return answer
 
-    monkeypatch.setattr(Cluster, "_send", watching)
+    monkeypatch.setattr(ClusterClient, "_send", watching)
     for some in (objects, objects[:1]):
         assert {it.state for it in pipeline.observe(scene.cluster, refs_of(some)).values()} == {CURRENT}
     assert seen

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.plan.dry_run import plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.tracking import NONCE
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState, Plan

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from provisioner.cluster.inventory import uids
-from provisioner.cluster.plan.dry_run import plan, plan_digest
+from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.plan.planning import plan
 from provisioner.errors import TryLater
 from provisioner.values import Action, Identity, ObjectRef, PlannedAction
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, content

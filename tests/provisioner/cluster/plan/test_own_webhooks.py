@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.apply.correction import look_at
-from provisioner.cluster.drift.detection import Held
+from provisioner.cluster.drift.detection import OwnObject
 from provisioner.cluster.health.observation import observe
 from provisioner.cluster.order import phases
 from provisioner.cluster.plan.own_webhooks import names_of, untried_words
@@ -133,7 +133,7 @@ def test_what_another_webhook_keeps_from_being_tried_is_compared_by_its_values(
     other.deploy(web)
     items = scene.inventory.items() | other.inventory.items()
     known = [(one, items[ObjectRef.of(one).identity]) for one in (kept, web)]
-    held = [Held(Manifest(one), item.uid, Tracking.of(item.nonce)) for one, item in known]
+    held = [OwnObject(Manifest(one), item.uid, Tracking.of(item.nonce)) for one, item in known]
     found = look_at(scene.cluster, held, manager=MANAGER, is_scaled=lambda _: False)
     assert [(look.drift, look.problem) for look in found] == [(None, ""), (None, "")]
 

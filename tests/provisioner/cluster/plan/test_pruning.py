@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
 from provisioner.cluster.plan.pruning import PRUNE
-from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, Owner, Tracking, nonce_of
+from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, RevisionOwner, Tracking, nonce_of
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
 from tests.support.provisioner.cluster_scene import Scene, action_of, actions, content, failures, states
@@ -75,7 +75,7 @@ def test_a_removal_keeps_it_as_well(scene: Scene):
 
 def test_S15_orphans_stay_as_they_are_and_anybody_may_adopt_them(scene: Scene):
     web, settings = scene.deployment(), scene.config_map(a="1")
-    scene.deploy(web, settings, owner=Owner("harbour", 1))
+    scene.deploy(web, settings, owner=RevisionOwner("harbour", 1))
     before = scene.live(web)
     planned = scene.plan(is_orphaning=True)
     assert actions(planned) == {"Deployment/web": Action.NONE, "ConfigMap/settings": Action.NONE}
@@ -87,13 +87,13 @@ def test_S15_orphans_stay_as_they_are_and_anybody_may_adopt_them(scene: Scene):
     successor = Scene(scene.cluster, scene.namespace)
     adopting = successor.plan(web, settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER)
     assert set(actions(adopting).values()) == {Action.ADOPT}
-    assert failures(successor.apply(adopting, web, settings, owner=Owner("pier", 1))) == []
+    assert failures(successor.apply(adopting, web, settings, owner=RevisionOwner("pier", 1))) == []
     assert scene.live(web)["metadata"]["uid"] == before["metadata"]["uid"]
-    assert Tracking.on(scene.live(web)) == Tracking.of(nonce_of(scene.live(web)), Owner("pier", 1))
+    assert Tracking.on(scene.live(web)) == Tracking.of(nonce_of(scene.live(web)), RevisionOwner("pier", 1))
 
 
 def test_an_orphan_whose_status_is_written_meanwhile_is_released_all_the_same(scene: Scene):
-    scene.deploy(settings := scene.config_map(a="1"), owner=Owner("harbour", 1))
+    scene.deploy(settings := scene.config_map(a="1"), owner=RevisionOwner("harbour", 1))
     planned = scene.plan(is_orphaning=True)
     annotate(scene, settings, "true")
     assert failures(scene.apply(planned)) == []
@@ -104,14 +104,14 @@ def test_the_marks_of_what_somebody_made_again_are_left_to_them(scene: Scene):
     scene.deploy(settings := scene.config_map(a="1"))
     planned = scene.plan(is_orphaning=True)
     scene.cluster.delete(ObjectRef.of(settings))
-    marked = {**settings, "metadata": Tracking.of("theirs", Owner("pier", 3)).put_on(settings["metadata"])}
+    marked = {**settings, "metadata": Tracking.of("theirs", RevisionOwner("pier", 3)).put_on(settings["metadata"])}
     scene.cluster.apply(marked, field_manager="somebody")
     assert failures(scene.apply(planned)) == []
-    assert Tracking.on(scene.live(settings)) == Tracking.of("theirs", Owner("pier", 3))
+    assert Tracking.on(scene.live(settings)) == Tracking.of("theirs", RevisionOwner("pier", 3))
 
 
 def test_an_orphan_that_may_not_be_written_is_let_go_and_it_is_said(scene: Scene):
-    scene.deploy(settings := scene.config_map(a="1"), owner=Owner("harbour", 1))
+    scene.deploy(settings := scene.config_map(a="1"), owner=RevisionOwner("harbour", 1))
     reads = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
     rbac, account = (
         "rbac.authorization.k8s.io",
@@ -245,7 +245,7 @@ def test_what_was_let_go_can_be_adopted_again(scene: Scene) -> None:
 
 def test_what_was_let_go_and_could_not_be_written_says_how_it_can_be_adopted(scene: Scene) -> None:
     settings = scene.config_map()
-    marked = {**settings, "metadata": Tracking.of("n" * 32, Owner("harbour", 1)).put_on(settings["metadata"])}
+    marked = {**settings, "metadata": Tracking.of("n" * 32, RevisionOwner("harbour", 1)).put_on(settings["metadata"])}
     scene.cluster.apply(marked, field_manager="somebody")
     refused = action_of(scene.plan(settings, collision_protection=CollisionProtection.IF_NO_CONTROLLER), settings)
     assert "another deployment of Pratique (harbour)" in refused.server_words

@@ -10,7 +10,7 @@ import pytest
 
 from provisioner.cluster.bulk_read import WORTH_A_LIST, read_many
 from provisioner.cluster.compare import cleaned
-from provisioner.cluster.plan.dry_run import body_of
+from provisioner.cluster.plan.known import body_of
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.values import Action, Identity, Manifest, ObjectRef

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from provisioner.review.base.difference import diff_lines, mask_secret
+from provisioner.review.base.difference import MAX_DEPTH, all_lines, diff_lines, mask_secret
 from tests.support.provisioner.contents import an_object, config_map
 
 
@@ -105,3 +108,55 @@ def test_long_lists_of_unlike_items_do_not_explode() -> None:
     began = time.process_time()
     assert diff_lines({"a": [f"x{n % 7}" for n in range(9000)]}, {"a": [f"x{n % 5}" for n in range(9000)]})
     assert time.process_time() - began < 5.0
+
+
+def test_lines_are_numbered_in_both_states_and_know_their_fields() -> None:
+    before = {"spec": {"a": 1, "items": [{"name": "one"}, {"name": "two", "v": 1}]}}
+    after = {"spec": {"b": 1, "items": [{"name": "two", "v": 2}]}}
+    told = [(one.kind, one.text.strip(), one.old, one.new, one.path) for one in all_lines(before, after)]
+    assert told == [
+        (" ", "spec:", 1, 1, ("spec",)),
+        ("-", "a: 1", 2, 0, ("spec", "a")),
+        ("+", "b: 1", 0, 2, ("spec", "b")),
+        (" ", "items:", 3, 3, ("spec", "items")),
+        ("-", "- name: one", 4, 0, ("spec", "items", 0, "name")),
+        (" ", "- name: two", 5, 4, ("spec", "items", 0, "name")),
+        ("-", "v: 1", 6, 0, ("spec", "items", 1, "v")),
+        ("+", "v: 2", 0, 5, ("spec", "items", 0, "v")),
+    ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(st.sampled_from(["spec", "data", "name", "x y"]), JSON, min_size=1, max_size=4)
+
+
+@given(OBJECTS, OBJECTS)
+def test_the_lines_of_a_comparison_hold_both_states_whole(before: dict[str, Any], after: dict[str, Any]) -> None:
+    lines = all_lines(before, after)
+    new = [one.text for one in lines if one.kind != "-"]
+    old = [one.text for one in lines if one.kind != "+"]
+    assert sorted(text.strip("- ") for text in new) == sorted(one.text.strip("- ") for one in all_lines(None, after))
+    assert sorted(text.strip("- ") for text in old) == sorted(one.text.strip("- ") for one in all_lines(before, None))
+    assert [one.new for one in lines if one.new] == list(range(1, len(new) + 1))
+    assert [one.old for one in lines if one.old] == list(range(1, len(old) + 1))
+
+
+def test_two_changes_in_a_long_text_are_shown_as_two() -> None:
+    text = [f"line {number}" for number in range(5_000)]
+    changed = [*text[:10], "one", *text[11:4_000], "other", *text[4_001:]]
+    found = shown(config_map(conf="\n".join(text)), config_map(conf="\n".join(changed)), context=0)
+    assert len([line for line in found if line[0] in "+-"]) == 4
+
+
+@pytest.mark.parametrize("levels", [150, 900])
+def test_what_is_nested_too_deeply_is_shown_in_one_line(levels: int) -> None:
+    def deep(end: Any) -> Any:
+        return {"spec": functools.reduce(lambda inner, _: {"a": inner}, range(levels), end)}
+
+    found = shown(deep(1), deep(2), context=0)
+    assert [line[0] for line in found if line[0] in "+-"] == ["-", "+"]
+    assert len(shown(None, deep(1))) <= MAX_DEPTH + 1

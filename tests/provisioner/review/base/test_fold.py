@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from provisioner.rbac import Subject
-from provisioner.review.base.facts import Check, Installer, Rule, said
+from provisioner.rbac import RbacSubject
+from provisioner.review.base.facts import Check, Installer, ReviewRule, said
 from provisioner.review.base.fold import MAX_UNFOLDED, folded
 from provisioner.review.base.places import places_of
 from provisioner.review.frame import report
@@ -18,8 +18,8 @@ from tests.support.provisioner.contents import an_object, config_map, facts, pla
 MANY = 500
 
 
-def rule(severity: Severity = Severity.BREAKING) -> Rule:
-    return Rule("PRE-01", Section.PREFLIGHT, severity)
+def rule(severity: Severity = Severity.BREAKING) -> ReviewRule:
+    return ReviewRule("PRE-01", Section.PREFLIGHT, severity)
 
 
 def many(count: int = MANY, *, severity: Severity = Severity.BREAKING, kind: str = "ConfigMap") -> list[Finding]:
@@ -33,7 +33,8 @@ def test_500_equal_findings_are_one_that_names_the_rule_the_count_and_the_first_
     (one,) = folded(many())
     assert (one.rule, one.severity, one.evidence["count"]) == ("PRE-01", Severity.BREAKING, MANY)
     assert "may not create ConfigMap shop/one-000. The same holds for 499 more: ConfigMap shop/one-001" in one.message
-    assert len(one.evidence["objects"]) + one.evidence["left_out"] == MANY
+    assert one.evidence["objects"] == [f"ConfigMap shop/one-{index:03}" for index in range(MANY)]
+    assert [place["object"] for place in one.evidence["all_places"]] == one.evidence["objects"]
 
 
 def test_a_few_equal_findings_stay_as_they_are() -> None:
@@ -48,7 +49,7 @@ def test_nothing_critical_or_unknown_is_folded(severity: Severity) -> None:
 @pytest.mark.parametrize("kind", ["CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"])
 def test_deletions_that_take_something_along_are_not_folded(kind: str) -> None:
     objects = [ObjectRef.of(an_object("v1", kind, f"one-{index:02}")) for index in range(20)]
-    deleted = Rule("DEL-01", Section.OBJECTS, Severity.BREAKING)
+    deleted = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING)
     assert len(folded(deleted.at(ref, f"Deletes {said(ref)}: nothing at present") for ref in objects)) == 20
 
 
@@ -66,7 +67,7 @@ def test_findings_about_secrets_are_not_folded() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Rule("PRE-02", Section.PREFLIGHT, Severity.BREAKING).at(many(1)[0].ref, many(1)[0].message),
+        ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING).at(many(1)[0].ref, many(1)[0].message),
         rule(Severity.NOTABLE).at(many(1)[0].ref, many(1)[0].message),
         rule().at(many(1)[0].ref, "may not patch ConfigMap shop/one-000"),
         rule().at(None, "may not create anything"),
@@ -96,7 +97,7 @@ def test_a_report_on_500_objects_that_may_not_be_made_has_one_finding_of_it_and_
     maps = [config_map(f"settings-{index}") for index in range(MANY)]
     given = facts(
         *(planned(one, Action.CREATE) for one in maps),
-        installer=Installer(Subject("ServiceAccount", "installer", "shop")),
+        installer=Installer(RbacSubject("ServiceAccount", "installer", "shop")),
     )
     found = report(given)
     lacking = [one for one in found.findings if one.rule == "PRE-01"]
@@ -121,7 +122,9 @@ def narrowed(
     path = ("spec", field)
     words = f"CRD {ref.name} {version}, spec.{field}: at most 10 characters are allowed now"
     evidence = {"version": version}
-    return Rule("SCH-20", Section.CRDS, severity).at(ref, words, path=path, evidence=evidence, key=[version, field])
+    return ReviewRule("SCH-20", Section.CRDS, severity).at(
+        ref, words, path=path, evidence=evidence, key=[version, field]
+    )
 
 
 def fields_of(one: Finding) -> list[tuple[str, str, str]]:
@@ -152,6 +155,48 @@ def test_a_field_of_several_versions_is_said_once() -> None:
     assert one.message == "CRD things.example.org v1, v2, spec.a: at most 10 characters are allowed now"
     assert [version for *_, version in fields_of(one)] == ["v1", "v2"]
     assert one.fingerprint not in {narrowed("a", version).fingerprint for version in ("v1", "v2")}
+
+
+def test_what_was_said_of_one_place_alone_is_kept_at_the_place() -> None:
+    found = [replace(one, evidence={"old": at, "same": 1}) for at, one in enumerate(many(20))]
+    (one,) = folded(found)
+    assert one.evidence["same"] == 1
+    assert [place["evidence"] for place in one.evidence["all_places"]] == [{"old": at} for at in range(20)]
+
+
+def test_S09_findings_made_of_other_objects_are_said_by_themselves() -> None:
+    """Who may see what one is made of may not see what the other is."""
+    roles = (ObjectRef("rbac.authorization.k8s.io", "v1", "Role", "shop", "a"),)
+    found = [replace(one, sources=roles if at % 2 else ()) for at, one in enumerate(many(40))]
+    assert sorted(len(places_of(one)) for one in folded(found)) == [20, 20]
+
+
+def refused(
+    source: str, target: str, severity: Severity = Severity.BREAKING, why: str = "only A is allowed"
+) -> Finding:
+    path = ("spec", "kind")
+    words = f"CRD {THINGS.name} {target}: spec.kind: {target} refuses what {source} accepts ({why})"
+    evidence = {"version": target, "from": source, "to": target, "live": True}
+    return ReviewRule("SRV-03", Section.CRDS, severity).at(
+        THINGS, words, path=path, evidence=evidence, key=[source, target]
+    )
+
+
+def test_the_same_difference_between_six_pairs_of_versions_is_said_once() -> None:
+    pairs = [(a, b) for a in ("v1", "v1beta1", "v2") for b in ("v1", "v1beta1", "v2") if a != b]
+    (one,) = folded(refused(*pair) for pair in pairs)
+    assert "v1beta1 refuses what v1 accepts (only A is allowed). The same holds from v1 to v2" in one.message
+    assert [(it["evidence"]["from"], it["version"]) for it in one.evidence["all_places"]] == pairs
+
+
+@pytest.mark.parametrize(
+    "other",
+    [refused("v1beta1", "v2", Severity.UNKNOWN), refused("v1beta1", "v2", why="at most 3")],
+    ids=["nobody knows", "another reason"],
+)
+def test_pairs_of_versions_that_differ_otherwise_are_said_by_themselves(other: Finding) -> None:
+    found = [refused("v1beta1", "v1"), other]
+    assert folded(found) == found
 
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])

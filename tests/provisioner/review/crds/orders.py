@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.review.base.facts import Facts, Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import crds, live
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import report
@@ -47,7 +47,9 @@ def scene(old: dict[str, Any], new: dict[str, Any], *objects: dict[str, Any], **
     known: dict[Listing, Listed] = {Listing(GROUP, "v1", "Order"): Listed(objects, len(objects))}
     known |= {listing: Listed() for listing in DEPENDENTS} | lists.get("lists", {})
     content = content_with({key: value for key, value in new.items() if key != "status"})
-    return facts(action, content=content, live={ObjectRef.of(old).identity: old}, around=Surroundings(lists=known))
+    return facts(
+        action, content=content, live={ObjectRef.of(old).identity: old}, around=ClusterSurroundings(lists=known)
+    )
 
 
 def found_by(given: Facts) -> list[Finding]:

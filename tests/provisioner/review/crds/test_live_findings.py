@@ -191,6 +191,13 @@ def test_what_was_refused_before_is_no_news() -> None:
     assert one_of(given, "LIV-01").severity is Severity.SAFE
 
 
+def test_every_lost_field_is_in_the_evidence() -> None:
+    names = [f"field{number:03}" for number in range(120)]
+    given = scene(crd(props(**dict.fromkeys(names, TEXT))), crd(props()), order(**dict.fromkeys(names, "x")))
+    found = one_of(given, "LIV-02")
+    assert (sorted(found.evidence["paths"]), found.evidence["left_out"]) == ([f"spec.{one}" for one in names], 0)
+
+
 def test_lost_fields_are_counted_and_shown_without_their_values() -> None:
     objects = [order("one", token="Pl4nted", list=[{"x": 1}]), order("two", token="Pl4nted-too")]
     old = props(token=TEXT, list={"type": "array", "items": {"type": "object", "properties": {"x": SIZES}}})

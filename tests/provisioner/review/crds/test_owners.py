@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Kind, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
@@ -48,13 +48,13 @@ def test_a_name_is_served_once_per_group(other: JsonDict, expected: str) -> None
 
 def test_a_crd_does_not_rival_itself() -> None:
     assert list(twice_taken([THING, THING])) == []
-    own = Kind("example.com", "v1", "Thing", "things")
+    own = ServedKind("example.com", "v1", "Thing", "things")
     assert list(taken_in_cluster(THING, [own])) == []
 
 
 def test_a_kind_that_the_cluster_serves_already_is_taken() -> None:
-    rival = Kind("example.com", "v1", "Thing", "gadgets")
-    (found,) = taken_in_cluster(THING, [rival, Kind("example.org", "v1", "Thing", "gadgets")])
+    rival = ServedKind("example.com", "v1", "Thing", "gadgets")
+    (found,) = taken_in_cluster(THING, [rival, ServedKind("example.org", "v1", "Thing", "gadgets")])
     assert (found.rule, found.severity, found.evidence["by"]) == ("CRD-07", BREAKING, "gadgets.example.com")
 
 
@@ -71,8 +71,8 @@ def test_a_kind_that_the_cluster_serves_already_is_taken() -> None:
 )
 def test_short_names_and_singulars_that_the_cluster_serves_already_are_taken(names: JsonDict, expected: str) -> None:
     rivals = [
-        Kind("example.com", "v1", "Gadget", "gadgets", other_names=frozenset({"gadget", "gd"})),
-        Kind("example.org", "v1", "Gadget", "gadgets", other_names=frozenset({"gg"})),
+        ServedKind("example.com", "v1", "Gadget", "gadgets", other_names=frozenset({"gadget", "gd"})),
+        ServedKind("example.org", "v1", "Gadget", "gadgets", other_names=frozenset({"gg"})),
     ]
     found = list(taken_in_cluster(named("things", kind="Thing", **names), rivals))
     assert [one.rule for one in found] == (["CRD-07"] if expected else [])
@@ -120,12 +120,12 @@ def test_two_owners_of_a_crd_are_said(old: JsonDict, new: JsonDict, is_owned: bo
 
 
 def test_a_review_says_whose_names_and_crds_are_touched() -> None:
-    rival = Kind("example.com", "v1", "Thing", "gadgets")
+    rival = ServedKind("example.com", "v1", "Thing", "gadgets")
     ref = ObjectRef.of(THING)
     given = facts(
         planned(THING, Action.UPDATE),
         live={ref.identity: applied("flux")},
-        around=Surroundings(kinds=(rival,)),
+        around=ClusterSurroundings(kinds=(rival,)),
     )
     assert {it.rule for it in crds.CHECK.changes(given)} == {"CRD-07", "CRD-09"}
 

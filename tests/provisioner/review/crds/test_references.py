@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Facts, Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import live
 from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS
 from provisioner.review.crds.references import DEPENDENTS
@@ -55,7 +55,7 @@ def removal(*there: dict[str, Any], also: tuple[dict[str, Any], ...] = ()) -> li
     }
     actions = [planned(obj, Action.DELETE, before=obj) for obj in (old, *also)]
     roles = tuple(obj for obj in there if obj["kind"] == "ClusterRole")
-    around = Surroundings(lists=lists)
+    around = ClusterSurroundings(lists=lists)
     given = facts(*actions, live={ObjectRef.of(old).identity: old}, live_rbac=roles, around=around)
     return [one for one in found_by(given) if one.rule == "LIV-05"]
 
@@ -91,7 +91,7 @@ def test_what_goes_together_with_the_kind_is_not_said() -> None:
 
 def test_an_autoscaler_that_nobody_could_look_for_is_unknown() -> None:
     old = crd(props(a=TEXT))
-    around = Surroundings(lists={HPA: Listed(total=None, problem="forbidden")})
+    around = ClusterSurroundings(lists={HPA: Listed(total=None, problem="forbidden")})
     given = facts(planned(old, Action.DELETE, before=old), live={ObjectRef.of(old).identity: old}, around=around)
     (found,) = [one for one in found_by(given) if one.rule == "LIV-05"]
     assert found.severity is Severity.UNKNOWN

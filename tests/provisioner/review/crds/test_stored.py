@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.objects import crds, live
 from provisioner.review.crd_diff import differences
 from provisioner.review.crds.references import DEPENDENTS
+from provisioner.review.crds.stored import masked
 from provisioner.review.frame import report
+from provisioner.schema import FieldError
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import content_with, facts, planned
 from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version
@@ -44,7 +46,7 @@ def reported(old: JsonDict, new: JsonDict, objects: list[JsonDict]) -> list[Find
         planned(new, Action.UPDATE, before=old),
         content=content_with(new),
         live={ObjectRef.of(old).identity: old},
-        around=Surroundings(lists=lists),
+        around=ClusterSurroundings(lists=lists),
     )
     return list(report(given, [crds.CHECK, live.CHECK]).findings)
 
@@ -201,3 +203,9 @@ def test_nothing_given_is_changed() -> None:
     kept = copy.deepcopy(given)
     judged(*given)
     assert given == kept
+
+
+def test_S09_a_text_of_an_object_is_masked_though_the_server_escapes_it() -> None:
+    error = FieldError("spec.a", 'Forbidden: not {"b":"\\u003chunter2\\u003e"}')
+    words = masked(error, thing({"a": "<hunter2>"}))
+    assert words == 'spec.a: Forbidden: not {"b":"…"}'

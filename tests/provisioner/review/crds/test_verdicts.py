@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import provisioner.review
-from provisioner.review.base.facts import Rule
+from provisioner.review.base.facts import ReviewRule
 from provisioner.values import Section, Severity
 
 QUESTIONS = {"api", "stored", "writers", "readers", "rollback"}
@@ -17,10 +17,10 @@ QUESTIONS = {"api", "stored", "writers", "readers", "rollback"}
 GRADED_APART = {"LIV-06", "LIV-07"}
 
 
-def rules() -> Iterator[Rule]:
+def rules() -> Iterator[ReviewRule]:
     for module in pkgutil.walk_packages(provisioner.review.__path__, "provisioner.review."):
         for one in vars(importlib.import_module(module.name)).values():
-            if isinstance(one, Rule) and one.section is Section.CRDS:
+            if isinstance(one, ReviewRule) and one.section is Section.CRDS:
                 yield one
 
 
@@ -33,7 +33,7 @@ def test_the_rules_about_crds_are_found() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda one: f"{one.id} {one.severity}")
-def test_a_rule_about_crds_answers_all_five_questions(rule: Rule) -> None:
+def test_a_rule_about_crds_answers_all_five_questions(rule: ReviewRule) -> None:
     assert set(rule.verdicts) == QUESTIONS
     worst = min((rule.verdicts[one] for one in ("api", "stored", "writers")), key=lambda it: it.rank)
     assert rule.id in GRADED_APART or rule.severity is worst
@@ -41,4 +41,4 @@ def test_a_rule_about_crds_answers_all_five_questions(rule: Rule) -> None:
 
 
 def test_a_rule_without_an_answer_gives_none() -> None:
-    assert Rule("A-01", Section.OBJECTS, Severity.SAFE).at(None, "words").verdicts == {}
+    assert ReviewRule("A-01", Section.OBJECTS, Severity.SAFE).at(None, "words").verdicts == {}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from provisioner.review.base.facts import Rule
-from provisioner.review.checks.own.advice import LIMIT_RIGHTS, OWN_ACCOUNT
-from provisioner.review.output.headline import MAX_CHARACTERS, MAX_WHOLE, headline
-from provisioner.values import Action, ObjectRef, Plan, PlannedAction, Section, Severity
+from provisioner.review.base.facts import ReviewRule
+from provisioner.review.output.headline import MAX_CHARACTERS, MAX_SENTENCES, MAX_WHOLE, headline
+from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 
-RULE = Rule("RB-11", Section.PERMISSIONS, Severity.CRITICAL)
+RULE = ReviewRule("RB-11", Section.PERMISSIONS, Severity.CRITICAL)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +34,12 @@ MANY = "; ".join(f"write into the namespace team-{number}" for number in range(2
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])
 def test_S24_what_is_critical_or_unknown_is_said_to_its_end(severity: Severity) -> None:
-    found = Rule("RB-11", Section.PERMISSIONS, severity).at(None, f"`shop/app` can {MANY}")
+    found = ReviewRule("RB-11", Section.PERMISSIONS, severity).at(None, f"`shop/app` can {MANY}")
     assert headline([found], Plan((), ""))[0] == f"{found.message}."
 
 
 def test_what_is_less_than_that_is_cut_and_shows_it() -> None:
-    found = Rule("RB-11", Section.PERMISSIONS, Severity.DANGEROUS).at(None, f"`shop/app` can {MANY}")
+    found = ReviewRule("RB-11", Section.PERMISSIONS, Severity.DANGEROUS).at(None, f"`shop/app` can {MANY}")
     first = headline([found], Plan((), ""))[0]
     assert len(first) <= MAX_CHARACTERS + 1
     assert first.endswith("….")
@@ -47,13 +48,6 @@ def test_what_is_less_than_that_is_cut_and_shows_it() -> None:
 def test_no_text_makes_a_sentence_without_end() -> None:
     found = RULE.at(None, "words " * 100_000)
     assert len(headline([found], Plan((), ""))[0]) <= MAX_WHOLE + 1
-
-
-@pytest.mark.parametrize("advice", [LIMIT_RIGHTS, OWN_ACCOUNT])
-def test_a_headline_tells_facts_and_leaves_advice_to_the_finding(advice: str) -> None:
-    found = RULE.at(None, f"`shop/app` can bypass the approvals of Pratique: read the Secrets. {advice}")
-    expected = "`shop/app` can bypass the approvals of Pratique: read the Secrets."
-    assert headline([found], Plan((), ""))[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -76,3 +70,46 @@ def test_the_plan_is_told_in_numbers(actions: list[Action], words: str) -> None:
         for number, action in enumerate(actions)
     )
     assert headline([], Plan(planned, ""))[0] == words
+
+
+OUTAGE = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)
+
+
+def outages(count: int) -> list[Finding]:
+    return [OUTAGE.at(None, f"Deployment shop/{at} stops") for at in range(count)]
+
+
+def harms(count: int, severity: Severity) -> list[Finding]:
+    return [ReviewRule("RB-11", Section.PERMISSIONS, severity).at(None, f"harm {at}") for at in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("found", "place", "words"),
+    [
+        pytest.param(outages(1), 0, "Availability: Deployment shop/0 stops.", id="alone"),
+        pytest.param(outages(3), 0, "Availability: Deployment shop/0 stops, and 2 more.", id="several"),
+        pytest.param(
+            [*harms(9, Severity.CRITICAL), *outages(2)],
+            2,
+            "Availability: Deployment shop/0 stops, and 1 more.",
+            id="after what is worse",
+        ),
+        pytest.param(
+            [*outages(1), *harms(9, Severity.DANGEROUS)],
+            0,
+            "Availability: Deployment shop/0 stops.",
+            id="before what is less",
+        ),
+    ],
+)
+def test_outages_have_one_sentence_that_is_always_there(found: list[Finding], place: int, words: str) -> None:
+    said = headline(found, Plan((), ""))
+    assert said[place] == words
+    assert len(said) <= MAX_SENTENCES
+
+
+def test_an_outage_that_is_unknown_or_no_longer_new_is_said_as_all_others() -> None:
+    unknown = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.UNKNOWN).at(None, "Whether it is there is not known")
+    assert headline([unknown], Plan((), ""))[0] == "Whether it is there is not known."
+    known = replace(outages(1)[0], is_new=False)
+    assert headline([known], Plan((), ""))[0] == "Nothing dangerous is new. Still: Deployment shop/0 stops."

@@ -66,7 +66,7 @@ def test_secrets_stay_masked_and_hidden_characters_are_seen() -> None:
 def test_a_long_field_is_cut_and_says_by_how_much() -> None:
     lines = said(None, config_map(**{f"k{at}": "v" for at in range(500)}), "data")
     assert len(lines) == MAX_LINES + 2
-    assert lines[-1] == f"@ {501 - MAX_LINES} more lines"
+    assert lines[-1] == f"@ and {501 - MAX_LINES} more lines"
 
 
 @pytest.mark.parametrize("path", [("data", 0), ("data", "a", "b", 3), (0,), ("metadata", "name", "x")], ids=str)

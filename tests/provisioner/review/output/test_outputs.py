@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Rule
-from provisioner.review.output.evidence import Fact, facts_of
+from provisioner.review.base.facts import ReviewRule
+from provisioner.review.base.places import path_text
+from provisioner.review.base.statements import Statement, statements
+from provisioner.review.base.text import visible
+from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
+from provisioner.review.output.evidence import EvidenceFact, facts_of
 from provisioner.review.output.html import as_html
-from provisioner.review.output.terminal import as_text, path_text
+from provisioner.review.output.terminal import as_text
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 from tests.support.provisioner.cases import CASES, report_of
@@ -18,7 +22,7 @@ from tests.support.provisioner.cases import CASES, report_of
 
 def hostile_report() -> Report:
     ref = ObjectRef("a", "v1", HOSTILE, HOSTILE, HOSTILE)
-    rule = Rule("BAD-01", Section.CONTENT, Severity.CRITICAL)
+    rule = ReviewRule("BAD-01", Section.CONTENT, Severity.CRITICAL)
     found = rule.at(ref, HOSTILE, path=(HOSTILE, 1), evidence={HOSTILE: [HOSTILE]})
     return Report((HOSTILE,), (found,), Plan((), HOSTILE))
 
@@ -37,7 +41,7 @@ def test_S24_no_hostile_text_reaches_a_page() -> None:
 
 
 def test_a_page_tells_names_in_sentences_from_words() -> None:
-    rule = Rule("BAD-01", Section.PERMISSIONS, Severity.CRITICAL)
+    rule = ReviewRule("BAD-01", Section.PERMISSIONS, Severity.CRITICAL)
     found = rule.at(ObjectRef("", "v1", "ServiceAccount", "shop", "app"), "`shop/<b>` may do it")
     html = as_html(Report(("`shop/app` may do it",), (found,), Plan((), "")), title="x")
     assert "<li><code>shop/app</code> may do it</li>" in html
@@ -77,50 +81,58 @@ def test_every_finding_is_in_every_output() -> None:
         report = report_of(case)
         text, html = as_text(report, with_all=True), as_html(report, title="a")
         assert "Not shown" not in text
+        for one in statements(report.findings):
+            assert all(" ".join(part.split()) in " ".join(text.split()) for part in told_of(one))
         for finding in report.findings:
-            assert _is_in(finding, text)
             assert finding.rule in html
 
 
-def _is_in(finding: Finding, text: str) -> bool:
-    words = " ".join(text.split())
-    return " ".join(finding.message.split())[:60] in words
+def told_of(one: Statement) -> list[str]:
+    """What a text says of a statement: its words, and every object and field."""
+    words = one.words.rstrip(".:") if one.is_of_several else one.words
+    places = [part for place in one.places for part in (place.of, path_text(place.path))]
+    return [visible(part)[:60] for part in (words, *(places if one.is_of_several else ()))]
 
 
 @pytest.mark.parametrize(
     ("evidence", "fact"),
     [
-        pytest.param({"left_out": 3}, Fact("left out", "3"), id="a number"),
-        pytest.param({"keys": ["a", "b"]}, Fact("keys", "a, b"), id="a short list"),
-        pytest.param({"places": [["spec", "list", 0], ["kind"]]}, Fact("places", "spec.list[0]\nkind"), id="paths"),
-        pytest.param({"path": "spec.size"}, Fact("path", "spec.size"), id="a path that is text already"),
-        pytest.param({"counterexample": None}, Fact("counterexample", "null"), id="null refutes as well"),
+        pytest.param({"left_out": 3}, EvidenceFact("not listed", "3"), id="a number"),
+        pytest.param({"keys": ["a", "b"]}, EvidenceFact("keys", "a, b"), id="a short list"),
+        pytest.param(
+            {"places": [["spec", "list", 0], ["kind"]]}, EvidenceFact("fields", "spec.list[0]\nkind"), id="paths"
+        ),
+        pytest.param({"path": "spec.size"}, EvidenceFact("path", "spec.size"), id="a path that is text already"),
+        pytest.param({"counterexample": None}, EvidenceFact("example", "null"), id="null refutes as well"),
         pytest.param(
             {"all_places": [{"object": "CRD x", "path": ["spec", "list", "[]"], "version": "v1"}]},
-            Fact("all places", columns=("path", "object", "version"), rows=(("spec.list[]", "CRD x", "v1"),)),
+            EvidenceFact("all places", columns=("path", "object", "version"), rows=(("spec.list[]", "CRD x", "v1"),)),
             id="all places in a table",
         ),
-        pytest.param({"old": {"max": 3, "min": 1}}, Fact("old", "max: 3\nmin: 1"), id="a map in lines"),
+        pytest.param({"old": {"max": 3, "min": 1}}, EvidenceFact("before", "max: 3\nmin: 1"), id="a map in lines"),
         pytest.param(
             {"added": [{"verbs": ["get"], "scope": "", "apiGroups": [""], "resources": ["pods"]}]},
-            Fact(
-                "added", "", ("scope", "verbs", "api groups", "resources"), (("whole cluster", "get", "core", "pods"),)
+            EvidenceFact(
+                "rights gained",
+                "",
+                ("where", "verbs", "API groups", "resources"),
+                (("whole cluster", "get", "core", "pods"),),
             ),
             id="rules are a table",
         ),
         pytest.param(
             {"changes": [{"path": ["spec", "a"], "before": 1, "after": {"b": 2}}]},
-            Fact("changes", "", ("path", "before", "after"), (("spec.a", "1", '{"b": 2}'),)),
+            EvidenceFact("changes", "", ("path", "before", "after"), (("spec.a", "1", "b: 2"),)),
             id="changes are a table",
         ),
         pytest.param(
             {"changes": [{"path": ["rules"], "before": [{"a": [1]}, {"b": 2}], "after": []}]},
-            Fact("changes", "", ("path", "before"), (("rules", '{"a": [1]}\n{"b": 2}'),)),
+            EvidenceFact("changes", "", ("path", "before"), (("rules", "a: 1\nb: 2"),)),
             id="a list of maps has a line for each",
         ),
     ],
 )
-def test_evidence_is_told_in_words_lines_and_tables(evidence: dict[str, Any], fact: Fact) -> None:
+def test_evidence_is_told_in_words_lines_and_tables(evidence: dict[str, Any], fact: EvidenceFact) -> None:
     assert facts_of(evidence) == [fact]
 
 
@@ -135,7 +147,7 @@ def test_what_was_there_before_is_folded_apart_but_never_what_is_critical_or_unk
         for one in severities
     ]
     html = as_html(Report((), tuple(known), Plan((), "")), title="a")
-    shown, _, folded = html.partition("<summary>As before: 1 dangerous</summary>")
+    shown, _, folded = html.partition("<summary>Safe or as before: 1 dangerous as before</summary>")
     assert "known critical" in shown
     assert "known unknown" in shown
     assert "known dangerous" in folded
@@ -143,7 +155,7 @@ def test_what_was_there_before_is_folded_apart_but_never_what_is_critical_or_unk
 
 def test_S24_steps_are_lines_that_can_be_copied_whole_in_every_output() -> None:
     command = f"2. kubectl get {'x' * 50} -A -o json | kubectl replace -f -"
-    rule = Rule("BAD-01", Section.CRDS, Severity.BREAKING)
+    rule = ReviewRule("BAD-01", Section.CRDS, Severity.BREAKING)
     found = rule.at(None, "a version goes", evidence={"steps": [command, f"3. {HOSTILE}"]})
     report = Report((), (found,), Plan((), ""))
     text = as_text(report)
@@ -178,11 +190,11 @@ def test_a_path_is_written_as_people_write_it(path: tuple[str | int, ...], words
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [("x\x1b", '"x\\u001b"'), (None, "null"), ("y" * 500, "y" * 199 + "…")],
-    ids=["text", "null", "long"],
+    [("x\x1b", '"x\\u001b"'), (None, "null"), ("yz" * 250, "yz" * 99 + "y…"), ("y" * 500, '"y" 500 times in a row')],
+    ids=["text", "null", "long", "one character"],
 )
 def test_a_terminal_shows_a_value_that_is_no_longer_accepted(value: object, shown: str) -> None:
-    found = Rule("SCH-30", Section.CRDS, Severity.BREAKING).at(None, "words", evidence={"counterexample": value})
+    found = ReviewRule("SCH-30", Section.CRDS, Severity.BREAKING).at(None, "words", evidence={"counterexample": value})
     text = " ".join(as_text(Report((), (found,), Plan((), ""))).split())
     assert f"no longer accepted: {'' if shown[0] != 'y' else chr(34)}{shown}" in text
     assert "no longer accepted" not in as_text(Report((), (replace(found, evidence={}),), Plan((), "")))
@@ -190,7 +202,7 @@ def test_a_terminal_shows_a_value_that_is_no_longer_accepted(value: object, show
 
 def of_sections(sections: dict[Section, tuple[Severity, bool]]) -> Report:
     found = tuple(
-        replace(Rule("X-1", section, severity).at(None, f"words of {section}"), is_new=is_new)
+        replace(ReviewRule("X-1", section, severity).at(None, f"words of {section}"), is_new=is_new)
         for section, (severity, is_new) in sections.items()
     )
     return Report((), found, Plan((), ""))
@@ -214,6 +226,35 @@ def test_S24_a_terminal_shows_what_is_new_and_then_what_is_critical_or_unknown_a
     assert text.endswith("Not shown: 1 safe, 1 breaking as before. --all shows them.\n")
 
 
+def test_S24_what_is_critical_as_before_is_told_by_object_in_lines_of_their_own() -> None:
+    robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
+    says = {
+        "OWN-PRATIQUE-03": "can bypass approvals",
+        "RB-11": "can read Secrets",
+        "RB-12": "can write",
+    }
+    found = [
+        replace(
+            ReviewRule(rule, Section.PERMISSIONS, Severity.CRITICAL).at(
+                ref, f"`shop/{ref.name}` {words}", evidence={ADVICE: LIMIT_RIGHTS} if rule.startswith("OWN") else {}
+            ),
+            is_new=False,
+        )
+        for ref in (robot, replace(robot, name="other"))
+        for rule, words in says.items()
+    ]
+    alone = replace(found[1], ref=None, message="Somebody can read Secrets")
+    lines = as_text(Report((), (*found, alone), Plan((), ""))).splitlines()
+    account = lines.index("  ◆ critical  `shop/robot`")
+    assert lines[account + 1 : account + 4] == [
+        "      OWN-PRATIQUE-03  can bypass approvals",
+        "      RB-11  can read Secrets",
+        "      RB-12  can write",
+    ]
+    assert " ".join(" ".join(lines).split()).count("the namespaces that the program works in") == 1
+    assert "      Somebody can read Secrets" in lines
+
+
 def test_a_terminal_shows_all_sections_the_one_with_the_worst_new_finding_first() -> None:
     text = as_text(of_sections(SECTIONS), with_all=True)
     shown = sorted(SECTIONS, key=lambda section: text.index(section.upper()))
@@ -222,7 +263,26 @@ def test_a_terminal_shows_all_sections_the_one_with_the_worst_new_finding_first(
 
 
 def test_a_terminal_names_a_rule_once_for_all_that_it_found() -> None:
-    rule = Rule("X-1", Section.CRDS, Severity.BREAKING)
+    rule = ReviewRule("X-1", Section.CRDS, Severity.BREAKING)
     found = tuple(rule.at(None, f"field {name} removed", key=name) for name in ("a", "b"))
     text = as_text(Report((), found, Plan((), "")))
     assert text.endswith("CRDS  2 breaking\n  ■ breaking  X-1\n      field a removed\n      field b removed\n")
+
+
+def test_a_terminal_says_an_advice_once_for_all_that_it_is_meant_for() -> None:
+    rule = ReviewRule("BAD-01", Section.PERMISSIONS, Severity.CRITICAL)
+    refs = [ObjectRef("", "v1", "ServiceAccount", "shop", name) for name in ("a", "b")]
+    found = tuple(rule.at(one, f"{one.name} may do it", evidence={ADVICE: LIMIT_RIGHTS}) for one in refs)
+    shown = Report((), found, Plan((), ""))
+    words = " ".join(as_text(shown).split())
+    assert words.count(LIMIT_RIGHTS) == 1
+    assert words.index("b may do it") < words.index(LIMIT_RIGHTS)
+    assert LIMIT_RIGHTS not in as_html(shown, title="x")
+
+
+def test_what_is_pruned_is_not_said_to_be_refused() -> None:
+    rule = ReviewRule("SCH-51", Section.CRDS, Severity.BREAKING)
+    evidence = {"counterexample": {"x": 1}, "lost": "pruned"}
+    text = as_text(Report((), (rule.at(None, "x", evidence=evidence),), Plan((), "")))
+    assert 'parts of it are pruned: {"x": 1}' in text
+    assert "no longer accepted" not in text

@@ -9,9 +9,13 @@ from importlib.resources import files
 import jinja2
 import pytest
 
+from provisioner.review.base.marks import Mark
 from provisioner.review.base.text import visible
+from provisioner.review.output.containers import containers_as_text
 from provisioner.review.output.page import rendered
 from provisioner.review.rules.shown import Explanation
+from provisioner.review.workloads.container_changes import ContainerChange, Line
+from provisioner.values import ObjectRef
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 
 TEMPLATES = sorted(
@@ -27,6 +31,17 @@ def test_S24_a_text_of_others_is_made_harmless_whatever_the_template_does_with_i
     assert tags.attributes == []
     assert [one for one in page if not one.isprintable() and one != "\n"] == []
     assert unescape(re.sub(r"<[^>]*>", "", page)).count(visible(HOSTILE)) == 5
+
+
+def test_S24_what_containers_are_told_is_made_harmless() -> None:
+    ref = ObjectRef("", "v1", HOSTILE, HOSTILE, HOSTILE)
+    change = ContainerChange(ref, HOSTILE, "", Mark.NEW, HOSTILE, HOSTILE, (Line(Mark.NEW, "arg", HOSTILE),))
+    page, tags = rendered("containers.html", containers=[(change, HOSTILE)]), Tags()
+    tags.feed(page)
+    assert set(tags.tags) == {"h2", "p", "span", "code", "ul", "li"}
+    assert [one for one in page if not one.isprintable() and one != "\n"] == []
+    text = "\n".join(containers_as_text([change], with_all=True))
+    assert [one for one in text if not one.isprintable() and one != "\n"] == []
 
 
 def test_S24_quotes_do_not_end_an_attribute() -> None:
@@ -51,6 +66,7 @@ _NOTHING = {
     "headline": (),
     "totals": "",
     "parts": (),
+    "containers": (),
     "plan": "",
     "objects": (),
     "rules": (),

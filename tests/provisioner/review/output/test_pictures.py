@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.review.output.html import as_html
 from provisioner.values import ObjectRef, Report
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
@@ -58,7 +58,7 @@ def test_only_what_changes_is_drawn() -> None:
 
 @pytest.mark.parametrize("name", [HOSTILE, "n" * 253, "a\nb", "раypal"], ids=["markup", "long", "lines", "look-alike"])
 def test_S24_names_of_others_are_shown_as_they_are_and_do_nothing(name: str) -> None:
-    eve = Subject("User", name)
+    eve = RbacSubject("User", name)
     wild = {"verbs": ["*"], "apiGroups": ["*"], "resources": [name]}
     old = [role(name, PODS), binding(name, name, subject=eve), crd({name: TEXT})]
     new = [role(name, PODS, wild), binding(name, name, subject=eve), crd({name: {"type": "integer", "enum": [name]}})]

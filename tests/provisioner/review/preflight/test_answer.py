@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.rbac import PolicyRule, Subject, covers
+from provisioner.rbac import PolicyRule, RbacSubject, covers
 from provisioner.review.base.facts import Gap
 from provisioner.review.preflight.answer import Preflight, preflight, questions
-from provisioner.review.preflight.needs import PreflightFacts, Resource
+from provisioner.review.preflight.needs import PreflightFacts, ResourceWord
 from provisioner.review.preflight.text import as_text, as_yaml
 from provisioner.values import (
     AccessAnswer,
@@ -25,14 +25,14 @@ from provisioner.values import (
 from tests.support.provisioner.contents import an_object
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, role, rule, user
 
-INSTALLER = Subject("ServiceAccount", "installer", "shop")
+INSTALLER = RbacSubject("ServiceAccount", "installer", "shop")
 KINDS = {
-    ("", "v1", "ConfigMap"): Resource("configmaps", True),
-    ("", "v1", "Namespace"): Resource("namespaces", False),
-    ("apps", "v1", "Deployment"): Resource("deployments", True),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): Resource("customresourcedefinitions", False),
+    ("", "v1", "ConfigMap"): ResourceWord("configmaps", True),
+    ("", "v1", "Namespace"): ResourceWord("namespaces", False),
+    ("apps", "v1", "Deployment"): ResourceWord("deployments", True),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): ResourceWord("customresourcedefinitions", False),
     **{
-        (API, "v1", kind): Resource(plural, not plural.startswith("cluster"))
+        (API, "v1", kind): ResourceWord(plural, not plural.startswith("cluster"))
         for kind, plural in (
             ("Role", "roles"),
             ("ClusterRole", "clusterroles"),

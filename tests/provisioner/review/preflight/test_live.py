@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cluster.client.api import Cluster
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.order import phases
 from provisioner.errors import ClusterError, PratiqueError
 from provisioner.pipeline import FIELD_MANAGER, preflight
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.text import as_yaml
 from provisioner.values import Content, ObjectRef, Severity
@@ -29,9 +29,9 @@ SETTLED_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Scene:
-    cluster: Cluster
+    cluster: ClusterClient
     namespace: str
-    installer: Subject
+    installer: RbacSubject
     content: Content
 
     def preflight(self) -> Preflight:
@@ -58,12 +58,12 @@ class Scene:
 
 @pytest.fixture
 def scene(controlplane: Any) -> Iterator[Scene]:
-    cluster = Cluster.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
     name = f"preflight-{uuid.uuid4().hex[:8]}"
     cluster.create(an_object("v1", "Namespace", name))
     cluster.create(an_object("v1", "ServiceAccount", "installer", name))
     content = content_with(*bundle(name))
-    yield Scene(cluster, name, Subject("ServiceAccount", "installer", name), content)
+    yield Scene(cluster, name, RbacSubject("ServiceAccount", "installer", name), content)
     refs = [one.ref for one in content.manifests if not one.ref.namespace]
     refs += [ObjectRef("rbac.authorization.k8s.io", "v1", kind, "", f"{name}-installer-preflight") for kind in KINDS]
     for ref in (*refs, ObjectRef("", "v1", "Namespace", "", name)):

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from provisioner.errors import ClusterError, Forbidden, InvalidObject, UnknownKind
-from provisioner.rbac import Subject
-from provisioner.review.base.facts import Facts, Gap, Installer, Kind, Surroundings
+from provisioner.rbac import RbacSubject
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, ServedKind
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.frame import mentioned, questions, report
 from provisioner.review.output.html import as_html
@@ -20,12 +20,12 @@ from provisioner.values import AccessAnswer, Action, Finding, Plan, Report, Sect
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule
 
-INSTALLER = Installer(Subject("ServiceAccount", "installer", "shop"))
+INSTALLER = Installer(RbacSubject("ServiceAccount", "installer", "shop"))
 KINDS = (
-    Kind("", "v1", "ConfigMap", "configmaps"),
-    Kind("", "v1", "Namespace", "namespaces", is_namespaced=False),
-    Kind(API, "v1", "Role", "roles"),
-    Kind(API, "v1", "RoleBinding", "rolebindings"),
+    ServedKind("", "v1", "ConfigMap", "configmaps"),
+    ServedKind("", "v1", "Namespace", "namespaces", is_namespaced=False),
+    ServedKind(API, "v1", "Role", "roles"),
+    ServedKind(API, "v1", "RoleBinding", "rolebindings"),
 )
 SHOP = ("", "Namespace", "", "shop")
 NO_RIGHT = 'configmaps "settings" is forbidden: User "system:serviceaccount:shop:installer" cannot patch resource'
@@ -48,7 +48,7 @@ def scene(
     refused = {"problem": problem} if problem == NO_RIGHT else {"problem": "it is refused", "server_words": problem}
     refused = {**refused, "problem_code": code} if problem else {}
     actions = [planned(one, Action.CREATE, **refused) for one in objects]
-    around = Surroundings(KINDS, exists={SHOP: True})
+    around = ClusterSurroundings(KINDS, exists={SHOP: True})
     return facts(*actions, live_rbac=held, around=around, installer=INSTALLER)
 
 
@@ -176,7 +176,7 @@ def test_what_could_not_be_asked_is_unknown() -> None:
     gap = Gap("whether the API server agrees with its roles", "forbidden", Section.PREFLIGHT)
     given = replace(scene(SETTINGS, held=BOSS), installer=replace(INSTALLER, gaps=(gap,)))
     assert one_of(given, "PRE-12").severity is Severity.UNKNOWN
-    unseen = replace(given, around=Surroundings(KINDS), installer=INSTALLER)
+    unseen = replace(given, around=ClusterSurroundings(KINDS), installer=INSTALLER)
     assert "namespace shop" in one_of(unseen, "PRE-12").message
     down = scene(an_object("shop.example.com/v1", "Order", "one", "shop"), held=BOSS)
     down = replace(down, around=replace(down.around, unanswered=frozenset({"shop.example.com"})))

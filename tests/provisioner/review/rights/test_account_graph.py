@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.rbac import Subject
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.marks import Mark
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.rights.account_graph import MAX_BINDINGS, MAX_RULES, AccountGraph, account_graph, accounts_of
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[list[dict[str, Any]] | None, list[dict[str, Any]], list[A
     ),
     "a binding that goes": (
         [role("a", PODS), binding("a", "a")],
-        [role("a", PODS), binding("a", "a", subject=Subject("User", "eve"))],
+        [role("a", PODS), binding("a", "a", subject=RbacSubject("User", "eve"))],
         [("gone", "as before", [("gone", "pods")])],
     ),
     "a binding of one namespace": (
@@ -134,7 +134,7 @@ def test_of_hidden_roles_and_bindings_only_the_number_is_told() -> None:
 
 
 def test_the_accounts_of_a_report_are_those_of_its_findings_then_those_of_its_bindings() -> None:
-    eve = Subject("User", "eve")
+    eve = RbacSubject("User", "eve")
     old = [role("a", PODS), role("b", PODS), binding("a", "a"), binding("b", "b", subject=eve)]
     report = reported(old, [role("a", PODS), role("b", SECRETS), binding("a", "a"), binding("b", "b", subject=eve)])
     assert accounts_of(report) == [eve, ROBOT]

@@ -102,7 +102,7 @@ HOSTILE = [
     ("section: pods\n", "section: pods\nsection: crds\n", "the key section stands twice"),
     ("section: pods\n", "section: pods\nauthor: me\n", "the key author is unknown"),
     ("id: XX-01", "id: XX-02", "the id is XX-02, which belongs in XX-02.md"),
-    ("section: pods", "section: pod", "section: pod is none of objects, permissions"),
+    ("section: pods", "section: pod", "section: pod is none of objects, availability"),
     ("[critical, safe]", "[critical, grave]", "severities: grave is none of critical, breaking"),
     ("[critical, safe]", "[safe, critical]", "each once, the worst first"),
     ("[critical, safe]", "[safe, safe]", "each once, the worst first"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from provisioner.schema import admit
-from provisioner.schema.cel.ast import Kind, read
+from provisioner.schema.cel.ast import NodeKind, read
 from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import normalised, uses_old
 from provisioner.schema.cel.values import escaped
@@ -222,12 +222,12 @@ def test_the_same_expression_written_differently_is_the_same_tree() -> None:
         node.kind
         for node in read(program_of("self.all(x, [x] != [1.5, 'a', null, {'k': true}])", "dyn").serialized).walk()
     } == {
-        Kind.FOLD,
-        Kind.CALL,
-        Kind.IDENT,
-        Kind.CONST,
-        Kind.LIST,
-        Kind.STRUCT,
+        NodeKind.FOLD,
+        NodeKind.CALL,
+        NodeKind.IDENT,
+        NodeKind.CONST,
+        NodeKind.LIST,
+        NodeKind.STRUCT,
     }
 
 

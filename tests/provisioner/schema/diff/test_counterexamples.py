@@ -148,3 +148,9 @@ def test_a_missing_field_is_not_explained_by_what_else_changed() -> None:
     (found,) = [it for it in compare(crd_of(old), crd_of(new)) if it.rule == "SCH-08"]
     errors = [str(it) for it in validate(root(new), thing(found.evidence["counterexample"]))]
     assert any(it.startswith("spec.b: Required") for it in errors)
+
+
+def test_what_is_only_pruned_is_told_from_what_is_refused() -> None:
+    for old, new, lost in ((KEPT, obj(), "pruned"), (TEXT, WHOLE, None)):
+        (found,) = [it for it in compare(crd_of(old), crd_of(new)) if "counterexample" in it.evidence]
+        assert found.evidence.get("lost") == lost

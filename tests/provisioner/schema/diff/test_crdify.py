@@ -65,7 +65,7 @@ BRANCHES = [{"required": ["a"]}, {"required": ["b"]}]
         ),
     ],
 )
-def test_a_change_is_told_as_crdify_tells_it(
+def test_a_change_is_last_event_crdify_tells_it(
     old: dict[str, Any], new: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     assert checks(old, new) == expected

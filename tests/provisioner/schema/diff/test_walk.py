@@ -296,7 +296,7 @@ def test_fields_that_are_typed_now_are_named(added: str, words: str) -> None:
 
 def test_of_many_fields_that_go_it_is_said_how_many_are_not_named() -> None:
     (found,) = changes(obj(**{f"f{number:02d}": TEXT for number in range(30)}), obj())
-    assert found.message.endswith("f18, f19 and 10 more")
+    assert "f18, f19 and 10 more)" in found.message
 
 
 @pytest.mark.parametrize(

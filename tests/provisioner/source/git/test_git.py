@@ -311,7 +311,7 @@ def test_https_is_checked_with_the_operator_s_authority(tmp_path: Any, authority
     try:
         repository = server.repository("tls")
         repository.commit(FILES)
-        assert files_of(repository, egress=replace(HERE, allow_http=False, ca_pem=authority.ca_pem)) == FILES
+        assert files_of(repository, egress=replace(HERE, plain_http_hosts=(), ca_pem=authority.ca_pem)) == FILES
         with pytest.raises(BadSource, match="certificate is not trusted"):
             clone(repository)
     finally:
@@ -338,8 +338,8 @@ def test_a_repository_of_another_kind_is_refused(url: str, words: str) -> None:
 
 
 def test_plain_http_only_where_the_operator_allows_it(repository: Repository) -> None:
-    with pytest.raises(BadSource, match="PRATIQUE_PLAIN_HTTP"):
-        clone(repository, egress=replace(HERE, allow_http=False))
+    with pytest.raises(BadSource, match="PRATIQUE_PLAIN_HTTP_HOSTS"):
+        clone(repository, egress=replace(HERE, plain_http_hosts=()))
 
 
 PKT = "application/x-git-upload-pack-advertisement"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Kind, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.network import api_services, network_policies
 from provisioner.review.frame import mentioned, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -22,7 +22,7 @@ def policy(name: str = "guard", **spec: Any) -> dict[str, Any]:
 
 def found_by(*actions: Any, **around: Any) -> list[Finding]:
     checks = [network_policies.CHECK, api_services.CHECK]
-    return list(report(facts(*actions, around=Surroundings(**around)), checks).findings)
+    return list(report(facts(*actions, around=ClusterSurroundings(**around)), checks).findings)
 
 
 def rules_of(found: list[Finding]) -> list[str]:
@@ -113,7 +113,7 @@ METRICS = an_object(
     spec={"group": "metrics.k8s.io", "version": "v1beta1", "service": {"namespace": "shop", "name": "metrics"}},
 )
 SERVICE = ObjectRef("", "v1", "Service", "shop", "metrics")
-SERVED = (Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes"),)
+SERVED = (ServedKind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes"),)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.network import policies, webhook_effects, webhooks
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -140,7 +140,7 @@ def test_one_more_webhook_of_many_is_said(count: int, expected: list[str]) -> No
         for number in range(count)
     )
     lists = {Listing(GROUP, "", "ValidatingWebhookConfiguration"): Listed(live, count)}
-    assert rules_of(configuration(webhook("configmaps")), around=Surroundings(lists=lists)) == expected
+    assert rules_of(configuration(webhook("configmaps")), around=ClusterSurroundings(lists=lists)) == expected
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def judged(*objects: dict[str, Any], **exists: bool) -> list[tuple[str, Severity
         ObjectRef("", "v1", "ConfigMap", "shop", "values").identity: exists.get("values"),
         ObjectRef(GROUP, "v1", "ValidatingAdmissionPolicy", "", "limits").identity: exists.get("limits"),
     }
-    around = Surroundings(exists={key: answer for key, answer in known.items() if answer is not None})
+    around = ClusterSurroundings(exists={key: answer for key, answer in known.items() if answer is not None})
     actions = [planned(one, Action.CREATE) for one in objects]
     return [(one.rule, one.severity) for one in found_by(*actions, checks=[policies.CHECK], around=around)]
 

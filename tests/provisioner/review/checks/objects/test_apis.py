@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Kind, Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing, ServedKind
 from provisioner.review.checks.objects import apis, deletions, objects
 from provisioner.review.frame import listings, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -23,12 +23,15 @@ CRD = an_object(
         "versions": [{"name": "v1", "served": True, "storage": True}],
     },
 )
-SERVED = (Kind("shop.example.com", "v1", "Order", "orders"), Kind("apiextensions.k8s.io", "v1", CRD["kind"], "crds"))
+SERVED = (
+    ServedKind("shop.example.com", "v1", "Order", "orders"),
+    ServedKind("apiextensions.k8s.io", "v1", CRD["kind"], "crds"),
+)
 
 
 def found_by(*objects: dict[str, Any], **around: Any) -> list[Finding]:
     actions = [planned(one, Action.CREATE) for one in objects]
-    return list(report(facts(*actions, around=Surroundings(**around)), [apis.CHECK]).findings)
+    return list(report(facts(*actions, around=ClusterSurroundings(**around)), [apis.CHECK]).findings)
 
 
 def severities(found: list[Finding], rule: str) -> list[Severity]:
@@ -137,7 +140,7 @@ def deletion(listed: Listed, obj: dict[str, Any] = CRD, **rest: Any) -> Finding:
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, **rest)
     lists = dict.fromkeys(listings(given, [deletions.CHECK]), listed)
     assert lists
-    given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=Surroundings(lists=lists))
+    given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
     found = report(given, [objects.CHECK, deletions.CHECK]).findings
     return next(one for one in found if one.rule == "DEL-01")
 

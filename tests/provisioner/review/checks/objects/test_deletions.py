@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Facts, Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import deletions, objects
 from provisioner.review.frame import listings, report, wanted
 from provisioner.review.workloads.volumes import VOLUMES
@@ -35,7 +35,7 @@ def deletion(obj: dict[str, Any], *there: dict[str, Any], unread: str = "") -> F
     live = {ObjectRef.of(obj).identity: obj}
     given = facts(planned(obj, Action.DELETE, before=obj), live=live)
     lists = {one: _listed(one, there, unread) for one in listings(given, CHECKS)}
-    given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=Surroundings(lists=lists))
+    given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
     return next(one for one in report(given, CHECKS).findings if one.rule == "DEL-01")
 
 
@@ -101,6 +101,32 @@ def test_a_stateful_set_takes_its_claims_along_only_where_it_says_so() -> None:
     gone = deletion(stateful_set(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"}), *there)
     assert "1 claim stays by its own retention policy" in kept.message
     assert "its claims go with it: 1 PersistentVolumeClaim with 10Gi, of which 10Gi on 1 volume goes" in gone.message
+
+
+@pytest.mark.parametrize(
+    ("when", "replicas", "is_found"), [("Delete", 1, True), ("Retain", 1, False), ("Delete", 3, False)]
+)
+def test_scaling_down_says_which_claims_go(when: str, replicas: int, *, is_found: bool) -> None:
+    policy = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": when}}
+    before, after = stateful_set(replicas=3, **policy), stateful_set(replicas=replicas, **policy)
+    given = facts(
+        planned(after, Action.UPDATE, before=before, after=after), live={ObjectRef.of(before).identity: before}
+    )
+    found = [one for one in report(given, CHECKS).findings if one.rule == "DEL-02"]
+    words = "the PersistentVolumeClaims of pods 1 to 2 would be deleted, by its own retention policy"
+    assert [(one.severity, words in one.message) for one in found] == [(Severity.BREAKING, True)] * is_found
+
+
+def test_S15_no_deletion_of_a_stateful_set_is_folded_with_what_its_claims_hold() -> None:
+    """Each is looked at again before it goes, by what was said of it."""
+    many = [{**stateful_set(), "metadata": {"name": f"db-{number}", "namespace": "shop"}} for number in range(12)]
+    held = [claim(f"data-db-{number}-0") for number in range(12)]
+    actions = [planned(one, Action.DELETE, before=one) for one in many]
+    live = {ObjectRef.of(one).identity: one for one in many}
+    given = facts(*actions, live=live)
+    lists = {one: _listed(one, (*held, volume()), "") for one in listings(given, CHECKS)}
+    found = report(facts(*actions, live=live, around=ClusterSurroundings(lists=lists)), CHECKS).findings
+    assert sum(1 for one in found if one.rule == "DEL-01" and len(one.evidence["volumes"]) == 1) == 12
 
 
 def test_claims_and_stateful_sets_that_go_are_asked_for() -> None:

@@ -13,8 +13,8 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
-from provisioner.review.base.facts import Surroundings
-from provisioner.review.checks.objects import objects
+from provisioner.review.base.facts import ClusterSurroundings
+from provisioner.review.checks.objects import builtin, objects
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
@@ -192,7 +192,7 @@ def in_new_namespace(obj: dict[str, Any], schema: dict[str, Any] | None) -> list
     namespace = an_object("v1", "Namespace", "shop")
     schemas = {("", "v1", "ConfigMap"): schema} if schema else {}
     actions = planned(namespace, Action.CREATE), planned(obj, Action.CREATE, is_proved=False)
-    return found_by(*actions, around=Surroundings(schemas=schemas))
+    return found_by(*actions, around=ClusterSurroundings(schemas=schemas))
 
 
 PUBLISHED = {
@@ -228,7 +228,7 @@ def test_what_fits_a_schema_is_said_once_with_what_no_schema_knows() -> None:
 
 
 def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema_says() -> None:
-    around = Surroundings(schemas={("", "v1", "ConfigMap"): PUBLISHED})
+    around = ClusterSurroundings(schemas={("", "v1", "ConfigMap"): PUBLISHED})
     found = found_by(planned(MAP, Action.CREATE, is_proved=False), around=around)
     assert Severity.UNKNOWN in [one.severity for one in found]
 
@@ -247,7 +247,7 @@ def test_S09_a_refused_secret_keeps_its_values() -> None:
         planned(an_object("v1", "Namespace", "shop"), Action.CREATE),
         planned(secret, Action.CREATE, is_proved=False),
     )
-    found = found_by(*actions, around=Surroundings(schemas={("", "v1", "Secret"): schema}))
+    found = found_by(*actions, around=ClusterSurroundings(schemas={("", "v1", "Secret"): schema}))
     assert "OBJ-07" in [one.rule for one in found]
     assert "Pl4nted" not in str(found)
 
@@ -271,8 +271,9 @@ def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked(
 
 
 def stateful(name: str = "web", *, image: str = "a", service: str | None = "web") -> dict[str, Any]:
-    template = {"spec": {"containers": [{"name": "main", "image": image}]}}
-    spec = {"template": template} | ({"serviceName": service} if service else {})
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template} | ({"serviceName": service} if service else {})
     return an_object("apps/v1", "StatefulSet", name, "shop", spec=spec)
 
 
@@ -288,7 +289,8 @@ def stateful(name: str = "web", *, image: str = "a", service: str | None = "web"
 def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
     before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
 ) -> None:
-    found = found_by(planned(after, Action.UPDATE, before=before, is_proved=proved), is_offline=not proved)
+    action = planned(after, Action.UPDATE, before=before, is_proved=proved)
+    found = report(facts(action, is_offline=not proved), [objects.CHECK, builtin.CHECK]).findings
     assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Gone, Surroundings, WayBack
+from provisioner.review.base.facts import ClusterSurroundings, Gone, WayBack
 from provisioner.review.checks.objects import crds, objects, way_back
 from provisioner.review.frame import mentioned, report
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -44,7 +44,7 @@ def going_back(
 ) -> list[Finding]:
     """What is said of `obj` on the way back to revision 2, where `since` was done to it by revision 4."""
     gone = (Gone(ObjectRef.of(obj), since, 4),) if since else ()
-    around = Surroundings(exists={DATA.identity: exists} if exists is not None else {})
+    around = ClusterSurroundings(exists={DATA.identity: exists} if exists is not None else {})
     given = facts(planned(obj, action, **rest), way_back=WayBack(2, gone), around=around)
     return [one for one in report(given, [way_back.CHECK, objects.CHECK]).findings if one.rule.startswith("HIS")]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.review.base.facts import Facts, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts
 from provisioner.review.checks.own import own
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding
@@ -226,7 +226,7 @@ def test_S28_another_deployments_strong_installer_counts() -> None:
         bound("r", account("robot", "shop"), namespace="harbour", kind="Role"),
     )
     live = (cluster_role("all", rule("escalate", "clusterroles", group=API)), bound("all", account("i", "harbour")))
-    around = Surroundings(installers=frozenset({("harbour", "i")}))
+    around = ClusterSurroundings(installers=frozenset({("harbour", "i")}))
     assert list(own.CHECK.changes(made(*objects, live=live, around=around)))
     assert not list(own.CHECK.changes(made(*objects, live=live)))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Facts, Listed, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed
 from provisioner.review.checks.own import own
 from provisioner.review.checks.own.admission import NAMESPACES
 from provisioner.values import Action, Finding
@@ -37,7 +37,7 @@ def namespace(name: str, labels: dict[str, str]) -> dict[str, Any]:
 
 def made(obj: dict[str, Any], *live: dict[str, Any], is_read: bool = True) -> Facts:
     listed = Listed(live, len(live)) if is_read else Listed(problem="forbidden", total=None)
-    return facts(planned(obj, Action.CREATE), live_rbac=(), around=Surroundings(lists={NAMESPACES: listed}))
+    return facts(planned(obj, Action.CREATE), live_rbac=(), around=ClusterSurroundings(lists={NAMESPACES: listed}))
 
 
 def found(given: Facts) -> list[Finding]:

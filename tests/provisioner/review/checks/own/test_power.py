@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.review.base.facts import Facts, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings, Facts
 from provisioner.review.checks.own import own
+from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule, user
@@ -32,9 +33,9 @@ def test_S22_it_is_one_sentence_for_each_who_gets_it() -> None:
     assert one.message == (
         "`shop/robot` will newly be able to bypass the approvals of Pratique: act as other users or groups (impersonate); "
         "read the Secrets in the namespace pratique; run programs in the namespace pratique as its accounts; "
-        "change Secrets, services and settings in the namespace pratique. Limit these rights to the namespaces that the "
-        "program works in, or have a person approve them"
+        "change Secrets, services and settings in the namespace pratique"
     )
+    assert one.evidence[ADVICE] == LIMIT_RIGHTS
 
 
 def test_what_only_destroys_weighs_less() -> None:
@@ -65,6 +66,52 @@ def test_S28_a_role_that_others_collect_is_judged_as_if_it_were_bound_everywhere
         f"User.{API} zoe",
         f"ClusterRole.{API} r",
     }
+
+
+def collecting(name: str, label: str, **labels: str) -> dict[str, Any]:
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {label: "yes"}}]}
+    return cluster_role(name, aggregationRule=selectors, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        pytest.param((collecting("all", "mine"), bound("all", account("robot", "shop"))), set(), id="bound"),
+        pytest.param((collecting("all", "mine"),), {"all", "part"}, id="collected by a role that nothing binds"),
+        pytest.param(
+            (collecting("all", "mine", mine="yes"), bound("all", account("robot", "shop"))), set(), id="collects itself"
+        ),
+        pytest.param(
+            (
+                collecting("all", "mine", other="yes"),
+                collecting("wide", "other"),
+                bound("wide", account("robot", "shop")),
+            ),
+            set(),
+            id="collected twice over",
+        ),
+        pytest.param(
+            (
+                collecting("all", "mine", other="yes"),
+                collecting("wide", "other"),
+                bound("all", account("robot", "shop")),
+            ),
+            {"all", "part", "wide"},
+            id="collected by two, one of which nothing binds",
+        ),
+        pytest.param(
+            (collecting("all", "mine", other="yes"), collecting("wide", "other", mine="yes")), None, id="round"
+        ),
+    ],
+)
+def test_S28_a_role_of_the_bundle_that_bound_ones_collect_is_told_with_their_accounts(
+    objects: tuple[dict[str, Any], ...], told: set[str] | None
+) -> None:
+    part = cluster_role("part", SECRETS, labels={"mine": "yes"})
+    refs = [one.ref for one in found(made(part, *objects)) if one.ref]
+    roles = {one.name for one in refs if one.kind == "ClusterRole"}
+    assert roles == told if told is not None else "part" in roles
+    assert any(one.kind == "ServiceAccount" for one in refs) == any(one["kind"].endswith("Binding") for one in objects)
 
 
 def test_S22_a_role_that_collects_every_role_is_power() -> None:
@@ -102,9 +149,10 @@ def test_what_somebody_holds_by_the_roles_of_others_is_not_the_bundles() -> None
 def test_what_was_held_before_is_said_and_is_not_new() -> None:
     objects = (cluster_role("r", SECRETS), bound("r", account("robot", "shop")))
     (one,) = found(made(*objects, live=objects))
-    words, _, remedy = one.message.partition(". ")
-    assert words == "`shop/robot` can bypass the approvals of Pratique: read the Secrets in the namespace pratique"
-    assert remedy.startswith("Limit these rights")
+    assert (
+        one.message == "`shop/robot` can bypass the approvals of Pratique: read the Secrets in the namespace pratique"
+    )
+    assert one.evidence[ADVICE] == LIMIT_RIGHTS
     assert not one.is_new
 
 
@@ -114,13 +162,13 @@ def test_S28_accounts_of_other_installers_count() -> None:
         bound("r", account("robot", "shop"), namespace="harbour", kind="Role"),
     )
     assert not found(made(*objects))
-    assert found(made(*objects, around=Surroundings(installers=frozenset({("harbour", "installer")}))))
+    assert found(made(*objects, around=ClusterSurroundings(installers=frozenset({("harbour", "installer")}))))
 
 
 def test_S28_another_namespace_of_ours_is_believed() -> None:
     objects = (role("fleet", "r", SECRETS), bound("r", account("robot"), namespace="fleet", kind="Role"))
     assert not found(made(*objects))
-    assert found(made(*objects, around=Surroundings(own_namespace="fleet")))
+    assert found(made(*objects, around=ClusterSurroundings(own_namespace="fleet")))
 
 
 @pytest.mark.parametrize(

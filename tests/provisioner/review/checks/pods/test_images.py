@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.cli import main
-from provisioner.review.base.facts import Surroundings
+from provisioner.review.base.facts import ClusterSurroundings
 from provisioner.review.checks.pods import images
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Severity
@@ -27,7 +27,7 @@ def pod(image: str, **container: Any) -> dict[str, Any]:
 def found_in(
     obj: dict[str, Any], before: dict[str, Any] | None = None, *, allowed: tuple[str, ...] = ()
 ) -> list[Finding]:
-    around = Surroundings(allowed_images=allowed)
+    around = ClusterSurroundings(allowed_images=allowed)
     action = planned(obj, Action.UPDATE if before else Action.CREATE, before=before)
     given = facts(
         action, around=around, **({"previous": facts(planned(before, Action.CREATE)).content} if before else {})

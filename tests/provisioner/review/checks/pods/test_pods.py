@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Listed, Listing, Surroundings
+from provisioner.review.base.facts import ClusterSurroundings
 from provisioner.review.checks.pods import pod_habits, pods
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -36,7 +36,7 @@ def namespace(level: str, version: str = "") -> dict[str, Any]:
 
 def rejected(pod: dict[str, Any], level: str, version: str, server: str) -> list[str]:
     live = {ObjectRef("", "v1", "Namespace", "", "shop").identity: namespace(level, version)}
-    given = facts(planned(pod, Action.CREATE), live=live, around=Surroundings(version=server))
+    given = facts(planned(pod, Action.CREATE), live=live, around=ClusterSurroundings(version=server))
     found = report(given, [pods.CHECK]).findings
     return [str(one.evidence["version"]) for one in found if one.rule == "POD-20"]
 
@@ -116,7 +116,7 @@ def test_habits_of_pods_are_said(pod: dict[str, Any], rules: list[str]) -> None:
 
 def test_a_class_that_nobody_has_is_breaking() -> None:
     missing = ObjectRef("scheduling.k8s.io", "v1", "PriorityClass", "", "shop")
-    around = Surroundings(exists={missing.identity: False})
+    around = ClusterSurroundings(exists={missing.identity: False})
     (found,) = habits(planned(workload(**WELL, priorityClassName="shop"), Action.CREATE), around=around)
     assert (found.rule, found.severity) == ("POD-26", Severity.BREAKING)
 
@@ -125,15 +125,3 @@ def test_a_user_namespace_that_is_given_up_is_said() -> None:
     old, new = workload(**WELL, hostUsers=False), workload(**WELL)
     found = habits(planned(new, Action.UPDATE, before=old), previous=content_with(old))
     assert [one.rule for one in found] == ["POD-27"]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "count"), [pytest.param("arm64", 1, id="no such node"), pytest.param("amd64", 0, id="one such node")]
-)
-def test_pods_that_fit_no_node_are_breaking(wanted: str, count: int) -> None:
-    node = an_object("v1", "Node", "one")
-    node["metadata"]["labels"] = {"kubernetes.io/arch": "amd64"}
-    around = Surroundings(lists={Listing("", "v1", "Node", metadata_only=True): Listed((node,), 1)})
-    pod = workload(**WELL, nodeSelector={"kubernetes.io/arch": wanted})
-    found = habits(planned(pod, Action.CREATE), around=around)
-    assert [one.rule for one in found] == ["IMG-10"] * count

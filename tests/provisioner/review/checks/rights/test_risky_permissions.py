@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.rbac.catalogue import PATTERNS, Pattern
+from provisioner.rbac.catalogue import PATTERNS, RiskPattern
 from provisioner.review.checks.rights import permissions
 from provisioner.values import Action, Finding, JsonObject, Severity
 from tests.support.provisioner.contents import content_with, facts, planned
@@ -20,12 +20,12 @@ NAMELESS = {"create", "deletecollection"}
 SENSITIVE = {"kube-system"}
 
 
-def named(pattern: Pattern) -> bool:
+def named(pattern: RiskPattern) -> bool:
     """Whether the pattern can be held for named objects only."""
     return all(set(one.verbs) - NAMELESS or "/" in one.resources[0] for one in pattern.powers)
 
 
-def words(pattern: Pattern) -> str:
+def words(pattern: RiskPattern) -> str:
     return f"{pattern.id} {pattern.sentence}"
 
 
@@ -37,7 +37,7 @@ def lower(severity: Severity) -> Severity:
     return STEPS[min(STEPS.index(severity) + 1, len(STEPS) - 1)]
 
 
-def severities(pattern: Pattern, *, names: str = "", namespace: str = "") -> set[Severity]:
+def severities(pattern: RiskPattern, *, names: str = "", namespace: str = "") -> set[Severity]:
     """Of the findings of the pattern's rule about an account that may do exactly what the pattern says."""
     rules = [_rule(one.verbs, one.group, one.resources, names) for one in pattern.powers]
     return {one.severity for one in found(rules, namespace) if one.rule == pattern.id}
@@ -53,24 +53,24 @@ def _rule(verbs: tuple[str, ...], in_group: str, resources: tuple[str, ...], nam
 
 
 @EVERY
-def test_a_permission_on_the_whole_cluster_weighs_what_the_catalogue_says(pattern: Pattern) -> None:
+def test_a_permission_on_the_whole_cluster_weighs_what_the_catalogue_says(pattern: RiskPattern) -> None:
     assert pattern.severity in severities(pattern)
 
 
 @NAMED
-def test_a_permission_on_named_objects_weighs_less(pattern: Pattern) -> None:
+def test_a_permission_on_named_objects_weighs_less(pattern: RiskPattern) -> None:
     assert (pattern.named or lower(pattern.severity)) in severities(pattern, names="one")
 
 
 @EVERY
-def test_a_permission_in_a_namespace_that_is_not_the_bundle_s_weighs_less(pattern: Pattern) -> None:
+def test_a_permission_in_a_namespace_that_is_not_the_bundle_s_weighs_less(pattern: RiskPattern) -> None:
     namespace = pattern.namespaces[0] if pattern.namespaces else "elsewhere"
     weight = pattern.severity if namespace in SENSITIVE else lower(pattern.severity)
     assert severities(pattern, namespace=namespace) == (set() if pattern.is_cluster_only else {weight})
 
 
 @NAMED
-def test_a_permission_on_named_objects_in_such_a_namespace_weighs_least(pattern: Pattern) -> None:
+def test_a_permission_on_named_objects_in_such_a_namespace_weighs_least(pattern: RiskPattern) -> None:
     namespace = pattern.namespaces[0] if pattern.namespaces else "elsewhere"
     weight = pattern.named or lower(pattern.severity)
     expected = weight if namespace in SENSITIVE else lower(weight)

@@ -1,0 +1,40 @@
+"""The shipped admission policies: whether they are in force on a cluster, and what they prove there.
+
+One mechanism for all of them: `policies` says what is shipped and how to try it, `looking` keeps since when it stands.
+What follows is pure: `judging` for when something was written, `stamp` for who wrote a spec. `telling` is for people.
+
+Modules that other rooms use:
+
+- `webhook`: the stamp by a webhook, for clusters that serve no MutatingAdmissionPolicy
+"""
+
+from approvals.admission.judging import MARGIN, InForce, PolicyState, StampedWrite, met
+from approvals.admission.looking import in_force, look, number_of, still_in_force, survey
+from approvals.admission.policies import AUTHORS, EVERY, REMEDY, REVIEWS, PolicySet
+from approvals.admission.stamp import ANNOTATION, identity_in, stamp_for, stamp_of
+from approvals.admission.telling import PolicyNotice, told_of
+
+__all__ = [
+    "ANNOTATION",
+    "AUTHORS",
+    "EVERY",
+    "MARGIN",
+    "REMEDY",
+    "REVIEWS",
+    "InForce",
+    "PolicyNotice",
+    "PolicySet",
+    "PolicyState",
+    "StampedWrite",
+    "identity_in",
+    "in_force",
+    "look",
+    "met",
+    "number_of",
+    "stamp_for",
+    "stamp_of",
+    "still_in_force",
+    "survey",
+    "told_of",
+    "webhook",
+]

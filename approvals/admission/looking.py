@@ -1,0 +1,115 @@
+"""Whether the shipped admission policies are in force on a cluster, and since when.
+
+They are in force where each is exactly the shipped one and the API server refuses, in a dry-run, what is forged: a
+policy that is only stored proves nothing. uid and generation tell a policy that was changed and changed back, or
+deleted and made again, from one that stood all the time. They stand since the later of two times: when they were first
+seen so, by our clock, and when they were written, by the cluster's, because that one dates what is held against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals.admission.judging import MARGIN, InForce, PolicyState
+from approvals.admission.policies import AUTHORS, EVERY, PolicySet, read
+from approvals.ledger.locks import for_change
+from approvals.models import AuthorAdmission, Cluster
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import UnknownKind
+
+# What the worker and the watch may list.
+DEFINITIONS = ("apiextensions.k8s.io", "CustomResourceDefinition")
+DEPLOYMENTS = (OWN_GROUP, "BundleDeployment")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look found; `version` is the cluster's resourceVersion after it, 0 where nobody asked, and `stands_from`
+    since when policies that were not seen so before stand."""
+
+    began_at: datetime
+    marks: str = ""
+    problem: str = ""
+    version: int = 0
+    stands_from: datetime | None = None
+
+
+def survey(api: Api, cluster: Cluster) -> None:
+    """Look at every set of policies, and keep what is not served. Raises PratiqueError where nobody answers."""
+    for policies in EVERY:
+        try:
+            look(api, cluster, policies)
+        except UnknownKind:
+            # It serves no such policies, or not our CRD.
+            api.forget_discovery()
+            now = timezone.now()
+            _keep(cluster, policies, _Seen(now, problem=policies.unserved))
+
+
+def look(api: Api, cluster: Cluster, policies: PolicySet) -> PolicyState:
+    """Read the policies, keep since when they have been so, and say it. Raises PratiqueError where nobody answers."""
+    began_at = timezone.now()
+    stored = read(api, policies)
+    problem = stored.problem or policies.probe(api, cluster, stored.kinds)
+    version = version_now(api, DEFINITIONS) if policies is AUTHORS and not problem else 0
+    stands_from = max(timezone.now(), stored.written_at)
+    return _keep(cluster, policies, _Seen(began_at, stored.marks, problem, version, stands_from))
+
+
+def version_now(api: Api, kind: tuple[str, str]) -> int:
+    """The cluster's resourceVersion by a list of this kind, which the process may list.
+
+    It counts all writes of one etcd. Definitions and custom resources are kept by the same server, in the same one.
+    """
+    group, name = kind
+    resource = api.resource_of(group, "", name)
+    if resource is None:
+        raise UnknownKind(f"the cluster serves no {name}", status=404)
+    return number_of(api.excerpt(resource, at_most=1, metadata_only=True).resource_version)
+
+
+def number_of(version: str) -> int:
+    """A resourceVersion, 0 where it is none that could be compared."""
+    return int(version) if version.isascii() and version.isdigit() else 0
+
+
+def still_in_force(api: Api, row: AuthorAdmission) -> int:
+    """Until which resourceVersion the policies of authors stand as `row` knows them, 0 where they do not any more."""
+    until = version_now(api, DEPLOYMENTS)
+    stored = read(api, AUTHORS)
+    return 0 if stored.problem or stored.marks != row.facts else until
+
+
+def in_force(row: AuthorAdmission, seen_until: int) -> InForce | None:
+    if row.sure_from is None or row.since is None or not seen_until:
+        return None
+    return InForce(row.sure_from, seen_until, row.since)
+
+
+@transaction.atomic
+def _keep(cluster: Cluster, policies: PolicySet, seen: _Seen) -> PolicyState:
+    record = policies.record
+    record.objects.get_or_create(cluster=cluster, defaults={"looked_at": seen.began_at})
+    row = for_change(record.objects.filter(cluster=cluster)).get()
+    is_same = not seen.problem and bool(row.facts) and row.facts == seen.marks and row.since is not None
+    if not is_same:
+        row.since = None if seen.problem else seen.stands_from
+    if isinstance(row, AuthorAdmission):
+        row.sure_from = _sure_from(row, seen, is_same=is_same)
+    row.facts, row.problem, row.looked_at = ("" if seen.problem else seen.marks), seen.problem, seen.began_at
+    row.save()
+    return PolicyState(row.since, seen.problem)
+
+
+def _sure_from(row: AuthorAdmission, seen: _Seen, *, is_same: bool) -> int | None:
+    """Writes with a greater resourceVersion came more than MARGIN after the policies were seen; None: not yet."""
+    if not is_same or row.since is None:
+        return None
+    if row.sure_from is None and seen.version and seen.began_at - row.since > MARGIN:
+        return seen.version
+    return row.sure_from

@@ -1,0 +1,128 @@
+"""The operator's file of GitOps controllers (PRATIQUE_GITOPS_FILE): which ServiceAccounts may ask, for what (S34).
+
+A controller writes what others have pushed, and its own rights, often those of cluster-admin, say nothing about them.
+So one counts as a known requester only where the operator has listed it for the deployment and for the installer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from approvals.operators_file import FileSection, each_once, yaml_of
+from approvals.source_refs import read_by
+from provisioner.errors import BadSource
+
+ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?", re.ASCII)
+EVERY = "*"
+# What a deployment's sources may name, by the field that lists it.
+SOURCES = {"secrets": "Secret", "configMaps": "ConfigMap"}
+PREFIX = "system:serviceaccount:"
+# How a request says that a listed controller asked.
+VIA = "gitops"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenWish:
+    """What the operator's word is about: a BundleDeployment as it was written.
+
+    `reads` are the Secrets and ConfigMaps that its sources name, as `Secret NAMESPACE/NAME`.
+    """
+
+    cluster: str
+    name: str
+    labels: Mapping[str, str]
+    installer: str
+    reads: frozenset[str] = frozenset()
+
+
+def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> WrittenWish | None:
+    """What a BundleDeployment asks for; None where its sources cannot be read."""
+    try:
+        reads = frozenset(f"{ref.kind} {ref.namespace}/{ref.name}" for ref in read_by(spec))
+    except BadSource:
+        return None
+    installer = f"{spec.get('installNamespace', '')}/{spec.get('serviceAccountName', '')}"
+    return WrittenWish(cluster, name, labels, installer, reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A ServiceAccount on one cluster, the deployments it may ask for, and what these may name.
+
+    Accounts are NAMESPACE/NAME, `sources` are `Secret NAMESPACE/NAME` or `ConfigMap NAMESPACE/NAME`. Who pushes chooses
+    the labels of what is pushed, so `labels` only narrow `names`. They also choose to which host a Secret is sent.
+    """
+
+    account: str
+    cluster: str
+    names: tuple[str, ...]
+    labels: Mapping[str, str]
+    installers: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+
+    def may_ask(self, username: str, wish: WrittenWish) -> bool:
+        is_one = self.cluster == wish.cluster and username == PREFIX + self.account.replace("/", ":", 1)
+        return is_one and self._selects(wish) and wish.installer in self.installers and wish.reads <= {*self.sources}
+
+    def _selects(self, wish: WrittenWish) -> bool:
+        is_named = EVERY in self.names or wish.name in self.names
+        return is_named and all(wish.labels.get(key) == value for key, value in self.labels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class GitopsControllers:
+    listed: tuple[Controller, ...] = field(default=())
+
+    def may_ask(self, username: str, wish: WrittenWish) -> bool:
+        """Whether the operator vouches for this ServiceAccount as the requester of this."""
+        return any(one.may_ask(username, wish) for one in self.listed)
+
+
+def parse_controllers(path: str) -> GitopsControllers:
+    """The controllers of the file at `path`, none of "". Raises ValueError that names the place in the file."""
+    return read_controllers(yaml_of(path)) if path else GitopsControllers()
+
+
+def read_controllers(content: object) -> GitopsControllers:
+    top = FileSection("file", content)
+    top.allow("controllers")
+    return GitopsControllers(tuple(_controller(one) for one in top.items("controllers")))
+
+
+def _controller(place: FileSection) -> Controller:
+    place.allow("account", "cluster", "deployments", "installers", *SOURCES)
+    chosen = place.needed("deployments")
+    chosen.allow("matchNames", "matchLabels")
+    names, labels = chosen.texts("matchNames"), _labels(chosen)
+    if not names:
+        raise ValueError(f"{chosen.where}: expected matchNames; ['*'] selects all of them, also by labels of their own")
+    installers = place.texts("installers")
+    if not installers:
+        raise ValueError(f"{place.where}.installers: expected at least one NAMESPACE/NAME")
+    each_once(f"{place.where}.installers:", installers)
+    for one in installers:
+        _check_account(f"{place.where}.installers", one)
+    account = place.text("account")
+    _check_account(f"{place.where}.account", account)
+    sources = tuple(one for field, kind in SOURCES.items() for one in _sources(place, field, kind))
+    return Controller(account, place.text("cluster"), names, labels, installers, sources)
+
+
+def _sources(place: FileSection, field: str, kind: str) -> Iterator[str]:
+    for one in place.texts(field):
+        if not ACCOUNT.fullmatch(one):
+            raise ValueError(f"{place.where}.{field}: {one!r} is not a {kind}: expected NAMESPACE/NAME")
+        yield f"{kind} {one}"
+
+
+def _labels(place: FileSection) -> dict[str, str]:
+    found = place.child("matchLabels")
+    return {str(key): found.text(key) for key in found.mapping()} if found else {}
+
+
+def _check_account(where: str, text: str) -> None:
+    if not ACCOUNT.fullmatch(text):
+        raise ValueError(f"{where}: {text!r} is not a ServiceAccount: expected NAMESPACE/NAME")

@@ -1,0 +1,91 @@
+"""May this person decide here and now? Asked of Kubernetes at every door, before anything is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from approvals import access
+from approvals.access import Caller
+from approvals.errors import CouldNotAsk, NotAllowed
+from approvals.models import BundleDeployment, Request
+from provisioner.values import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who may decide, in our words and in those of Kubernetes, and the account here by which they came."""
+
+    identity: Identity
+    words: str
+    signed_in_as: str
+    server_words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What Kubernetes said about the reviewer, before the transaction."""
+
+    identity: Identity
+    words: str
+    person: access.Person
+    issuer: str
+    subject: str
+    may_use_account: bool
+    may_write: bool = False
+    override: str = ""
+
+
+def check_reviewer(by: Caller, request: Request) -> Checked:
+    """Ask Kubernetes whether this person may decide on this request; raises NotAllowed or CouldNotAsk."""
+    decider = check_decider(by, request.deployment)
+    cluster = request.deployment.cluster
+    account, proof = access.may_use_account(decider.identity, request), access.proved_on(by, cluster)
+    words, person = decider.server_words or decider.words, access.person_of(by, cluster)
+    return Checked(decider.identity, words, person, proof.issuer, proof.subject, account.allowed)
+
+
+def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
+    """Ask Kubernetes whether this person may decide about this deployment.
+
+    Raises NotAllowed, CouldNotAsk, and ProofTooOld where their groups were proved too long ago (S25).
+    """
+    permission = access.may_approve(by, deployment, fresh=True)
+    permission.check()
+    assert permission.identity is not None
+    if access.is_machine(permission.identity):
+        raise NotAllowed(
+            f"{permission.identity.username} is a machine account or a member of system:masters, and those "
+            "cannot review"
+        )
+    return Decider(permission.identity, permission.words, by.name, permission.server_words)
+
+
+def check_dismisser(by: Caller, request: Request) -> Checked:
+    """Ask Kubernetes whether this person may dismiss a review of this request; raises NotAllowed or CouldNotAsk.
+
+    It takes `override`; `may_write` as in `with_doubt`.
+    """
+    cluster = request.deployment.cluster
+    identity, proof = access.acting_as(by, cluster), access.proved_on(by, cluster)
+    if not access.is_human(identity):
+        raise NotAllowed(f"{identity.username} is a machine account, and those cannot dismiss a review")
+    words = check_override(identity, request.deployment, "dismissing a review")
+    checked = Checked(identity, words, access.person_of(by, cluster), proof.issuer, proof.subject, False)
+    return with_doubt(checked, request)
+
+
+def with_doubt(checked: Checked, request: Request) -> Checked:
+    """Where the requester is unknown: whether it may have been this reviewer (S05)."""
+    if request.is_requester_known:
+        return checked
+    return replace(checked, may_write=access.may_write(checked.identity, request.deployment))
+
+
+def check_override(identity: Identity, deployment: BundleDeployment, what: str = "accepting a finding") -> str:
+    """Kubernetes' words that this person may `override` here; raises NotAllowed or CouldNotAsk. `what` needs it."""
+    permission = access.may_override(identity, deployment, fresh=True)
+    if not permission.could_ask:
+        raise CouldNotAsk(permission.words)
+    if not permission.allowed:
+        raise NotAllowed(f"{what} needs the verb override: {permission.words}", rule=permission.rule)
+    return permission.server_words or permission.words

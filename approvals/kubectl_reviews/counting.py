@@ -1,0 +1,255 @@
+"""From a BundleDeploymentReview to a review of ours, and the answer in its status.
+
+The row says what is due: a lost message or a dead worker costs seconds, and nothing is counted twice, because the
+moment at which a review was seen stays the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import DataError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from approvals import admission, audit, services, wake
+from approvals.access.port import connect
+from approvals.audit import Actor
+from approvals.errors import CouldNotAsk, NotAllowed, Refused
+from approvals.kubectl_reviews.judging import LATE, MAX_PER_HOUR, KnownRequest, NotCounted, SaidReview, judge, unproved
+from approvals.models import Cluster, KubectlReview, Request, Review, ReviewAdmission
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import InvalidObject, PratiqueError, PreconditionFailed, TryLater
+from provisioner.review.base.text import visible
+from provisioner.values import Identity, ObjectRef
+
+logger = logging.getLogger(__name__)
+
+VERSION, KIND = "v1alpha2", "BundleDeploymentReview"
+FIELD_MANAGER = "pratique-reviews"
+CHANNEL = Review.Channel.KUBECTL
+# Since when the policies are in force is known from looks like these.
+LOOK_SECONDS = 20
+AT_ONCE = 100
+# What Kubernetes did not answer is asked again until then.
+PATIENCE = timedelta(hours=1)
+MAX_MESSAGE = 8000
+HOUR = timedelta(hours=1)
+
+
+def note_seen(cluster: Cluster, about: Mapping[str, Any]) -> None:
+    """Keep a review that the watch saw, by its metadata, and have a worker count it."""
+    facts = {"name": about["name"], "created_at": _instant(about["creationTimestamp"]), "seen_at": timezone.now()}
+    with transaction.atomic():
+        _, is_new = KubectlReview.objects.get_or_create(cluster=cluster, uid=about["uid"], defaults=facts)
+        if is_new:
+            wake.kubectl_reviews(cluster.pk)
+
+
+def note_gone(cluster: Cluster, uid: str) -> None:
+    """A deleted review keeps counting; nobody has to be told any more."""
+    KubectlReview.objects.filter(cluster=cluster, uid=uid, settled_at__isnull=False).update(finished_at=timezone.now())
+
+
+def pending_clusters(now: datetime) -> list[int]:
+    """Clusters with reviews to count, or whose policies have not been looked at for a while."""
+    stale = now - timedelta(seconds=LOOK_SECONDS)
+    reviewed = KubectlReview.objects.filter(finished_at__isnull=True).values("cluster")
+    lately = ReviewAdmission.objects.filter(looked_at__gt=stale).values("cluster")
+    due = Cluster.objects.filter(Q(pk__in=reviewed) | ~Q(pk__in=lately), uid__isnull=False)
+    return list(due.values_list("pk", flat=True))
+
+
+def count(cluster_id: int) -> None:
+    """Look at the policies, count what is due, and write what became of it.
+
+    Raises PratiqueError where the cluster does not answer: the sweep comes by again.
+    """
+    cluster, now = Cluster.objects.get(pk=cluster_id), timezone.now()
+    ReviewAdmission.objects.filter(cluster=cluster).update(looked_at=now)
+    api = connect(cluster)
+    admission.survey(api, cluster)
+    for row in KubectlReview.objects.filter(cluster=cluster, finished_at__isnull=True)[:AT_ONCE]:
+        try:
+            _take(api, cluster, row)
+        except TryLater:
+            raise
+        except (PratiqueError, DataError, ValueError) as exc:
+            # One that cannot be kept or answered holds up no other.
+            logger.exception("a review could not be counted", extra={"review": row.name})
+            _give_up(row, exc)
+
+
+def _give_up(row: KubectlReview, error: Exception) -> None:
+    """Leave a review alone that can never be kept or answered; what the cluster forbids may be allowed later."""
+    if not isinstance(error, InvalidObject | DataError | ValueError):
+        return
+    now, row = timezone.now(), KubectlReview.objects.get(pk=row.pk)
+    row.finished_at = now
+    if row.settled_at is None:
+        row.code, row.words, row.settled_at = "failed", "Pratique could not record this review", now
+    row.save(update_fields=["code", "words", "settled_at", "finished_at"])
+
+
+def _take(api: Api, cluster: Cluster, row: KubectlReview) -> None:
+    live = api.get(_ref(row))
+    if live is None or live["metadata"]["uid"] != row.uid:
+        gone = NotCounted("deleted", "it was deleted before it was counted")
+        if row.settled_at is None:
+            _settle(row, gone)
+        KubectlReview.objects.filter(pk=row.pk).update(finished_at=timezone.now())
+        return
+    if row.settled_at is None and not _decide(api, cluster, row, _read(live)):
+        return
+    _tell(api, row)
+
+
+def _decide(api: Api, cluster: Cluster, row: KubectlReview, said: SaidReview) -> bool:
+    """Count it or say why not; False where that cannot be found out yet."""
+    now = timezone.now()
+    # Seen after the review was made: what stood before and stands now, stood when it was admitted.
+    known = admission.look(api, cluster, admission.REVIEWS)
+    if unproved(said, known) is None:
+        KubectlReview.objects.filter(pk=row.pk).update(username=said.reviewer.username)
+    request = _request(cluster, said)
+    facts = KnownRequest(request.round, request.deployment.name) if request else None
+    refusal = judge(said, facts, known, _made_lately(cluster, row, said))
+    if refusal is None:
+        assert request is not None
+        try:
+            refusal = _count(cluster, row, request, said)
+        except CouldNotAsk as exc:
+            if now - row.seen_at < PATIENCE:
+                logger.warning("a review waits for Kubernetes' answer", extra={"cluster": cluster.name})
+                return False
+            refusal = NotCounted(exc.code, str(exc))
+    if refusal:
+        _settle(row, refusal, request, said)
+    return True
+
+
+def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidReview) -> NotCounted | None:
+    """Through the same door as every channel. Raises CouldNotAsk."""
+    try:
+        by = services.caller_by_admission(proved=services.Proved(cluster, said.reviewer, said.created_at))
+        review = services.review(
+            by=by,
+            request_id=request.pk,
+            decision=said.decision,
+            subject_digest=said.subject_digest,
+            reason=said.reason,
+            channel=CHANNEL,
+            acknowledges=said.acknowledges,
+            said_at=said.created_at if row.seen_at - said.created_at > LATE else row.seen_at,
+        )
+    except CouldNotAsk:
+        raise
+    except Refused as exc:
+        rule = exc.facts.get("rule") if isinstance(exc, NotAllowed) else ""
+        return NotCounted(exc.code, f"{exc}. To allow it, apply:\n{rule}" if rule else str(exc))
+    row.review, row.settled_at = review, timezone.now()
+    row.save(update_fields=["review", "settled_at"])
+    return None
+
+
+@transaction.atomic
+def _settle(
+    row: KubectlReview, refusal: NotCounted, request: Request | None = None, said: SaidReview | None = None
+) -> None:
+    """Keep why it does not count; on the request's activity as well, but not of who creates them without end."""
+    row.code, row.words, row.settled_at = refusal.code, refusal.words, timezone.now()
+    row.save(update_fields=["code", "words", "settled_at"])
+    told = KubectlReview.objects.filter(cluster=row.cluster_id, settled_at__gte=row.settled_at - HOUR, review=None)
+    if request is None or said is None or told.count() > MAX_PER_HOUR:
+        return
+    who = "unknown" if refusal.code in ("unproved", "changed", "invalid") else said.reviewer.username
+    facts = {"review": row.name, "decision": said.decision, "round": said.round, "reason": refusal.words}
+    audit.record(verb="review.not_counted", actor=Actor(who, CHANNEL), request=request, facts=facts)
+
+
+def _tell(api: Api, row: KubectlReview) -> None:
+    """Write the status of the review; of one that is gone, nobody."""
+    row.refresh_from_db()
+    assert row.settled_at is not None
+    is_counted = row.review_id is not None
+    words = f"recorded as review {row.review_id}" if is_counted else row.words
+    condition = {
+        "type": "Counted",
+        "status": "True" if is_counted else "False",
+        "reason": "Counted" if is_counted else _camel(row.code),
+        "message": visible(words, keep_newlines=True)[:MAX_MESSAGE],
+        "observedGeneration": 1,
+        "lastTransitionTime": row.settled_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    about = {"name": row.name, "uid": row.uid}
+    obj = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": KIND, "metadata": about}
+    try:
+        api.apply(
+            {**obj, "status": {"conditions": [condition]}},
+            field_manager=FIELD_MANAGER,
+            subresource="status",
+            force=True,
+        )
+    except InvalidObject:
+        logger.warning("the API server does not take the status of a review", extra={"review": row.name})
+    except PreconditionFailed:
+        logger.info("a review was deleted before its status was written", extra={"review": row.name})
+    except PratiqueError as exc:
+        if getattr(exc, "status", 0) != 404:
+            raise
+    KubectlReview.objects.filter(pk=row.pk).update(finished_at=timezone.now())
+
+
+def _read(live: Mapping[str, Any]) -> SaidReview:
+    """The object as the API server gives it: its schema was checked there."""
+    about, spec = live["metadata"], live["spec"]
+    who = spec["reviewer"]
+    return SaidReview(
+        uid=about["uid"],
+        name=about["name"],
+        generation=int(about.get("generation", 0)),
+        created_at=_instant(about["creationTimestamp"]),
+        reviewer=Identity(who["username"], tuple(who.get("groups") or ()), who.get("uid") or ""),
+        request_name=spec["requestRef"]["name"],
+        deployment_name=spec["bundleDeploymentName"],
+        decision=spec["decision"],
+        subject_digest=spec["subjectDigest"],
+        round=int(spec["round"]),
+        reason=spec.get("reason") or "",
+        acknowledges=tuple(spec.get("acknowledges") or ()),
+    )
+
+
+def _request(cluster: Cluster, said: SaidReview) -> Request | None:
+    """The request that is called so: of the deployment that has the name now."""
+    name, _, number = said.request_name.rpartition("-")
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        return None
+    there = Request.objects.filter(deployment__cluster=cluster, deployment__gone_at__isnull=True)
+    return there.select_related("deployment__cluster").filter(deployment__name=name, number=int(number)).first()
+
+
+def _made_lately(cluster: Cluster, row: KubectlReview, said: SaidReview) -> int:
+    """How many this person made within the hour before, this one too."""
+    theirs = KubectlReview.objects.filter(cluster=cluster, username=said.reviewer.username)
+    return (
+        theirs.filter(created_at__gt=said.created_at - HOUR, created_at__lte=said.created_at)
+        .exclude(pk__gt=row.pk)
+        .count()
+    )
+
+
+def _ref(row: KubectlReview) -> ObjectRef:
+    return ObjectRef(OWN_GROUP, VERSION, KIND, "", row.name)
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _camel(code: str) -> str:
+    return "".join(word.capitalize() for word in code.split("-"))

@@ -1,0 +1,154 @@
+"""Lists of requests: what stands in which tab, narrowed and sorted by what requests are found by (models.listing).
+
+The number of queries is the same for every list. None opens a report, and none counts further than keyset.MOST_COUNTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+
+from django.contrib.auth.models import User
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from approvals.lifecycle import OPEN, SETTLED, State
+from approvals.models import (
+    Cluster,
+    Report,
+    Request,
+    RequestAsker,
+    RequestRule,
+    RequestText,
+    Review,
+)
+from approvals.selectors import keyset
+from approvals.selectors.askers import Askers
+from approvals.selectors.keyset import ListOrder
+from provisioner.values import Severity
+
+SEVERITIES = [str(one) for one in Severity]
+TABS = ("needs-me", "mine", "open", "applying", "decided", "all")
+STATES: dict[str, Collection[str]] = {
+    "needs-me": (State.IN_REVIEW,),
+    "open": OPEN,
+    "applying": (State.APPROVED, State.APPLYING, State.RESTORING),
+    "decided": SETTLED,
+}
+# Past this many requests in review nobody looks for those that need the viewer.
+MAX_WAITING = 1_000
+# What one may be found by alone; a list is never sorted by what could tell it from others.
+ORDERS = {
+    "worst": ListOrder(("weight", "created_at", "pk"), is_descending=True),
+    "newest": ListOrder(("created_at", "pk"), is_descending=True),
+    "oldest": ListOrder(("created_at", "pk")),
+    "deployment": ListOrder(("deployment__name", "pk")),
+}
+# What waits is read by how bad it is, what is over by when it was.
+ORDER_OF_TAB = {"needs-me": "worst", "open": "worst"}
+NEWEST = "newest"
+NO_ASKERS = Askers()
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFilter:
+    """Which requests to list; what is "" leaves none out. `text` is looked for in names and headlines."""
+
+    text: str = ""
+    cluster: str = ""
+    severity: str = ""
+    purpose: str = ""
+    format: str = ""
+    requester: str = ""
+    state: str = ""
+    rule: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        return any(getattr(self, one.name) for one in fields(self))
+
+    @property
+    def is_narrowed_more(self) -> bool:
+        """By what people filter for less often, whose fields are folded."""
+        return bool(self.purpose or self.format or self.requester or self.state or self.rule)
+
+    def narrow(self, rows: QuerySet[Request]) -> QuerySet[Request]:
+        rows = rows.filter(**{name: value for name in ("purpose", "format", "state") if (value := getattr(self, name))})
+        if self.severity:
+            rows = rows.filter(weight=weight_of(self.severity)) if self.severity in SEVERITIES else rows.none()
+        if self.cluster:
+            rows = rows.filter(cluster__in=list(Cluster.objects.filter(name=self.cluster).values_list("pk", flat=True)))
+        return self._narrow_beside(rows)
+
+    def _narrow_beside(self, rows: QuerySet[Request]) -> QuerySet[Request]:
+        """By the tables beside the requests."""
+        if self.requester:
+            rows = rows.filter(pk__in=RequestAsker.objects.filter(username=self.requester).values("request"))
+        if self.rule:
+            rows = rows.filter(pk__in=RequestRule.objects.filter(rule=self.rule).values("request"))
+        if self.text:
+            rows = rows.filter(pk__in=RequestText.objects.filter(text__contains=self.text.casefold()).values("request"))
+        return rows
+
+
+def weight_of(severity: str) -> int:
+    """As of Request.weight."""
+    return len(SEVERITIES) - SEVERITIES.index(severity)
+
+
+def requests(*, clusters: Collection[Cluster], tab: str = "all", askers: Askers = NO_ASKERS) -> QuerySet[Request]:
+    """`askers` are the viewer's names, by which "mine" finds its requests."""
+    found = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    found = askers.narrow(found) if tab == "mine" else found
+    return found.filter(state__in=sorted(STATES[tab])) if tab in STATES else found
+
+
+def tab_counts(*, clusters: Collection[Cluster], askers: Askers) -> dict[str, int | None]:
+    """How many requests each tab but "needs-me" holds; None for more than keyset.MOST_COUNTED."""
+    return {
+        tab: keyset.counted(requests(clusters=clusters, tab=tab, askers=askers)) for tab in TABS if tab != "needs-me"
+    }
+
+
+def waiting(*, user: User, clusters: Collection[Cluster], order: ListOrder) -> list[Request]:
+    """Requests in review on which this user has not decided in the present round, with what tells whose they are.
+
+    At most MAX_WAITING, the first in this order.
+    """
+    rows = requests(clusters=clusters, tab="needs-me").exclude(_decided_by(user))
+    return list(rows.only("requesters", "cluster").order_by(*order.names())[:MAX_WAITING])
+
+
+def shown(keys: Sequence[int], *, user: User) -> list[Request]:
+    """The requests of a page, each with `has_decided`: whether this user did in the present round, and `had_approved`:
+    whether they approved an earlier one."""
+    found = Request.objects.annotate(has_decided=_decided_by(user), had_approved=_approved_before_by(user))
+    return keyset.in_order(with_summary(found), keys)
+
+
+def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
+    """With what a row of a list says of each: `worst`, `headline` and `approvals` of the present round."""
+    reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
+    given = Review.objects.filter(
+        request=OuterRef("pk"), round=OuterRef("round"), decision="Approve", policy=None, replaced_by=None
+    )
+    counted_reviews = given.order_by().values("request").annotate(count=Count("pk")).values("count")
+    return (
+        found.select_related("deployment__cluster", "from_revision__request", "to_revision")
+        .defer("deployment__cluster__kubeconfig", "deployment__spec")
+        .annotate(
+            worst=Subquery(reports.values("worst")[:1]),
+            headline=Subquery(reports.values("headline")[:1]),
+            approvals=Coalesce(Subquery(counted_reviews), 0),
+        )
+        .order_by("-created_at", "-pk")
+    )
+
+
+def _approved_before_by(user: User) -> Exists:
+    earlier = Review.objects.counted().filter(user=user, request=OuterRef("pk"), round__lt=OuterRef("round"))
+    return Exists(earlier.filter(decision="Approve"))
+
+
+def _decided_by(user: User) -> Exists:
+    return Exists(Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user))

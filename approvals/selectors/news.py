@@ -1,0 +1,63 @@
+"""What happened to a person's requests and reviews: a bounded number of queries and rows, however long the audit is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from approvals.lifecycle import Event
+from approvals.models import AuditEntry, Cluster, NewsRead, Request, Review, SavedView
+from approvals.selectors.askers import Askers
+
+# So many of the latest requests that somebody asked for, and that they decided on, are looked at.
+MAX_REQUESTS = 200
+MAX_NEWS = 50
+# What a requester or a reviewer wants to be told; the rest stands in the audit.
+TOLD = (
+    *(f"request.{event}" for event in Event if event not in (Event.START, Event.REPORT_AGAIN)),
+    *("review.given", "request.waits"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """`entries` are the latest, the newest first; `new` how many of them are unread, MAX_NEWS for as many or more."""
+
+    entries: list[AuditEntry]
+    new: int
+    read_up_to: int
+    read_at: datetime | None
+
+    @property
+    def count(self) -> str:
+        """How many are new, for people; "" for none."""
+        return f"{self.new}+" if self.new >= MAX_NEWS else str(self.new or "")
+
+
+def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers, names: Collection[str]) -> News:
+    """What others and the machine did; `names` are those of the viewer, whose own acts are no news to them."""
+    read = NewsRead.objects.filter(user=user).first()
+    found = AuditEntry.objects.filter(request_uid__in=_uids(user, clusters, askers), verb__in=TOLD)
+    entries = list(found.exclude(actor__in=sorted(names)).order_by("-number")[:MAX_NEWS])
+    up_to = read.number if read else 0
+    return News(entries, sum(one.number > up_to for one in entries), up_to, read.at if read else None)
+
+
+def newest_number() -> int:
+    """The number of the newest entry of the audit; 0 where there is none."""
+    return AuditEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
+
+
+def saved_views(*, user: User) -> list[SavedView]:
+    return list(SavedView.objects.filter(user=user).order_by("name"))
+
+
+def _uids(user: User, clusters: Collection[Cluster], askers: Askers) -> list[str]:
+    here = Request.objects.filter(cluster__in=[one.pk for one in clusters]).order_by("-created_at", "-pk")
+    asked = askers.narrow(here).values_list("uid", flat=True)[:MAX_REQUESTS]
+    reviewed = Review.objects.filter(user=user, request__cluster__in=[one.pk for one in clusters])
+    decided = reviewed.order_by("-pk").values_list("request__uid", flat=True)[:MAX_REQUESTS]
+    return sorted({str(uid) for uid in (*asked, *decided)})

@@ -1,0 +1,281 @@
+"""How a request stands, in words for every page, REST and chat: the cause, by whom, since when, and the next step.
+
+`status_of` is pure. `statuses` reads what it needs in at most four queries, however many requests there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from textwrap import shorten
+
+from django.db.models import Exists, OuterRef
+from django.urls import reverse
+
+from approvals.lifecycle import SETTLED, State
+from approvals.models import REQUEST_CHANGES, AuditEntry, Request, Review
+from provisioner.sentences import and_more
+
+# Two lines of a list.
+MAX_CAUSE = 160
+LABELS = {
+    State.PREPARING: "preparing",
+    State.IN_REVIEW: "in review",
+    State.STALE: "needs a new review",
+}
+TONES = {
+    State.APPROVED: "good",
+    State.APPLIED: "good",
+    State.DENIED: "bad",
+    State.FAILED: "bad",
+    State.RESTORING: "warn",
+    State.STALE: "warn",
+    State.EXPIRED: "plain",
+    State.SUPERSEDED: "plain",
+    State.WITHDRAWN: "plain",
+}
+# What the state says by itself, where nothing more is known.
+CAUSES = {
+    State.PREPARING: "The sources are fetched, rendered and compared with the cluster.",
+    State.APPROVED: "It will be applied.",
+    State.APPLYING: "It is being applied.",
+    State.RESTORING: "The previous revision is being restored.",
+    State.STALE: "A new report is being prepared.",
+    State.DENIED: "No reason was given.",
+    State.EXPIRED: "It was not settled in time.",
+    State.SUPERSEDED: "A newer change of the deployment replaced it.",
+}
+CHANGES_REQUESTED = "changes requested"
+WAITING = "waiting"
+# What takes its course.
+PLAIN = frozenset({"preparing", "in review", "approved", "applying", "restoring", "applied"})
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A link or button. `url_name` takes `args`. `is_form`: sent by POST. `verb` is what it takes on the deployment, ""
+    where everybody may who sees the request: offer no door that the viewer may not use."""
+
+    label: str
+    url_name: str
+    args: tuple[str, ...]
+    is_form: bool = False
+    verb: str = ""
+
+    @property
+    def url(self) -> str:
+        return reverse(self.url_name, args=self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStatus:
+    """`label` and `tone` (good, bad, warn, info or plain) are those of the badge. `cause` is a sentence of at most
+    MAX_CAUSE characters, "" where the label says it all, `whole` all of it; `by` names people and policies, sorted;
+    `remedy` says in words who can do what about it. `steps` are the next ones, the best first."""
+
+    label: str
+    tone: str
+    cause: str
+    by: tuple[str, ...]
+    since: datetime
+    code: str = ""
+    remedy: str = ""
+    whole: str = ""
+    steps: tuple[NextStep, ...] = ()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is more to say than the label: pages that have a banner show one."""
+        return self.label not in PLAIN
+
+    @property
+    def has_more(self) -> bool:
+        return self.cause.endswith("…") or "\n" in self.whole
+
+    @property
+    def by_whom(self) -> str:
+        """For a row of a list: `by_words`, "" where it takes its course."""
+        return self.by_words if self.is_told else ""
+
+    @property
+    def links(self) -> tuple[NextStep, ...]:
+        """The steps of everybody who sees the request: rows of a list offer no others, about which nobody was asked."""
+        return tuple(one for one in self.steps if not one.verb)
+
+    @property
+    def by_words(self) -> str:
+        """`ada`, `ada and bob`, `ada, bob and 2 more`; "" where nobody did it."""
+        if len(self.by) > 2:
+            return f"{', '.join(self.by[:2])} {and_more(len(self.by) - 2)}"
+        return " and ".join(self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGiven:
+    """What one person or policy did to a request, and the reason that they gave."""
+
+    by: str
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known of a request beside its row: what people said of it, and the request that followed."""
+
+    denials: tuple[ReasonGiven, ...] = ()
+    withdrawal: ReasonGiven | None = None
+    change_requests: tuple[ReasonGiven, ...] = ()
+    successor: Request | None = None
+
+
+def status_of(request: Request, beside: Beside) -> RequestStatus:
+    """How this request stands. PURE: reads the row, its deployment and cluster, and `beside`."""
+    said = _said(request, beside)
+    whole = _cause(request, beside, said).strip()
+    waits = bool(request.problem) and request.state in (State.PREPARING, State.IN_REVIEW, State.APPROVED)
+    label, tone = LABELS.get(State(request.state), request.state), TONES.get(State(request.state), "info")
+    if beside.change_requests and request.state == State.IN_REVIEW:
+        label, tone = CHANGES_REQUESTED, "warn"
+    elif waits:
+        label, tone = WAITING, "warn"
+    return RequestStatus(
+        label=label,
+        tone=tone,
+        cause=_sentence(whole),
+        by=_by(beside, said),
+        since=said[0].at if said else request.settled_at or request.changed_at,
+        code=request.problem_code,
+        remedy=request.remedy,
+        whole=whole,
+        steps=_steps(request, beside),
+    )
+
+
+def statuses(requests: Collection[Request]) -> dict[int, RequestStatus]:
+    """By key; for the rows of one page. Select `deployment__cluster` with the requests."""
+    known = _beside(requests)
+    return {one.pk: status_of(one, known.get(one.pk, Beside())) for one in requests}
+
+
+def status(request: Request) -> RequestStatus:
+    """Of one request."""
+    return statuses([request])[request.pk]
+
+
+def _said(request: Request, beside: Beside) -> Sequence[ReasonGiven]:
+    """What people said that this state is of."""
+    if request.state == State.DENIED:
+        return beside.denials
+    if request.state == State.WITHDRAWN:
+        return [beside.withdrawal] if beside.withdrawal else []
+    return beside.change_requests if request.state == State.IN_REVIEW else []
+
+
+def _cause(request: Request, beside: Beside, said: Sequence[ReasonGiven]) -> str:
+    reason = next((one.reason for one in said if one.reason), "")
+    if reason:
+        return reason
+    if request.state == State.SUPERSEDED and beside.successor:
+        return f"Request {beside.successor.number} replaced it"
+    return request.problem or CAUSES.get(State(request.state), "")
+
+
+def _by(beside: Beside, said: Sequence[ReasonGiven]) -> tuple[str, ...]:
+    names = {one.by for one in said if one.by}
+    if not said and beside.successor:
+        names = {str(one.get("username", "")) for one in beside.successor.requesters}
+    return tuple(sorted(names - {""}))
+
+
+def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
+    deployment = request.deployment
+    place = (deployment.cluster.name, deployment.name)
+    change = NextStep("Change it", "deployment-edit", place, verb="update")
+    if beside.successor:
+        label = f"Open request {beside.successor.number}"
+        return (NextStep(label, "request", (str(beside.successor.uid),)),)
+    if request.state == State.IN_REVIEW and beside.change_requests:
+        return (change,)
+    if request.state not in SETTLED - {State.APPLIED, State.SUPERSEDED} or deployment.gone_at:
+        return ()
+    again = NextStep("Ask again", "deployment-ask-again", place, is_form=True, verb="update")
+    return (change, again) if request.state in (State.DENIED, State.FAILED) else (again, change)
+
+
+def _sentence(text: str) -> str:
+    """The first line, at most MAX_CAUSE characters, with a capital and an end."""
+    line = shorten(text.partition("\n")[0], MAX_CAUSE - 1, placeholder="…")
+    if not line:
+        return ""
+    return line[0].upper() + line[1:] + ("" if line.endswith((".", "…", "?", "!", ":")) else ".")
+
+
+def _beside(requests: Collection[Request]) -> dict[int, Beside]:
+    asking = _change_requests([one for one in requests if one.state == State.IN_REVIEW])
+    denials = _denials([one for one in requests if one.state == State.DENIED])
+    withdrawals = _withdrawals([one for one in requests if one.state == State.WITHDRAWN])
+    over = [one for one in requests if one.state in SETTLED and one.state != State.APPLIED]
+    followed = _successors(over)
+    return {
+        one.pk: Beside(
+            denials=tuple(denials.get(one.pk, ())),
+            withdrawal=withdrawals.get(str(one.uid)),
+            change_requests=tuple(asking.get(one.pk, ())),
+            successor=followed.get(one.pk),
+        )
+        for one in requests
+    }
+
+
+def _denials(requests: Collection[Request]) -> dict[int, list[ReasonGiven]]:
+    """The counted denials of their last rounds, the earliest first; by request."""
+    found: dict[int, list[ReasonGiven]] = {}
+    if not requests:
+        return found
+    rounds = {one.pk: one.round for one in requests}
+    rows = Review.objects.counted().filter(request__in=list(rounds), decision="Deny").order_by("given_at", "pk")
+    for row in rows:
+        if row.round == rounds[row.request_id]:
+            found.setdefault(row.request_id, []).append(ReasonGiven(row.username, row.reason, row.given_at))
+    return found
+
+
+def _change_requests(requests: Collection[Request]) -> dict[int, list[ReasonGiven]]:
+    """Of every round: who has not reviewed since, and was not dismissed, still asks for them."""
+    found: dict[int, list[ReasonGiven]] = {}
+    if not requests:
+        return found
+    later = Review.objects.filter(request=OuterRef("request"), voter=OuterRef("voter"), round__gt=OuterRef("round"))
+    rows = Review.objects.counted().filter(~Exists(later), request__in=requests, decision=REQUEST_CHANGES)
+    for row in rows.filter(dismissals=None).order_by("given_at", "pk"):
+        found.setdefault(row.request_id, []).append(ReasonGiven(row.username, row.reason, row.given_at))
+    return found
+
+
+def _withdrawals(requests: Collection[Request]) -> dict[str, ReasonGiven]:
+    """By the request's uid."""
+    if not requests:
+        return {}
+    entries = AuditEntry.objects.filter(request_uid__in=[str(one.uid) for one in requests], verb="request.withdraw")
+    return {
+        one.request_uid: ReasonGiven(one.actor, str(one.facts.get("reason") or one.facts.get("why") or ""), one.at)
+        for one in entries
+    }
+
+
+def _successors(requests: Collection[Request]) -> dict[int, Request]:
+    """The newest later request of the same deployment, by the key of each."""
+    if not requests:
+        return {}
+    later = Request.objects.filter(deployment=OuterRef("deployment"), number__gt=OuterRef("number"))
+    newest = Request.objects.filter(~Exists(later), deployment__in={one.deployment_id for one in requests})
+    of_deployment = {
+        one.deployment_id: one for one in newest.only("uid", "number", "deployment", "requesters", "state")
+    }
+    return {
+        one.pk: found
+        for one in requests
+        if (found := of_deployment.get(one.deployment_id)) and found.number > one.number
+    }

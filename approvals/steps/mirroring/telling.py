@@ -1,0 +1,158 @@
+"""Why a deployment stands as it does, in words for its own conditions: what happened, since when, and what comes next.
+
+Never a finding, a comment of a reviewer or the words of an API server (S27): whoever lists deployments reads these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from approvals.errors import CHANGE_OR_ASK
+from approvals.models import BundleDeployment, Request
+from approvals.steps.mirroring.conditions import facts_of, instant
+from approvals.steps.mirroring.readiness import Readiness, readiness_of
+from provisioner.sentences import number, some
+from provisioner.values import ObjectRef
+
+NAMED = 3
+_WHAT = {Request.Purpose.DELETE: "deletion request", Request.Purpose.ROLLBACK: "rollback request"}
+_BECAUSE = {
+    Readiness.DENIED: "was denied",
+    Readiness.EXPIRED: "expired",
+    Readiness.WITHDRAWN: "was withdrawn",
+    Readiness.FAILED: "failed",
+}
+
+
+def why(deployment: BundleDeployment, latest: Request | None, paused: str) -> str:
+    """Why it is ready or not. `paused` says by whom it is paused and why. Reads what is left of its objects."""
+    readiness = readiness_of(facts_of(deployment, latest))
+    if readiness is Readiness.QUOTA:
+        words = deployment.waiting_words
+    elif readiness is Readiness.DELETION_ASKED:
+        words = "this BundleDeployment was deleted with kubectl; a request to delete its objects is created next"
+    elif latest is None or readiness is Readiness.NO_REQUEST:
+        words = "no request yet; it is created next"
+    else:
+        words = _WORDS[readiness](_Told(deployment, latest, readiness, paused))
+    return "; ".join(one for one in (words, deployment.problem) if one)
+
+
+def mirror_name(request: Request) -> str:
+    return f"{request.deployment.name}-{request.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    deployment: BundleDeployment
+    request: Request
+    readiness: Readiness
+    paused: str
+
+    @property
+    def name(self) -> str:
+        return f"{_WHAT.get(Request.Purpose(self.request.purpose), 'request')} {mirror_name(self.request)}"
+
+    @property
+    def since(self) -> str:
+        return instant(self.request.problem_since or self.request.changed_at)
+
+    @property
+    def problem(self) -> str:
+        """The first line, and who can do what about it. Rules to apply are longer: the request's object has them."""
+        first, _, rules = self.request.problem.partition("\n")
+        words = f"{first.rstrip('.:')}. {self.request.remedy}".strip() if first else ""
+        where = f"`kubectl get bdr {mirror_name(self.request)} -o yaml` shows what to apply."
+        return f"{words} {where}" if rules else words
+
+    @property
+    def running(self) -> str:
+        active = self.deployment.active_revision
+        return f"revision {active.number} keeps running" if active else "nothing of it runs"
+
+    @property
+    def revision(self) -> str:
+        active = self.deployment.active_revision
+        return f"revision {active.number}" if active else "its revision"
+
+    @property
+    def health(self) -> str:
+        return f"{self.revision}: {self.deployment.health_message.partition(chr(10))[0] or 'not observed yet'}"
+
+
+def _in_review(told: _Told) -> str:
+    who = f"someone who may `approve` BundleDeployment {told.deployment.name}"
+    stays = "; its objects stay until then" if told.deployment.deletion_requested_at else ""
+    waits = f"{told.name} waits for approval by {who}{stays}"
+    return f"{waits}; {told.problem}" if told.problem else waits
+
+
+def _held(told: _Told) -> str:
+    return f"{told.name} is approved and waits since {told.since}: {told.problem}"
+
+
+def _applying(told: _Told) -> str:
+    phase = f", phase {told.request.phase}" if told.request.phase else ""
+    return f"{told.name} is being applied{phase}" + (f": {told.problem}" if told.problem else "")
+
+
+def _deleting(told: _Told) -> str:
+    """What is left of what was applied."""
+    rows = told.deployment.inventory.order_by("kind", "namespace", "name")
+    left = rows.count()
+    if not left:
+        return f"{told.name}: all objects are gone; the BundleDeployment goes next"
+    named = some([str(ObjectRef.from_parts(row)) for row in rows[:NAMED]], NAMED, total=left)
+    waits = f"; {told.problem}" if told.problem else ""
+    return f"{told.name}: {number(left, 'object')} left to delete: {named}{waits}"
+
+
+def _ended(told: _Told) -> str:
+    """What it ended of, what runs now, and how to go on."""
+    ask = CHANGE_OR_ASK.format(name=told.deployment.name)
+    is_told = told.problem and told.readiness is not Readiness.DENIED
+    cause = f": {told.problem.rstrip('.')}" if is_told else ""
+    has_begun = told.readiness is Readiness.FAILED and bool(told.request.subject_digest)
+    what = f"{told.name} {_BECAUSE[told.readiness]}{cause}"
+    stands = what if has_begun else f"{what}; {told.running}"
+    return stands if told.request.remedy and is_told else f"{stands}. {ask}"
+
+
+def _restoring(told: _Told) -> str:
+    return f"{told.name} failed, and the revision before it is being restored: {told.problem}"
+
+
+def _rolled_back(told: _Told) -> str:
+    ask = CHANGE_OR_ASK.format(name=told.deployment.name)
+    return f"{told.revision} runs because someone went back to an earlier one, and the spec asks for another. {ask}"
+
+
+def _paused(told: _Told) -> str:
+    return (
+        f"{told.name} is approved; the BundleDeployment is paused {told.paused}; someone who may update it resumes it"
+    )
+
+
+_WORDS: Mapping[Readiness, Callable[[_Told], str]] = {
+    Readiness.PREPARING: lambda told: f"{told.name} is being prepared",
+    Readiness.CANNOT_PREPARE: lambda told: f"{told.name} cannot be prepared since {told.since}: {told.problem}",
+    Readiness.REPORTING_AGAIN: lambda told: f"{told.name} gets a new report: {told.problem}".rstrip(": "),
+    Readiness.IN_REVIEW: _in_review,
+    Readiness.APPROVED: lambda told: f"{told.name} is approved; it is applied next",
+    Readiness.PAUSED: _paused,
+    Readiness.HELD: _held,
+    Readiness.APPLYING: _applying,
+    Readiness.RESTORING: _restoring,
+    Readiness.PROGRESSING: lambda told: told.health,
+    Readiness.UNHEALTHY: lambda told: told.health,
+    Readiness.OVERDUE: lambda told: told.health,
+    Readiness.HEALTH_UNKNOWN: lambda told: told.health,
+    Readiness.READY: lambda told: f"{told.revision} runs, and all its objects are healthy",
+    Readiness.ROLLED_BACK: _rolled_back,
+    Readiness.DENIED: _ended,
+    Readiness.EXPIRED: _ended,
+    Readiness.WITHDRAWN: _ended,
+    Readiness.FAILED: _ended,
+    Readiness.DELETING: _deleting,
+}

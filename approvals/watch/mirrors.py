@@ -1,0 +1,129 @@
+"""See that somebody deleted or edited a mirrored request, and have it written anew. Metadata only: nothing is believed.
+
+A mirror is ours as long as its resourceVersion is the one after our last write (Request.mirrored_version). Who wrote it
+is not asked: whoever may edit it may also use our field manager's name.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from django.db import connections
+
+from approvals import wake
+from approvals.models import Request
+from approvals.steps.mirroring.mirror import WRITING
+from approvals.watch.lookout import Lookout, note_break
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.answers import WatchType
+from provisioner.cluster.client.api import ClusterClient as Api
+
+VERSION, KIND = "v1alpha2", "BundleDeploymentRequest"
+AGAIN_SECONDS = 30.0
+# A mirror is written in two steps, and its row after that: so long an event waits for what follows it.
+SETTLE_SECONDS = 1.0
+GONE = ""
+
+
+@dataclass
+class SeenMirrors(Lookout):
+    """The watch of a cluster for what became of mirrors. `_seen`: resourceVersions by name, GONE for a deleted one."""
+
+    _seen: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _timer: threading.Timer | None = None
+
+    @property
+    def what(self) -> str:
+        return "mirrored requests"
+
+    def look(self, api: Api) -> None:
+        resource = api.resource_of(OWN_GROUP, VERSION, KIND)
+        if resource is None:
+            api.forget_discovery()
+            self.refused()
+            return
+        listed: dict[str, str] = {}
+        version = ""
+        for objects, at in api.pages(resource, metadata_only=True):
+            version = version or at
+            listed |= {obj["metadata"]["name"]: str(obj["metadata"]["resourceVersion"]) for obj in objects}
+        self._note({name: listed.get(name, GONE) for name in {*listed, *self._known()}})
+        while not self.stop.is_set():
+            with closing(self.events(api, resource, version)) as events:
+                for event in events:
+                    version = event.resource_version or version
+                    if event.type is WatchType.BOOKMARK:
+                        continue
+                    is_gone = event.type is WatchType.DELETED
+                    about = event.object["metadata"]
+                    self._note({about["name"]: GONE if is_gone else str(about["resourceVersion"])})
+
+    def doubt(self) -> None:
+        """Every look begins with a list."""
+
+    def refused(self) -> None:
+        self.stop.wait(AGAIN_SECONDS)
+
+    def end(self) -> None:
+        super().end()
+        with self._lock:
+            if self._timer:
+                self._timer.cancel()
+
+    def _known(self) -> list[str]:
+        """The names of all mirrors that ought to be there."""
+        mirrored = Request.objects.filter(
+            deployment__cluster=self.cluster, deployment__gone_at__isnull=True, mirrored_at__isnull=False
+        )
+        return [f"{name}-{number}" for name, number in mirrored.values_list("deployment__name", "number")]
+
+    def _note(self, seen: dict[str, str]) -> None:
+        with self._lock:
+            self._seen |= seen
+            if self._timer is None and self._seen and not self.stop.is_set():
+                self._timer = threading.Timer(SETTLE_SECONDS, self._settle)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _settle(self) -> None:
+        with self._lock:
+            seen, self._seen, self._timer = self._seen, {}, None
+        try:
+            left = repair(self.cluster.pk, seen)
+        except Exception as exc:  # noqa: BLE001 - whatever it was, what was seen is looked at again
+            note_break(self.cluster, self.what, exc)
+            left = seen
+        finally:
+            connections.close_all()
+        if left:
+            with self._lock:
+                left = {name: version for name, version in left.items() if name not in self._seen}
+            self._note(left)
+
+
+def repair(cluster_id: int, seen: dict[str, str]) -> dict[str, str]:
+    """Have the mirrors written anew that are not as we left them. `seen`: resourceVersion by name, GONE if deleted.
+
+    Returns those that a worker is writing just now: what it leaves is known after that.
+    """
+    left = {}
+    for name, version in seen.items():
+        deployment, _, number = name.rpartition("-")
+        if not number.isdecimal() or number != str(int(number)):
+            continue
+        rows = Request.objects.filter(
+            deployment__cluster_id=cluster_id,
+            deployment__name=deployment,
+            deployment__gone_at__isnull=True,
+            number=number,
+        ).exclude(mirrored_version=version or "gone")
+        for pk, deployment_id, known in rows.values_list("pk", "deployment_id", "mirrored_version"):
+            if known == WRITING:
+                left[name] = version
+                continue
+            Request.objects.filter(pk=pk, mirrored_version=known).update(mirrored_at=None)
+            wake.deployment(deployment_id)
+    return left

@@ -1,0 +1,146 @@
+"""The tab of a request that tells what happened to it: rounds, reviews, and the apply with its phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from approvals.lifecycle import State
+from approvals.models import AuditEntry, Outcome, Request
+from approvals.selectors import pages
+from approvals.web.access_decorators import of_request, person
+from approvals.web.rendering import page
+from approvals.web.requests.bar import bar_of
+from approvals.web.requests.waivers import Waivers
+
+# What an entry's verb says, after the name of who did it. A verb that is not here is told by its own words.
+SENTENCES = {
+    "request.made": "created this request",
+    "request.prepared": "finished the report, and the review began",
+    "request.could_not_prepare": "could not prepare the report",
+    "request.approve": "recorded the approval",
+    "request.deny": "recorded the denial",
+    "request.expire": "ended the request because nobody decided in time",
+    "request.withdraw": "withdrew the request",
+    "request.supersede": "ended the request because a newer one replaces it",
+    "request.start": "started to apply it",
+    "request.finish": "finished the apply",
+    "request.fail": "stopped: the request failed",
+    "request.restore": "started to restore the previous revision",
+    "request.find_stale": "found that the cluster no longer matches the report",
+    "request.report_again": "started a new round with a new report",
+    "request.give_up": "gave up: the report had to be made too often",
+    "request.labels": "took over changed labels of the deployment",
+    "request.requester-known": "learned who requested it",
+    "request.waits": "lets the request wait",
+    "review.not_counted": "made a review with kubectl, which does not count",
+    "revision.recorded": "recorded the revision",
+    "revision.restored": "restored the previous revision",
+    "revision.overdue": "found that the revision did not become healthy in time",
+    "optional.created": "created an optional object later",
+    "optional.asked": "asked again for an optional object",
+}
+DECISIONS = {"Approve": "approved", "Deny": "denied", "RequestChanges": "requested changes"}
+WORDS_OF_STEP = {
+    Outcome.Step.APPLY: "Applied",
+    Outcome.Step.RESTORE: "Restored",
+    Outcome.Step.OPTIONAL: "Created later",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityEntry:
+    """One entry of the audit as a sentence; `took` is how long the state before it lasted, "" where it has none."""
+
+    entry: AuditEntry
+    words: str
+    took: str
+
+    @property
+    def reason(self) -> str:
+        return str(self.entry.facts.get("reason") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityPhase:
+    """One phase of an apply: how many of its objects are done, how many failed, and how long it took."""
+
+    words: str
+    done: int
+    failed: int
+    began: datetime
+    took: str
+
+
+@require_safe
+@of_request
+def index(http: HttpRequest, request: Request) -> HttpResponse:
+    report, reviews = pages.report_of(request), pages.reviews_of(request)
+    facts = {
+        "item": request,
+        "report": report,
+        "bar": bar_of(person(http), request, report, reviews),
+        "reviews": reviews,
+        "voided_rounds": pages.voided_rounds_of(request),
+        "evaluations": pages.evaluations_of(request),
+        "waivers": Waivers(report, reviews, {}) if report else None,
+        "events": events(pages.timeline_of(request)),
+        "phases": phases(request.outcomes.defer("warnings", "server_words", "about").order_by("position")),
+        "has_decision": request.state == State.IN_REVIEW,
+    }
+    return page(http, "requests/activity.html", facts)
+
+
+def events(entries: Iterable[AuditEntry]) -> list[ActivityEntry]:
+    """The entries in their order, each as a sentence."""
+    made: list[ActivityEntry] = []
+    moved_at: datetime | None = None
+    for entry in entries:
+        is_move = "from" in entry.facts
+        took = words_of_span(entry.at - moved_at) if is_move and moved_at else ""
+        made.append(ActivityEntry(entry, _words(entry.verb, entry.facts), took))
+        moved_at = entry.at if is_move or moved_at is None else moved_at
+    return made
+
+
+def _words(verb: str, facts: Mapping[str, object]) -> str:
+    number = facts.get("round")
+    in_round = f" in round {number}" if isinstance(number, int) and number > 1 else ""
+    if verb == "review.given":
+        return f"{DECISIONS.get(str(facts.get('decision')), 'reviewed')} it{in_round}"
+    return SENTENCES.get(verb, verb.replace(".", " ").replace("_", " ")) + in_round
+
+
+def phases(outcomes: Iterable[Outcome]) -> list[ActivityPhase]:
+    """The phases of all steps, in the order in which they began; each lasts until its last object."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for one in outcomes:
+        found.setdefault((one.step, one.phase), []).append(one)
+    made = [_phase(step, phase, rows) for (step, phase), rows in found.items()]
+    return sorted(made, key=lambda one: one.began)
+
+
+def _phase(step: str, name: str, rows: list[Outcome]) -> ActivityPhase:
+    began, ended = min(one.at for one in rows), max(one.at for one in rows)
+    words = f"{WORDS_OF_STEP[Outcome.Step(step)]}{f' phase {name}' if name else ''}"
+    failed = sum(one.state == "failed" for one in rows)
+    return ActivityPhase(words, len(rows) - failed, failed, began, words_of_span(ended - began))
+
+
+def words_of_span(span: timedelta) -> str:
+    """`3 s`, `4 min 5 s`, `2 h 10 min`: two units, whole, rounded down."""
+    seconds = max(int(span.total_seconds()), 0)
+    if seconds < 60:
+        return f"{seconds} s" if seconds else "under 1 s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

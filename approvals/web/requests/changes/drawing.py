@@ -1,0 +1,150 @@
+"""An object's lines as the rows of a table: unified, or side by side. Bounded in rows, characters and colours."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from approvals.web.requests.changes.folding import FoldedLines, Span, anchor_of
+from approvals.web.requests.changes.highlighting import html_of
+from approvals.web.requests.changes.pairing import Marks, Pair, Words, common_start, side_by_side
+from approvals.web.requests.changes.wishes import Line
+from provisioner.review.base.difference import DiffLine
+from provisioner.review.base.text import visible
+
+# Characters of a line that are shown at first, and of one that somebody opens.
+MAX_CHARACTERS = 1_000
+MAX_FULL = 300_000
+# Before the first difference of a line that is cut.
+LEAD = 80
+_CSS = {"+": "plus", "-": "minus", " ": "same"}
+
+
+@dataclass(frozen=True, slots=True)
+class DiffCell:
+    """One line on one side; `anchor` is its address within the object; `left_out` counts characters.
+
+    `old` and `new` are its numbers as text, "" where it has none.
+    """
+
+    kind: str
+    html: SafeString
+    old: str
+    new: str
+    anchor: str
+    left_out: int = 0
+
+    @property
+    def css(self) -> str:
+        return _CSS[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line, two lines side by side, or a gap; `findings` stand below it. `is_change` says that a change begins here.
+
+    `before` and `after` are the anchors of the changes around a gap, "" where there is none.
+    """
+
+    cell: DiffCell | None = None
+    left: DiffCell | None = None
+    right: DiffCell | None = None
+    gap: FoldedLines | None = None
+    is_change: bool = False
+    before: str = ""
+    after: str = ""
+    findings: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LineNotes:
+    """What stands at lines, by their place: where changes begin, and findings. `full` is the line shown whole."""
+
+    changes: Sequence[int] = ()
+    findings: Mapping[int, list[Any]] = field(default_factory=dict)
+    full: Line | None = None
+
+
+class Drawing:
+    """Draws the lines of one object."""
+
+    def __init__(self, lines: Sequence[DiffLine], notes: LineNotes) -> None:
+        self._lines, self._notes = lines, notes
+        self._changes = frozenset(notes.changes)
+        self._words = Words()
+
+    def unified(self, rows: Sequence[int | FoldedLines]) -> Iterator[Row]:
+        partners = self._partners(rows)
+        for row in rows:
+            if isinstance(row, FoldedLines):
+                yield self._gap(row)
+            else:
+                partner, marks = partners.get(row, (None, ()))
+                cell = self._cell(row, partner, marks)
+                yield Row(cell=cell, is_change=row in self._changes, findings=self._findings(row))
+
+    def split(self, rows: Sequence[int | FoldedLines]) -> Iterator[Row]:
+        partners = self._partners(rows)
+        for pair in side_by_side(self._lines, rows):
+            if isinstance(pair, FoldedLines):
+                yield self._gap(pair)
+                continue
+            places = [at for at in dict.fromkeys((pair.left, pair.right)) if at is not None]
+            cells = {at: self._cell(at, *partners.get(at, (None, ()))) for at in places}
+            yield Row(
+                left=cells[pair.left] if pair.left is not None else None,
+                right=cells[pair.right] if pair.right is not None else None,
+                is_change=not self._changes.isdisjoint(places),
+                findings=[one for at in places for one in self._findings(at)],
+            )
+
+    def _gap(self, gap: FoldedLines) -> Row:
+        """Changes stand in order."""
+        known = self._notes.changes
+        at = bisect_left(known, gap.first)
+        before = anchor_of(self._lines[known[at - 1]]) if at else ""
+        after = anchor_of(self._lines[known[at]]) if at < len(known) else ""
+        return Row(gap=gap, before=before, after=after)
+
+    def _findings(self, at: int) -> list[Any]:
+        return self._notes.findings.get(at, [])
+
+    def _partners(self, rows: Iterable[int | FoldedLines]) -> dict[int, tuple[str, Sequence[Span]]]:
+        """For each line that stands for another: that line's text, and what to mark in this one."""
+        found: dict[int, tuple[str, Sequence[Span]]] = {}
+        for pair in side_by_side(self._lines, rows):
+            if isinstance(pair, Pair) and pair.left is not None and pair.right is not None and pair.left != pair.right:
+                old, new = self._lines[pair.left].text, self._lines[pair.right].text
+                marks = self._marks(old, new)
+                found[pair.left], found[pair.right] = (new, marks.old), (old, marks.new)
+        return found
+
+    def _marks(self, old: str, new: str) -> Marks:
+        """In what is shown of both, which is what the eye is given."""
+        start = _start(old, new)
+        return self._words.marks(_shown(old, start, MAX_CHARACTERS), _shown(new, start, MAX_CHARACTERS))
+
+    def _cell(self, at: int, partner: str | None, marks: Sequence[Span]) -> DiffCell:
+        line = self._lines[at]
+        is_full = self._notes.full in (("L", line.old), ("R", line.new))
+        limit = MAX_FULL if is_full else MAX_CHARACTERS
+        start = 0 if is_full or partner is None else _start(line.text, partner)
+        html = html_of(_shown(line.text, start, limit), line.form, () if is_full else marks)
+        old, new = (str(number or "") for number in (line.old, line.new))
+        return DiffCell(line.kind, html, old, new, anchor_of(line), max(len(line.text) - limit, 0))
+
+
+def _start(text: str, partner: str) -> int:
+    """Where to begin with a long line, so that its first difference is shown."""
+    if len(text) <= MAX_CHARACTERS and len(partner) <= MAX_CHARACTERS:
+        return 0
+    same = common_start(text, partner)
+    return max(same - LEAD, 0) if same > MAX_CHARACTERS - LEAD else 0
+
+
+def _shown(text: str, start: int, limit: int) -> str:
+    return ("…" if start else "") + visible(text[start : start + limit])

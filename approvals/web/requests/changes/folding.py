@@ -1,0 +1,246 @@
+"""Which lines of an object are shown, and which are left out until somebody asks for them. Pure.
+
+What is near a change is shown. What comes or goes as one large part, such as a version of a CRD, is its first line and
+a gap. However large an object is, no more than MAX_SHOWN lines are shown at once, beside those that were asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from provisioner.review.base.difference import CONTEXT, DiffLine, Form, Path
+
+# A part that comes or goes as a whole and has more lines is folded to its first one.
+LARGE = 60
+# Of an object that is new or goes, the upper levels are shown as far as they fit into this many lines.
+LARGE_OBJECT = 300
+MAX_SHOWN = 500
+# So many lines are opened at once, and so many stay open on one page.
+CHUNK = 400
+MAX_OPEN = 2_000
+# So many are opened from one end of a gap.
+STEP = 20
+# A gap that is no larger is not worth a row of its own.
+SMALL_GAP = 2
+WINDOW = 10
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is shown in any case: all unchanged lines, these spans of lines, what is `around` these lines, and those
+    that are `noted`, because a finding stands at them, with what leads to them.
+    """
+
+    is_whole: bool = False
+    opened: tuple[Span, ...] = ()
+    around: frozenset[int] = field(default_factory=frozenset)
+    noted: frozenset[int] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a gap can be asked for: `lines[first:last]`. `words` are "all", "many", "first" or "last".
+
+    `anchor` is that of its first line.
+    """
+
+    words: str
+    first: int
+    last: int
+    anchor: str
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedLines:
+    """`lines[first:last]` are left out. `place` is the field in which the next line stands."""
+
+    first: int
+    last: int
+    added: int
+    removed: int
+    place: Path
+    parts: tuple[Part, ...]
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first
+
+    @property
+    def kind(self) -> str:
+        """The kind of all lines left out, "" where they are of several."""
+        if not self.changed:
+            return "unchanged"
+        if self.count in (self.added, self.removed):
+            return "added" if self.added else "removed"
+        return ""
+
+    @property
+    def changed(self) -> int:
+        return self.added + self.removed
+
+
+def fold(lines: Sequence[DiffLine], wanted: Wanted) -> list[int | FoldedLines]:
+    """The lines to show, by their place in `lines`, and the gaps between them."""
+    shown = _at_first(lines, is_whole=wanted.is_whole)
+    asked, around = bytearray(len(lines)), bytearray(len(lines))
+    for at in wanted.around:
+        _mark(around, at - WINDOW, at + WINDOW + 1)
+    for at in wanted.noted:
+        _mark(asked, at if lines[at].kind != " " else at - CONTEXT, at + 1)
+    for first, last in wanted.opened:
+        _mark(asked, first, min(last, first + CHUNK))
+    _bound(shown, asked, around)
+    return list(_with_gaps(lines, shown, 0, len(lines)))
+
+
+def opened(lines: Sequence[DiffLine], gap: Span, span: Span) -> list[int | FoldedLines]:
+    """The lines of a span of a gap, as far as they open at once, and what is left of the gap around them."""
+    shown = bytearray(len(lines))
+    _mark(shown, span[0], min(span[1], span[0] + CHUNK))
+    return list(_with_gaps(lines, shown, min(gap[0], len(lines)), min(gap[1], len(lines))))
+
+
+def anchor_of(line: DiffLine) -> str:
+    """The address of a line within its object: its number after the change, else the one before."""
+    return f"R{line.new}" if line.new else f"L{line.old}"
+
+
+def _at_first(lines: Sequence[DiffLine], *, is_whole: bool) -> bytearray:
+    shown = bytearray(len(lines))
+    at = 0
+    for kind, group in groupby(lines, key=lambda one: one.kind):
+        end = at + sum(1 for _ in group)
+        if kind != " ":
+            _mark(shown, at - CONTEXT, end + CONTEXT)
+        elif is_whole:
+            _mark(shown, at, end)
+        at = end
+    at = 0
+    for kind, group in groupby(lines, key=lambda one: one.kind):
+        end = at + sum(1 for _ in group)
+        if kind != " " and end - at > LARGE:
+            _fold_run(lines, shown, at, end)
+        at = end
+    return shown
+
+
+def _fold_run(lines: Sequence[DiffLine], shown: bytearray, first: int, last: int) -> None:
+    """Of lines that all come, or all go: parts that are large lose all but their first line."""
+    ends = _ends(lines, first, last)
+    if last - first == len(lines):
+        _fold_object(shown, ends, first, last)
+        return
+    for head in _siblings(ends, first, last):
+        if ends[head - first] - head > LARGE:
+            shown[head + 1 : ends[head - first]] = bytes(ends[head - first] - head - 1)
+
+
+def _fold_object(shown: bytearray, ends: list[int], first: int, last: int) -> None:
+    """Level by level, as long as whole levels fit."""
+    shown[first:last] = bytes(last - first)
+    waiting: deque[Span] = deque([(first, last)])
+    room = LARGE_OBJECT
+    while waiting:
+        start, end = waiting.popleft()
+        heads = list(_siblings(ends, start, end, base=first))
+        if len(heads) > room:
+            continue
+        room -= len(heads)
+        for head in heads:
+            shown[head] = 1
+            if ends[head - first] > head + 1:
+                waiting.append((head + 1, ends[head - first]))
+
+
+def _siblings(ends: list[int], start: int, end: int, *, base: int | None = None) -> Iterator[int]:
+    """The heads of the parts that stand side by side between two lines."""
+    base = start if base is None else base
+    at = start
+    while at < end:
+        yield at
+        at = ends[at - base]
+
+
+def _ends(lines: Sequence[DiffLine], first: int, last: int) -> list[int]:
+    """Where the part that each line is the head of ends: before the next line that is moved no further to the right."""
+    ends = [last] * (last - first)
+    open_heads: list[tuple[int, int]] = []
+    for at in range(first, last):
+        line = lines[at]
+        if line.form is Form.TEXT:
+            ends[at - first] = at + 1
+            continue
+        depth = len(line.text) - len(line.text.lstrip(" "))
+        while open_heads and open_heads[-1][0] >= depth:
+            ends[open_heads.pop()[1] - first] = at
+        open_heads.append((depth, at))
+    return ends
+
+
+def _bound(shown: bytearray, asked: bytearray, around: bytearray) -> None:
+    """What is around a named line is shown in any case; of what else was asked for, and of the rest, what fits."""
+    room, room_asked = MAX_SHOWN, MAX_OPEN
+    for at in range(len(shown)):
+        if around[at]:
+            shown[at] = 1
+        elif asked[at]:
+            shown[at] = room_asked > 0
+            room_asked -= 1
+        elif shown[at]:
+            shown[at] = room > 0
+            room -= 1
+
+
+def _with_gaps(lines: Sequence[DiffLine], shown: bytearray, first: int, last: int) -> Iterator[int | FoldedLines]:
+    at = first
+    while at < last:
+        if shown[at]:
+            yield at
+            at += 1
+            continue
+        end = next((one for one in range(at, last) if shown[one]), last)
+        if end - at <= SMALL_GAP:
+            yield from range(at, end)
+        else:
+            yield _gap(lines, at, end)
+        at = end
+
+
+def _gap(lines: Sequence[DiffLine], first: int, last: int) -> FoldedLines:
+    kinds = [one.kind for one in lines[first:last]]
+    place = lines[last].path[:-1] if last < len(lines) else ()
+    spans = [("all" if last - first <= CHUNK else "many", first, min(last, first + CHUNK))]
+    if last - first > STEP:
+        spans += [("first", first, first + STEP), ("last", last - STEP, last)]
+    parts = tuple(Part(words, start, end, anchor_of(lines[start])) for words, start, end in spans)
+    return FoldedLines(first, last, kinds.count("+"), kinds.count("-"), place, parts)
+
+
+def _mark(flags: bytearray, first: int, last: int) -> None:
+    start, end = max(first, 0), min(last, len(flags))
+    if start < end:
+        flags[start:end] = b"\1" * (end - start)
+
+
+def changes(lines: Sequence[DiffLine], rows: Iterable[int | FoldedLines]) -> list[int]:
+    """The first line of each change that is shown: what comes or goes, without an unchanged line between."""
+    found: list[int] = []
+    was_changed = False
+    for row in rows:
+        if isinstance(row, FoldedLines):
+            was_changed = was_changed and row.changed == row.count
+            continue
+        is_changed = lines[row].kind != " "
+        if is_changed and not was_changed:
+            found.append(row)
+        was_changed = is_changed
+    return found

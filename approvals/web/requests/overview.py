@@ -1,0 +1,224 @@
+"""What a first look at a report shows: what stops the apply, how much it touches, and which rights frighten, and
+of an apply what failed for which reason. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from approvals.access.sight import exists, is_private, is_secret, key_of
+from approvals.models import Outcome
+from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.review.rules import rule_text
+from provisioner.values import Section, Severity
+
+Record = Mapping[str, Any]
+THIS = "this object"
+MAX_NAMED = 5
+STOPPING = ("PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-05", "PRE-07", "PRE-08", "PRE-09")
+NOT_FINE = (Severity.BREAKING, Severity.UNKNOWN)
+CRD = "CustomResourceDefinition"
+# What frightens, in this order: group, resource and its name for people; "*" in a rule stands for each of them.
+FRIGHTENING = (
+    ("", "secrets", "Secrets"),
+    ("", "pods/exec", "pods/exec"),
+    (ADMISSION_GROUP, "mutatingwebhookconfigurations", "Webhooks"),
+    (ADMISSION_GROUP, "validatingwebhookconfigurations", "Webhooks"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "CRDs"),
+    ("", "nodes", "Nodes"),
+)
+ORDER = ("*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One reason why it cannot be applied as it stands, and its objects. `query` lists its findings."""
+
+    words: str
+    what: str
+    names: list[str]
+    more: int
+    query: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number with its word and the address, relative to the request's, of what it counts."""
+
+    number: int
+    words: str
+    where: str
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fright:
+    """What an account gains on something that frightens; `query` leads to it in the graph of accounts."""
+
+    account: str
+    what: str
+    verbs: str
+    scope: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTogether:
+    """Objects that failed for the same reason, with what the API server said of them where the viewer may know it."""
+
+    words: str
+    server_words: str
+    objects: list[str]
+
+
+def blockers(body: Record) -> list[Blocker]:
+    """Why the plan cannot be applied as it stands, by reason, most objects first; of a private object nothing.
+
+    What the dry run of the API server or the preflight refused; the server's own words are for others to show (S27).
+    Nor is anything said of a Secret in the cluster: that it is refused would tell how it differs (S09).
+    """
+    refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
+    reasons: dict[str, list[Record]] = {}
+    for one in refused:
+        reasons.setdefault(_without_name(one["problem"], one["ref"]), []).append(one["ref"])
+    told = {key_of(one["ref"]) for one in refused}
+    rules = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _may_stop(one)}
+    made = []
+    for words, refs in reasons.items():
+        rule = next((rules[key_of(ref)] for ref in refs if key_of(ref) in rules), "")
+        made.append(_blocker(words, refs, {"search": rule or _kind(refs)}, rule))
+    stopping: dict[str, list[Record]] = {}
+    for one in body["findings"]:
+        is_told = bool(one["ref"]) and key_of(one["ref"]) in told
+        if one["rule"] in STOPPING and one["severity"] == Severity.BREAKING and not is_told:
+            stopping.setdefault(one["rule"], []).append(one["ref"] or {})
+    made += [_blocker(_title(rule), refs, {"search": rule}, rule) for rule, refs in stopping.items()]
+    return sorted(made, key=lambda one: -(len(one.names) + one.more))
+
+
+def blocked_words(found: Iterable[Blocker]) -> str:
+    """The sentence that stands first; "" where nothing stops it."""
+    parts = [one.what for one in found]
+    return f"As it stands this cannot be applied: {', '.join(parts)} would be refused." if parts else ""
+
+
+def _is_hidden(action: Record) -> bool:
+    return is_private(action) or (is_secret(action["ref"]) and exists(action))
+
+
+def _may_stop(finding: Record) -> bool:
+    return finding["section"] in (Section.PREFLIGHT, Section.OBJECTS) and finding["severity"] in NOT_FINE
+
+
+def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str) -> Blocker:
+    names = list(dict.fromkeys(_place(one) for one in refs if one))
+    count = max(len(names), 1)
+    kind = _kind(refs)
+    noun = "CRD" if kind == CRD else kind or "object"
+    what = f"{count} {noun}{'' if count == 1 else 's'}"
+    asked = urlencode({key: value for key, value in query.items() if value})
+    return Blocker(words, what, names[:MAX_NAMED], max(len(names) - MAX_NAMED, 0), asked, _remedy(rule))
+
+
+def _title(rule: str) -> str:
+    words = rule_text(rule)
+    return words.title if words else rule
+
+
+def _remedy(rule: str) -> str:
+    words = rule_text(rule) if rule else None
+    return " ".join(words.do.split()) if words else ""
+
+
+def _place(ref: Record) -> str:
+    return f"{ref['namespace']}/{ref['name']}" if ref["namespace"] else str(ref["name"])
+
+
+def _kind(refs: list[Record]) -> str:
+    kinds = {one["kind"] for one in refs if one}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _without_name(words: str, ref: Record) -> str:
+    """The problem without the name of its object, so that the same reason of several objects is one."""
+    place = _place(ref)
+    kind = f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
+    for name in (f"{kind} {place}", f"{ref['kind']} {place}", place):
+        words = words.replace(name, THIS)
+    return words
+
+
+def tiles(body: Record) -> list[Tile]:
+    """How much it touches, by what happens to it, and what goes with it."""
+    counted = Counter(one["action"] for one in body["plan"]["actions"])
+    made = [
+        Tile(counted["create"], "created", "changes?action=create"),
+        Tile(counted["update"], "changed", "changes?action=update"),
+        Tile(counted["replace"], "replaced", "changes?action=replace", "bad"),
+        Tile(counted["rerun"], "hooks run again", "changes?action=rerun"),
+        Tile(counted["adopt"], "adopted", "changes?action=adopt", "bad"),
+        Tile(counted["delete"], "deleted", "changes?action=delete", "bad"),
+    ]
+    of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])
+    of_crds = len({key_of(one["ref"]) for one in body["findings"] if one["ref"] and _breaks_crd(one)})
+    made += [
+        Tile(of_rights, "changes of permissions", "findings#section-permissions"),
+        Tile(of_crds, "CRDs that break", "findings#section-crds", "bad"),
+    ]
+    return [one for one in made if one.number]
+
+
+def _breaks_crd(finding: Record) -> bool:
+    return finding["section"] == Section.CRDS and finding["isNew"] and finding["severity"] in ("critical", "breaking")
+
+
+def frights(findings: Iterable[Record]) -> list[Fright]:
+    """What accounts gain on what frightens, out of the evidence of findings that the viewer may see."""
+    verbs: dict[tuple[str, str, str], set[str]] = {}
+    for finding in findings:
+        evidence = finding["evidence"]
+        account = str(evidence.get("subject") or "")
+        gained = evidence.get("added") or ()
+        for rule in gained if account and isinstance(gained, list | tuple) else ():
+            if isinstance(rule, Mapping):
+                _take(verbs, account, rule)
+    ranks = {what: at for at, (_, _, what) in reversed(list(enumerate(FRIGHTENING)))}
+    ordered = sorted(verbs.items(), key=lambda it: (it[0][0], ranks[it[0][1]], it[0][2]))
+    return [
+        Fright(account, what, ", ".join(_sorted(found)), scope or "whole cluster", urlencode({"account": account}))
+        for (account, what, scope), found in ordered
+    ]
+
+
+def _take(verbs: dict[tuple[str, str, str], set[str]], account: str, rule: Record) -> None:
+    groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+    for group, resource, what in FRIGHTENING:
+        if ("*" in groups or group in groups) and ("*" in resources or resource in resources):
+            verbs.setdefault((account, what, str(rule.get("scope") or "")), set()).update(rule.get("verbs") or ())
+
+
+def _sorted(verbs: Iterable[str]) -> list[str]:
+    """Every verb alone says all; others in the order of reading, writing, deleting."""
+    found = set(verbs)
+    if "*" in found:
+        return ["every verb"]
+    return sorted(found, key=lambda it: (ORDER.index(it) if it in ORDER else len(ORDER), it))
+
+
+def failed_together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
+    """What failed, by reason, that of most objects first. A reason that names its object is told without the name."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in outcomes:
+        if one.state == "failed":
+            words, said = (_without_object(text, one.object) for text in (one.message, one.server_words))
+            found.setdefault((words, said), []).append(one.object)
+    made = [FailedTogether(words, said, sorted(set(names))) for (words, said), names in found.items()]
+    return sorted(made, key=lambda one: -len(one.objects))
+
+
+def _without_object(words: str, name: str) -> str:
+    return words.removeprefix(f"{name}: ").replace(name, "it")

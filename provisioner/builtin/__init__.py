@@ -1,0 +1,13 @@
+"""Kubernetes' own kinds, judged without a cluster: what the API server refuses of a new or changed object. Pure.
+
+Read in this order: `judging` asks the schemas of Kubernetes (`schemas`, `fits`), makes of old and new what the server
+would hold (`merging`, `facts`), and asks the rules of the kind (`metadata`, `pods`, `workloads`, `services`, `storage`,
+`policies`).
+"""
+
+from provisioner.builtin.changes import FieldRefusal, Judgement
+from provisioner.builtin.facts import fixed_fields
+from provisioner.builtin.judging import judge, knows
+from provisioner.builtin.schemas import MINORS
+
+__all__ = ["MINORS", "FieldRefusal", "Judgement", "fixed_fields", "judge", "knows"]

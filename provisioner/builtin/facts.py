@@ -1,0 +1,329 @@
+"""What the real API server was asked about each field: its default, its limits, and whether it may ever change.
+
+`facts.json` holds a row a field, by kind and path: `default` (as filled in where the field is absent), `allocated`
+(the server chooses), `oneOf`, `least`, `most`, `form` (see forms.FORMS), `filled` (not empty), `required`, `optional`
+(although the schema says required) and `fixed` (never changes). `[]` stands for any item, `{}` for any key. It is
+written by tests/provisioner/builtin/asking.py, not by hand. What depends on other fields stands in `defaulted`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+from provisioner.builtin.changes import NEVER, FieldRefusal, Path, first_difference, mapping, numbered, quoted, texts
+from provisioner.builtin.forms import FORMS, alike
+from provisioner.values import GroupKind, JsonObject
+
+Row = Mapping[str, Any]
+_PODS = "PodSpec"
+_CONTAINERS, _INIT_CONTAINERS = "containers[].", "initContainers[]."
+# Of each the server was asked about a part of the fields, and it judges them alike.
+_PROBES = tuple(f"{_CONTAINERS}{one}." for one in ("livenessProbe", "readinessProbe", "startupProbe"))
+_HOOKS = tuple(f"{_CONTAINERS}lifecycle.{one}." for one in ("postStart", "preStop"))
+_OF_HOOKS = ("exec.", "httpGet.", "tcpSocket.")
+# Where the template of a kind has its pods.
+POD_PATHS: dict[str, tuple[str, ...]] = {
+    "Pod": ("spec",),
+    "PodTemplate": ("template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    "DaemonSet": ("spec", "template", "spec"),
+    "Deployment": ("spec", "template", "spec"),
+    "Job": ("spec", "template", "spec"),
+    "ReplicaSet": ("spec", "template", "spec"),
+    "ReplicationController": ("spec", "template", "spec"),
+    "StatefulSet": ("spec", "template", "spec"),
+}
+_POD_GROUPS = frozenset({"v1", "apps/v1", "batch/v1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A row with the steps that lead to its field."""
+
+    steps: tuple[str, ...]
+    row: Row
+
+
+@functools.cache
+def _table() -> Mapping[str, Mapping[str, Row]]:
+    found: dict[str, dict[str, Row]] = orjson.loads(files(__package__).joinpath("facts.json").read_bytes())
+    return found
+
+
+@functools.cache
+def facts_of(api_version: str, kind: str) -> tuple[Fact, ...]:
+    """The facts of a kind, those of its pods among them; outer fields first."""
+    rows = dict(_table().get(f"{api_version} {kind}", {}))
+    where = pod_path(api_version, kind)
+    if where:
+        for path, row in _of_pods().items():
+            place = f"{'.'.join(where)}.{path}"
+            rows[place] = {**row, **rows.get(place, {})}
+    found = [Fact(tuple(path.replace("[]", ".[]").split(".")), row) for path, row in rows.items()]
+    return tuple(sorted(found, key=lambda one: (len(one.steps), one.steps)))
+
+
+@functools.cache
+def _of_pods() -> Mapping[str, Row]:
+    """The rows of pods: what was found of one probe, hook or container holds for its like."""
+    rows = dict(_table()[_PODS])
+    shared = _shared(rows, (*_PROBES, *_HOOKS))
+    for path, row in shared.items():
+        for one in (*_PROBES, *(_HOOKS if path.startswith(_OF_HOOKS) else ())):
+            rows[f"{one}{path}"] = {**row, **rows.get(f"{one}{path}", {})}
+    for path, row in _shared(rows, (_CONTAINERS,)).items():
+        rows[f"{_INIT_CONTAINERS}{path}"] = {**row, **rows.get(f"{_INIT_CONTAINERS}{path}", {})}
+    return rows
+
+
+def _shared(rows: Mapping[str, Row], beginnings: tuple[str, ...]) -> dict[str, Row]:
+    """What rows below any of these beginnings say, by the rest of their paths."""
+    found: dict[str, Row] = {}
+    for path, row in rows.items():
+        for one in beginnings:
+            if path.startswith(one):
+                rest = path.removeprefix(one)
+                found[rest] = {**found.get(rest, {}), **row}
+    return found
+
+
+def pod_path(api_version: str, kind: str) -> tuple[str, ...]:
+    return POD_PATHS.get(kind, ()) if api_version in _POD_GROUPS else ()
+
+
+def has_facts(api_version: str, kind: str) -> bool:
+    return f"{api_version} {kind}" in _table()
+
+
+def defaulted(obj: JsonObject) -> dict[str, Any]:
+    """A copy of `obj` with what the server fills in."""
+    made: dict[str, Any] = _copied(obj)
+    api_version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+    _fill_first(made, kind)
+    where = pod_path(api_version, kind)
+    pod: Any = made
+    for step in where:
+        pod = mapping(pod).get(step)
+    if where and isinstance(pod, dict):
+        _fill_pod(pod)
+    for fact in facts_of(api_version, kind):
+        if "default" in fact.row:
+            for holder, _ in _holders(made, fact.steps, ()):
+                if holder.get(fact.steps[-1]) is None:
+                    holder[fact.steps[-1]] = _copied(fact.row["default"])
+    _fill_by_kind(made, kind)
+    return made
+
+
+def misfits_of_facts(obj: JsonObject) -> Iterator[FieldRefusal]:
+    """What of a defaulted object the table refuses."""
+    for fact in facts_of(str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")):
+        if fact.row.keys() <= {"default", "allocated", "fixed", "optional"}:
+            continue
+        for value, path in _values(obj, fact.steps, ()):
+            words = _against(fact.row, value)
+            if words:
+                yield FieldRefusal(path, words)
+
+
+def fixed_changes(old: JsonObject, new: JsonObject) -> Iterator[FieldRefusal]:
+    """The fields that never change and do, of two defaulted objects of one kind."""
+    for fact in facts_of(str(new.get("apiVersion") or ""), str(new.get("kind") or "")):
+        if not fact.row.get("fixed"):
+            continue
+        before = [it for it in _values(old, fact.steps, ()) if it[0] is not None]
+        after = [it for it in _values(new, fact.steps, ()) if it[0] is not None]
+        if not alike([one for one, _ in before], [one for one, _ in after]):
+            yield FieldRefusal(_place_of(before, after), NEVER, is_of_update=True)
+
+
+def _place_of(before: list[tuple[Any, Path]], after: list[tuple[Any, Path]]) -> Path:
+    for (old, path), (new, other) in zip(before, after, strict=False):
+        if path == other and not alike(old, new):
+            return first_difference(old, new, path)
+    return (after or before)[0][1]
+
+
+def fixed_fields(kind: GroupKind) -> tuple[tuple[str, ...], ...]:
+    """The steps to the fields of a kind, in any of its versions, that never change."""
+    found = {
+        fact.steps
+        for one in _table()
+        if _is_of(one, kind)
+        for fact in facts_of(*one.split(" "))
+        if fact.row.get("fixed")
+    }
+    return tuple(sorted(found))
+
+
+def _is_of(named: str, kind: GroupKind) -> bool:
+    api_version, _, name = named.partition(" ")
+    return name == kind.kind and api_version.rpartition("/")[0] == kind.group
+
+
+def is_optional(api_version: str, kind: str, path: Path) -> bool:
+    """Whether the server takes an object without a field that its schema requires."""
+    return any(fact.row.get("optional") and _leads_to(fact.steps, path) for fact in facts_of(api_version, kind))
+
+
+def _leads_to(steps: tuple[str, ...], path: Path) -> bool:
+    named = tuple("[]" if isinstance(part, int) else part for part in path)
+    return len(steps) == len(named) and all(one in ("{}", part) for one, part in zip(steps, named, strict=True))
+
+
+def _against(row: Row, value: Any) -> str:
+    """Why a row refuses a value, "" where it does not."""
+    if value is None:
+        return "is missing" if row.get("required") else ""
+    if value in ("", []) and not isinstance(value, bool):
+        is_refused = row.get("filled") or (value == [] and row.get("required"))
+        return "must not be empty" if is_refused else _against_text(row, "") if value == "" and "oneOf" in row else ""
+    if isinstance(value, str):
+        return _against_text(row, value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value < row.get("least", value):
+            return f"must be at least {row['least']}, and is {value}"
+        if value > row.get("most", value):
+            return f"must be at most {row['most']}, and is {value}"
+    return ""
+
+
+def _against_text(row: Row, value: str) -> str:
+    if "oneOf" in row and value not in row["oneOf"]:
+        return f"must be {_listed(row['oneOf'])}, and is {quoted(value)}"
+    is_sound, words = FORMS.get(row.get("form", ""), (None, ""))
+    if is_sound is not None and not is_sound(value):
+        return f"must be {words}, and is {quoted(value)}"
+    return ""
+
+
+def _listed(allowed: list[str]) -> str:
+    named = [one for one in allowed if one]
+    return f"{', '.join(named[:-1])} or {named[-1]}" if len(named) > 1 else "".join(named)
+
+
+def _holders(value: Any, steps: tuple[str, ...], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
+    """The mappings that have, or could have, the field to which `steps` lead, with their paths."""
+    step, rest = steps[0], steps[1:]
+    if step == "[]":
+        for place, one in enumerate(value) if isinstance(value, list) else ():
+            if rest:
+                yield from _holders(one, rest, (*path, place))
+    elif not isinstance(value, dict):
+        return
+    elif not rest:
+        yield value, path
+    else:
+        for key in [key for key in value if step in (key, "{}")]:
+            yield from _holders(value[key], rest, (*path, key))
+
+
+def _values(value: Any, steps: tuple[str, ...], path: Path) -> Iterator[tuple[Any, Path]]:
+    """The values to which `steps` lead, None where the last of them is absent."""
+    if not steps:
+        yield value, path
+        return
+    step, rest = steps[0], steps[1:]
+    if step == "[]":
+        for place, one in enumerate(value) if isinstance(value, list) else ():
+            yield from _values(one, rest, (*path, place))
+    elif isinstance(value, (dict, Mapping)):
+        for key in value if step == "{}" else (step,):
+            if not rest or value.get(key) is not None:
+                yield from _values(value.get(key), rest, (*path, str(key)))
+
+
+# Defaults that depend on other fields. Source: Kubernetes, pkg/apis, defaults.go of each group.
+
+
+def _copied(value: Any) -> Any:
+    """Much quicker than deepcopy, for JSON."""
+    if isinstance(value, (dict, Mapping)):
+        return {key: _copied(one) for key, one in value.items()}
+    return [_copied(one) for one in value] if isinstance(value, list) else value
+
+
+def _fill_first(obj: dict[str, Any], kind: str) -> None:
+    """What depends on fields that have defaults themselves."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if kind == "Service" and spec.get("type") == "":
+        del spec["type"]
+    if kind == "Job" and spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    if kind == "Job" and spec.get("podFailurePolicy") is not None and spec.get("podReplacementPolicy") is None:
+        spec["podReplacementPolicy"] = "Failed"
+    if kind == "NetworkPolicy" and not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _fill_by_kind(obj: dict[str, Any], kind: str) -> None:
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if kind in ("Deployment", "DaemonSet", "StatefulSet"):
+        _fill_strategy(spec, kind)
+    elif kind == "Service":
+        _fill_service(spec)
+
+
+_ROLLING: dict[str, dict[str, Any]] = {
+    "Deployment": {"maxUnavailable": "25%", "maxSurge": "25%"},
+    "DaemonSet": {"maxUnavailable": 1, "maxSurge": 0},
+    "StatefulSet": {"partition": 0},
+}
+
+
+def _fill_strategy(spec: dict[str, Any], kind: str) -> None:
+    field = "strategy" if kind == "Deployment" else "updateStrategy"
+    strategy = spec.get(field)
+    if strategy is None:
+        strategy = spec[field] = {}
+    if isinstance(strategy, dict):
+        strategy["type"] = strategy.get("type") or "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            given = {key: one for key, one in mapping(strategy.get("rollingUpdate")).items() if one is not None}
+            strategy["rollingUpdate"] = {**_ROLLING[kind], **given}
+
+
+def _fill_service(spec: dict[str, Any]) -> None:
+    for _, port in numbered(spec.get("ports")):
+        if isinstance(port, dict) and port.get("targetPort") in (None, "", 0) and spec.get("clusterIP") != "None":
+            port["targetPort"] = port.get("port")
+    if spec.get("type") in ("LoadBalancer", "NodePort"):
+        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
+    if spec.get("type") != "ExternalName":
+        spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
+
+
+def _fill_pod(pod: dict[str, Any]) -> None:
+    for part in ("containers", "initContainers"):
+        for _, container in numbered(pod.get(part)):
+            if isinstance(container, dict):
+                container["imagePullPolicy"] = container.get("imagePullPolicy") or _pull_policy(container.get("image"))
+                _fill_requests(container)
+    account = pod.get("serviceAccountName") or pod.get("serviceAccount")
+    if account:  # the older name of the field goes along
+        pod["serviceAccountName"] = pod["serviceAccount"] = account
+    for _, volume in numbered(pod.get("volumes")):
+        if isinstance(volume, dict) and set(texts(list(volume))) == {"name"}:
+            volume["emptyDir"] = {}
+
+
+def _pull_policy(image: Any) -> str:
+    last = str(image or "").rpartition("/")[2]
+    is_fixed = "@" in last or (":" in last and not last.endswith(":latest"))
+    return "IfNotPresent" if is_fixed else "Always"
+
+
+def _fill_requests(container: dict[str, Any]) -> None:
+    resources = container.get("resources")
+    if isinstance(resources, dict) and isinstance(resources.get("limits"), Mapping):
+        resources["requests"] = {**resources["limits"], **mapping(resources.get("requests"))}

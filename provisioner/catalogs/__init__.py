@@ -1,0 +1,42 @@
+"""File-based catalogues of OLM: which versions of a package there are, and which of them may follow which.
+
+A catalogue is untrusted: it is read document by document within limits, and what is wrong in it becomes a problem of
+the catalogue, so that one bad package hides no other.
+"""
+
+from provisioner.catalogs.choosing import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
+from provisioner.catalogs.edges import circle_of, heads_of, route, successors
+from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.values import (
+    Catalog,
+    CatalogBundle,
+    CatalogProblem,
+    Channel,
+    ChannelEntry,
+    Deprecation,
+    Package,
+)
+
+__all__ = [
+    "Catalog",
+    "CatalogBundle",
+    "CatalogFile",
+    "CatalogLimits",
+    "CatalogOffer",
+    "CatalogProblem",
+    "Channel",
+    "ChannelEntry",
+    "Choice",
+    "Deprecation",
+    "Installed",
+    "NoChoice",
+    "Package",
+    "PackageWish",
+    "UpgradeEdges",
+    "choose",
+    "circle_of",
+    "heads_of",
+    "read_catalog",
+    "route",
+    "successors",
+]

@@ -1,0 +1,147 @@
+"""Which bundle a wish takes, among several catalogues (operator-controller, `resolve/catalog.go`). PURE.
+
+What is not deprecated comes first, then the higher version, then the catalogue with the highest priority. Where two
+catalogues are alike in all of that, nothing is chosen: which one is asked would be chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from semver import Version
+
+from provisioner.catalogs.edges import successors
+from provisioner.catalogs.values import CatalogBundle, Package
+from provisioner.sentences import some
+from provisioner.versions import VersionRange
+
+
+class UpgradeEdges(StrEnum):
+    """Whether only the edges of the catalogue are followed, or any version may follow."""
+
+    CATALOG_PROVIDED = "CatalogProvided"
+    SELF_CERTIFIED = "SelfCertified"
+
+
+@dataclass(frozen=True, slots=True)
+class PackageWish:
+    """What is wanted: a package, of these channels (all where none is named), within a range of versions."""
+
+    package: str
+    channels: tuple[str, ...] = ()
+    versions: VersionRange | None = None
+    edges: UpgradeEdges = UpgradeEdges.CATALOG_PROVIDED
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The bundle that runs."""
+
+    name: str
+    version: Version
+    release: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogOffer:
+    """What one catalogue has of the package; `package` is None where it has none of that name."""
+
+    catalog: str
+    package: Package | None
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The bundle to take, from where, and what its publisher says against it. `channels` are those that lead to it."""
+
+    catalog: str
+    bundle: CatalogBundle
+    channels: tuple[str, ...]
+    deprecation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoChoice:
+    """Why nothing is chosen: a code, and words."""
+
+    code: str
+    words: str
+
+
+def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Installed | None = None) -> Choice | NoChoice:
+    """The one bundle that a wish takes now, which may be the installed one."""
+    having = [(offer, offer.package) for offer in offers if offer.package is not None]
+    if not having:
+        return NoChoice("no-package", f"no catalogue has the package {wish.package}")
+    found = [(offer.priority, best) for offer, package in having if (best := _best(wish, offer, package, installed))]
+    if not found:
+        return NoChoice("no-bundle", _why_none(wish, [package for _, package in having], installed))
+    return _one_of(wish, found)
+
+
+def _one_of(wish: PackageWish, found: Sequence[tuple[int, Choice]]) -> Choice | NoChoice:
+    supported = [(priority, one) for priority, one in found if one.deprecation is None] or found
+    highest = max(priority for priority, _ in supported)
+    first = [one for priority, one in supported if priority == highest]
+    if len(first) > 1:
+        names = some(sorted(one.catalog for one in first))
+        words = f"several catalogues of priority {highest} have the package {wish.package}: {names}"
+        return NoChoice("ambiguous", f"{words}; name one of them or change a priority")
+    chosen = first[0]
+    if chosen.bundle.needs:
+        words = f"{chosen.bundle.name} depends on other bundles ({', '.join(chosen.bundle.needs)})"
+        return NoChoice("has-dependencies", f"{words}; install what it needs yourself, and name its image as a source")
+    return chosen
+
+
+def _best(wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None) -> Choice | None:
+    channels = _candidates(wish, package, installed)
+    bundles = [package.bundles[name] for name in channels]
+    if not bundles:
+        return None
+    bundles.sort(key=lambda one: (package.deprecation_of(one.name) is None, one.rank), reverse=True)
+    best = bundles[0]
+    return Choice(offer.catalog, best, tuple(sorted(channels[best.name])), package.deprecation_of(best.name))
+
+
+def _candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:
+    """The names of the bundles that may be taken, each with the channels that lead to it."""
+    found: dict[str, list[str]] = {}
+    for channel, name in _reached(wish, package, installed):
+        bundle = package.bundles.get(name)
+        if bundle is not None and (wish.versions is None or bundle.version in wish.versions):
+            found.setdefault(name, []).append(channel)
+    return found
+
+
+def _reached(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
+    for channel in package.channels.values():
+        if wish.channels and channel.name not in wish.channels:
+            continue
+        names = [one.name for one in channel.entries]
+        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+            following = {one.name for one in successors(channel, installed.name, installed.version)}
+            names = [name for name in names if name in following or _is(package.bundles.get(name), installed)]
+        yield from ((channel.name, name) for name in names)
+
+
+def _is(bundle: CatalogBundle | None, installed: Installed) -> bool:
+    return bundle is not None and (bundle.version, bundle.release) == (installed.version, installed.release)
+
+
+def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
+    known = sorted({name for package in packages for name in package.channels})
+    absent = [name for name in wish.channels if name not in known]
+    if absent and len(absent) == len(wish.channels):
+        return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10)}"
+    words = f"package {wish.package} has no bundle"
+    if wish.versions is not None:
+        words += f" in {wish.versions}"
+    if wish.channels:
+        words += f" in channel {some(wish.channels)}"
+    if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+        words += f" that may follow {installed.name} ({installed.version}) by the catalogue's edges"
+    return words

@@ -1,0 +1,280 @@
+"""Reads a file-based catalogue (operator-framework, `olm.package`, `olm.channel`, `olm.bundle`, `olm.deprecations`).
+
+Only one document is held at a time, and of each only what choosing a version needs: bundles carry their CRDs and icons
+along, some hundred megabytes in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from provisioner.catalogs.documents import documents_of
+from provisioner.catalogs.edges import problems_of
+from provisioner.catalogs.values import (
+    Catalog,
+    CatalogBundle,
+    CatalogProblem,
+    Channel,
+    ChannelEntry,
+    Deprecation,
+    Package,
+)
+from provisioner.errors import BundleTooLarge, InvalidManifest, InvalidRange
+from provisioner.render import YamlLimits, YamlMeter, load_documents
+from provisioner.versions import VersionRange, range_of, version_of
+
+# Constraints that one bundle places on others: OLM v1 refuses such bundles, and so does whoever chooses here.
+NEEDS = ("olm.package.required", "olm.gvk.required", "olm.constraint")
+MAX_TEXT = 4096
+MAX_NAME = 253
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogLimits:
+    """How much a catalogue may be. The largest public one has some 5,000 bundles and 300 MB."""
+
+    max_bytes: int = 1024 * 1024 * 1024
+    max_document_bytes: int = 32 * 1024 * 1024
+    max_documents: int = 200_000
+    max_entries: int = 200_000
+    max_channel_entries: int = 1_000
+    max_problems: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFile:
+    """A file of a catalogue: its name for messages, and how it is opened."""
+
+    name: str
+    open: Callable[[], BinaryIO]
+
+
+class _Unusable(Exception):
+    """Why one document, or a part of it, is left out."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A package while its documents come in, in any order."""
+
+    package: Package | None = None
+    channels: dict[str, Channel] = field(default_factory=dict)
+    bundles: dict[str, CatalogBundle] = field(default_factory=dict)
+    deprecations: list[Deprecation] = field(default_factory=list)
+
+
+def read_catalog(files: Iterable[CatalogFile], *, limits: CatalogLimits | None = None) -> Catalog:
+    """All packages of the files, in the order of their names.
+
+    A document that cannot be used is a problem of the catalogue, not an error. Raises BundleTooLarge past a limit, and
+    OSError where a file cannot be read.
+    """
+    reader = _Reader(limits or CatalogLimits())
+    for file in files:
+        with file.open() as stream:
+            reader.read(file.name, stream)
+    return reader.catalog()
+
+
+class _Reader:
+    def __init__(self, limits: CatalogLimits):
+        self._limits = limits
+        self._drafts: dict[str, _Draft] = {}
+        self._problems: list[CatalogProblem] = []
+        self._unsaid = self._bytes = self._documents = self._entries = 0
+        self._take = {
+            "olm.package": self._package,
+            "olm.channel": self._channel,
+            "olm.bundle": self._bundle,
+            "olm.deprecations": self._deprecations,
+        }
+
+    def read(self, name: str, stream: BinaryIO) -> None:
+        for text, line in documents_of(stream, name=name, max_bytes=self._limits.max_document_bytes):
+            self._count(name, len(text))
+            where = f"{name}:{line}"
+            try:
+                for value in self._values(text, where):
+                    self._use(value, where)
+            except (_Unusable, InvalidManifest) as exc:
+                self._complain(where, str(exc).removeprefix(f"{where}:"))
+
+    def _count(self, name: str, size: int) -> None:
+        self._bytes += size
+        self._documents += 1
+        if self._bytes > self._limits.max_bytes:
+            raise BundleTooLarge(f"{name}: the catalogue has more than {self._limits.max_bytes} bytes (max_bytes)")
+        if self._documents > self._limits.max_documents:
+            raise BundleTooLarge(f"{name}: more than {self._limits.max_documents} documents (max_documents)")
+
+    def _values(self, text: bytes, where: str) -> list[Any]:
+        size = self._limits.max_document_bytes
+        meter = YamlMeter(YamlLimits(max_file_bytes=size + 1, max_characters=size + 1))
+        return [one.value for one in load_documents(text, name=where, meter=meter)]
+
+    def _use(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
+            raise _Unusable("no document of a catalogue: it has no schema")
+        take = self._take.get(value["schema"])
+        if take is not None:  # anybody may add documents of a schema of their own
+            take(value, where)
+
+    def _complain(self, where: str, words: str) -> None:
+        if len(self._problems) < self._limits.max_problems:
+            self._problems.append(CatalogProblem(where, words))
+        else:
+            self._unsaid += 1
+
+    def _draft(self, value: dict[str, Any], key: str) -> _Draft:
+        return self._drafts.setdefault(_name(value, key), _Draft())
+
+    def _package(self, value: dict[str, Any], _where: str) -> None:
+        package = Package(
+            _name(value, "name"), _text(value, "defaultChannel"), _text(value, "description", most=MAX_TEXT)
+        )
+        draft = self._draft(value, "name")
+        if draft.package is not None:
+            raise _Unusable(f"package {package.name} is there twice; the first one counts")
+        draft.package = package
+
+    def _channel(self, value: dict[str, Any], where: str) -> None:
+        draft, name = self._draft(value, "package"), _name(value, "name")
+        if name in draft.channels:
+            raise _Unusable(f"channel {name} of package {value['package']} is there twice; the first one counts")
+        entries: dict[str, ChannelEntry] = {}
+        listed = _list(value, "entries")
+        if len(listed) > self._limits.max_channel_entries:
+            most = self._limits.max_channel_entries
+            raise _Unusable(f"channel {name} of package {value['package']} has {len(listed)} entries, at most {most}")
+        for one in listed:
+            self._entries += 1
+            if self._entries > self._limits.max_entries:
+                raise BundleTooLarge(f"{where}: more than {self._limits.max_entries} channel entries (max_entries)")
+            entry = self._entry(one, f"{where}, channel {name}")
+            if entry is not None and entries.setdefault(entry.name, entry) is not entry:
+                self._complain(where, f"channel {name} has {entry.name} twice; the first one counts")
+        draft.channels[name] = Channel(name, tuple(entries.values()))
+
+    def _entry(self, value: Any, where: str) -> ChannelEntry | None:
+        """An entry without a name is left out; one whose range cannot be read follows nothing by it."""
+        try:
+            if not isinstance(value, dict):
+                raise _Unusable("an entry that is no mapping")
+            name = _name(value, "name")
+            skips = tuple(_skip(one) for one in _list(value, "skips"))
+            self._entries += len(skips)
+            return ChannelEntry(name, _text(value, "replaces"), skips, self._range(value, f"{where}, {name}"))
+        except _Unusable as exc:
+            self._complain(where, str(exc))
+            return None
+
+    def _range(self, value: dict[str, Any], where: str) -> VersionRange | None:
+        words = value.get("skipRange") or ""
+        try:
+            return range_of(words) if isinstance(words, str) and words.strip() else None
+        except InvalidRange as exc:
+            self._complain(where, f"skipRange is ignored: {exc}")
+            return None
+
+    def _bundle(self, value: dict[str, Any], _where: str) -> None:
+        draft, name = self._draft(value, "package"), _name(value, "name")
+        if name in draft.bundles:
+            raise _Unusable(f"bundle {name} of package {value['package']} is there twice; the first one counts")
+        draft.bundles[name] = _bundle_of(name, value)
+
+    def _deprecations(self, value: dict[str, Any], _where: str) -> None:
+        draft = self._draft(value, "package")
+        for one in _list(value, "entries"):
+            reference = one.get("reference") if isinstance(one, dict) else None
+            if not isinstance(reference, dict):
+                raise _Unusable("a deprecation that does not say of what")
+            draft.deprecations.append(
+                Deprecation(_text(reference, "schema"), _text(reference, "name"), _text(one, "message", most=MAX_TEXT))
+            )
+
+    def catalog(self) -> Catalog:
+        packages: dict[str, Package] = {}
+        for name, draft in sorted(self._drafts.items()):
+            if draft.package is None:
+                self._complain(f"package {name}", "no olm.package describes it, so it is left out")
+                continue
+            packages[name] = _joined(draft.package, draft)
+            for problem in problems_of(packages[name]):
+                self._complain(f"package {name}", problem)
+        if self._unsaid:
+            self._problems.append(CatalogProblem("the catalogue", f"{self._unsaid} more problems are not listed"))
+        return Catalog(packages, tuple(self._problems))
+
+
+def _joined(package: Package, draft: _Draft) -> Package:
+    return Package(
+        package.name,
+        package.default_channel,
+        package.description,
+        dict(sorted(draft.channels.items())),
+        draft.bundles,
+        tuple(draft.deprecations),
+    )
+
+
+def _bundle_of(name: str, value: dict[str, Any]) -> CatalogBundle:
+    properties = [one for one in _list(value, "properties") if isinstance(one, dict)]
+    about = [one.get("value") for one in properties if one.get("type") == "olm.package"]
+    if len(about) != 1 or not isinstance(about[0], dict):
+        raise _Unusable(f"bundle {name} has {len(about)} properties olm.package; expected one, with its version")
+    if about[0].get("packageName") != value["package"]:
+        raise _Unusable(f"bundle {name} calls its package {about[0].get('packageName')!r}, not {value['package']!r}")
+    try:
+        version = version_of(_text(about[0], "version"))
+    except InvalidRange as exc:
+        raise _Unusable(f"bundle {name}: {exc}") from exc
+    apis = [one.get("value") for one in properties if one.get("type") == "olm.gvk"]
+    return CatalogBundle(
+        name,
+        _text(value, "image", most=1024),
+        version,
+        _text(about[0], "release"),
+        tuple(sorted(_api(one) for one in apis if isinstance(one, dict))),
+        tuple(sorted({str(one["type"]) for one in properties if one.get("type") in NEEDS})),
+    )
+
+
+def _api(value: dict[str, Any]) -> str:
+    return f"{_text(value, 'kind')}.{_text(value, 'group')}/{_text(value, 'version')}"
+
+
+def _name(value: dict[str, Any], key: str) -> str:
+    text = _text(value, key)
+    if not text:
+        raise _Unusable(f"{value.get('schema', 'an entry')} without {key}")
+    return text
+
+
+def _skip(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_NAME:
+        raise _Unusable("skips holds something that is no name of a bundle")
+    return value
+
+
+def _text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:
+    text = value.get(key)
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise _Unusable(f"{key} is {type(text).__name__}, expected a text")
+    if len(text) > most and most == MAX_TEXT:
+        return f"{text[: MAX_TEXT - 1]}…"
+    if len(text) > most:
+        raise _Unusable(f"{key} has {len(text)} characters, at most {most}")
+    return text
+
+
+def _list(value: dict[str, Any], key: str) -> list[Any]:
+    found = value.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise _Unusable(f"{key} is {type(found).__name__}, expected a list")
+    return found

@@ -1,0 +1,91 @@
+"""What a catalogue says, without the manifests and icons that its bundles carry along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from semver import Version
+
+from provisioner.versions import VersionRange
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogBundle:
+    """One version of a package (`olm.bundle`). `needs` are constraints that only OLM v0 resolves."""
+
+    name: str
+    image: str
+    version: Version
+    release: str = ""
+    apis: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[Version, tuple[tuple[int, int, str], ...]]:
+        """By which bundles of one package are ordered: the version, then the release of the same version."""
+        parts = self.release.split(".") if self.release else []
+        return self.version, tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelEntry:
+    """One bundle in a channel, and the installed bundles that it may follow."""
+
+    name: str
+    replaces: str = ""
+    skips: tuple[str, ...] = ()
+    skip_range: VersionRange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A line of versions (`olm.channel`)."""
+
+    name: str
+    entries: tuple[ChannelEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """What its publisher no longer supports: the whole package, a channel or a bundle. `name` is "" for the package."""
+
+    schema: str
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package (`olm.package`) with its channels and bundles, each by name."""
+
+    name: str
+    default_channel: str = ""
+    description: str = ""
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    bundles: Mapping[str, CatalogBundle] = field(default_factory=dict)
+    deprecations: tuple[Deprecation, ...] = ()
+
+    def deprecation_of(self, bundle: str) -> str | None:
+        """Why a bundle is deprecated; None where it is not."""
+        words = [one.message for one in self.deprecations if one.schema == "olm.bundle" and one.name == bundle]
+        return words[0] if words else None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogProblem:
+    """Something in a catalogue that cannot be used, and where it stands."""
+
+    where: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All packages of a catalogue by name, and what is wrong in it."""
+
+    packages: Mapping[str, Package]
+    problems: tuple[CatalogProblem, ...] = ()

@@ -1,0 +1,274 @@
+"""`pratique catalog`: what a file-based catalogue offers, and what may follow what is installed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from provisioner.catalogs import (
+    Catalog,
+    CatalogBundle,
+    CatalogFile,
+    CatalogOffer,
+    Channel,
+    Choice,
+    Installed,
+    NoChoice,
+    Package,
+    PackageWish,
+    UpgradeEdges,
+    choose,
+    heads_of,
+    read_catalog,
+    route,
+)
+from provisioner.cli.review import FINDINGS, OK, UNKNOWN, ReviewCommand
+from provisioner.cli.usage import Usage
+from provisioner.review.base.text import visible
+from provisioner.sentences import and_more, number, some
+from provisioner.versions import range_of
+
+SUFFIXES = (".yaml", ".yml", ".json")
+MAX_FILES = 100_000
+SHOWN_PROBLEMS = 20
+_EPILOG = """\
+CATALOG is a file-based catalogue: a file, or a folder with its files, as OLM's
+catalogue images hold below /configs.
+
+what may follow
+  --from names the bundle that is installed, or its version. Then only bundles
+  may be taken that replace it, skip it, or whose skipRange holds its version.
+  --any-edge allows every version instead.
+
+exit status
+  0  read; with --from, --version or --channel: a bundle may be taken
+  1  no bundle may be taken
+  2  could not find out, or a problem in the catalogue
+"""
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("catalog", metavar="CATALOG", type=Path, help="a file or folder")
+    parser.add_argument("package", metavar="PACKAGE", nargs="?", help="show this package; without it, list all")
+    parser.add_argument("--channel", action="append", default=[], help="only of this channel; may be repeated")
+    parser.add_argument("--version", metavar="RANGE", default="", help="only in this range, such as '>=1.2.0 <2.0.0'")
+    parser.add_argument("--from", dest="installed", metavar="BUNDLE|VERSION", default="", help="what is installed")
+    parser.add_argument("--any-edge", action="store_true", help="any version may follow what is installed")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+
+
+def _run(options: argparse.Namespace) -> int:
+    asks = options.channel or options.version or options.installed or options.any_edge
+    if asks and not options.package:
+        raise Usage("--channel, --version, --from and --any-edge need a PACKAGE")
+    catalog = read_catalog(_files(options.catalog))
+    if not options.package:
+        _print(options, catalog, _listed(catalog), _list_record(catalog))
+        return _status(catalog)
+    package = catalog.packages.get(options.package)
+    if package is None:
+        raise Usage(f"{options.package}: no such package; the catalogue has {some(sorted(catalog.packages), 10)}")
+    installed = _installed(package, options.installed) if options.installed else None
+    chosen = (
+        choose(_wish(options), [CatalogOffer(str(options.catalog), package)], _as_installed(installed))
+        if asks
+        else None
+    )
+    _print(options, catalog, _shown(package, installed, chosen), _record(package, installed, chosen))
+    return _status(catalog, chosen)
+
+
+def _status(catalog: Catalog, chosen: Choice | NoChoice | None = None) -> int:
+    """What could not be read may hold the bundle, channel or deprecation that would have changed the answer."""
+    if catalog.problems:
+        return UNKNOWN
+    return FINDINGS if isinstance(chosen, NoChoice) else OK
+
+
+def _wish(options: argparse.Namespace) -> PackageWish:
+    edges = UpgradeEdges.SELF_CERTIFIED if options.any_edge else UpgradeEdges.CATALOG_PROVIDED
+    versions = range_of(options.version) if options.version else None
+    return PackageWish(options.package, tuple(options.channel), versions, edges)
+
+
+def _as_installed(bundle: CatalogBundle | None) -> Installed | None:
+    return Installed(bundle.name, bundle.version, bundle.release) if bundle else None
+
+
+def _installed(package: Package, words: str) -> CatalogBundle:
+    found = [one for one in package.bundles.values() if words in (one.name, str(one.version))]
+    if len(found) != 1:
+        has = some([one.name for one in _newest_first(package)], 10)
+        raise Usage(f"--from {words}: {len(found)} bundles of {package.name} have this name or version; it has {has}")
+    return found[0]
+
+
+def _files(place: Path) -> Iterator[CatalogFile]:
+    if not place.exists():
+        raise Usage(f"{place}: no such file or folder")
+    if not place.is_dir():
+        yield _file(place, place.name)
+        return
+    found = sorted(one for one in place.rglob("*") if one.suffix in SUFFIXES and one.is_file())
+    if not found or len(found) > MAX_FILES:
+        raise Usage(f"{place}: {number(len(found), 'file')} with {', '.join(SUFFIXES)}; expected 1 to {MAX_FILES:,}")
+    for file in found:
+        yield _file(file, str(file.relative_to(place)))
+
+
+def _file(path: Path, name: str) -> CatalogFile:
+    return CatalogFile(name, lambda: path.open("rb"))
+
+
+def _print(options: argparse.Namespace, catalog: Catalog, lines: Iterator[str], record: dict[str, object]) -> None:
+    if options.output == "json":
+        problems = [{"where": one.where, "message": one.words} for one in catalog.problems]
+        sys.stdout.write(json.dumps({**record, "problems": problems}, indent=2, sort_keys=True) + "\n")
+    else:
+        sys.stdout.writelines(f"{visible(line)}\n" for line in (*lines, *_problem_lines(catalog)))
+
+
+def _problem_lines(catalog: Catalog) -> Iterator[str]:
+    if catalog.problems:
+        yield ""
+        yield f"{number(len(catalog.problems), 'problem')} in the catalogue:"
+        yield from (f"  {one}" for one in catalog.problems[:SHOWN_PROBLEMS])
+        left = len(catalog.problems) - SHOWN_PROBLEMS
+        if left > 0:
+            yield f"  {and_more(left)}; `-o json` lists all"
+
+
+def _newest_first(package: Package) -> list[CatalogBundle]:
+    return sorted(package.bundles.values(), key=lambda one: one.rank, reverse=True)
+
+
+def _listed(catalog: Catalog) -> Iterator[str]:
+    width = max(map(len, catalog.packages), default=0)
+    for package in catalog.packages.values():
+        newest = next((str(one.version) for one in _newest_first(package)), "none")
+        counts = f"{number(len(package.channels), 'channel')}, {number(len(package.bundles), 'bundle')}"
+        deprecated = ", deprecated" if any(one.schema == "olm.package" for one in package.deprecations) else ""
+        yield f"{package.name:{width}}  newest {newest}, {counts}{deprecated}"
+    if not catalog.packages:
+        yield "The catalogue has no packages."
+
+
+def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice | None) -> Iterator[str]:
+    yield package.name
+    if package.description:
+        yield from (f"  {line}" for line in package.description.strip().splitlines()[:10])
+    for one in package.deprecations:
+        yield f"  deprecated: {one.name or 'the package'}: {one.message}"
+    for channel in package.channels.values():
+        yield ""
+        yield from _channel_lines(package, channel)
+    if chosen is not None:
+        yield ""
+        yield from _choice_lines(package, installed, chosen)
+
+
+def _channel_lines(package: Package, channel: Channel) -> Iterator[str]:
+    is_default = " (default)" if channel.name == package.default_channel else ""
+    yield f"channel {channel.name}{is_default}, head {some(heads_of(channel)) or 'none'}"
+    ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
+    for one in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
+        edges = [
+            f"replaces {one.replaces}" if one.replaces else "",
+            f"skips {some(one.skips)}" if one.skips else "",
+            f"follows every version in {one.skip_range}" if one.skip_range else "",
+            "deprecated" if package.deprecation_of(one.name) is not None else "",
+            "" if one.name in package.bundles else "missing in the catalogue",
+        ]
+        yield f"  {one.name}" + "".join(f"; {words}" for words in edges if words)
+
+
+def _choice_lines(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice) -> Iterator[str]:
+    if isinstance(chosen, NoChoice):
+        yield f"No bundle may be taken: {chosen.words}."
+        return
+    if installed is not None and chosen.bundle.name == installed.name:
+        yield f"{installed.name} is the newest that may be taken."
+    else:
+        yield f"{chosen.bundle.name} may be taken, from channel {some(chosen.channels)}."
+    yield f"  image {chosen.bundle.image or 'not named'}"
+    if chosen.deprecation is not None:
+        yield f"  deprecated: {chosen.deprecation}"
+    for channel, way in _routes(package, installed).items():
+        yield f"  to the head of channel {channel}: {' → '.join(way) if way else 'no edges lead there'}"
+
+
+def _routes(package: Package, installed: CatalogBundle | None) -> dict[str, tuple[str, ...] | None]:
+    """The way to the head of each channel that has one, from what is installed; None where no edges lead there."""
+    if installed is None:
+        return {}
+    heads = {channel: heads_of(channel) for channel in package.channels.values()}
+    return {
+        channel.name: route(package, channel, installed, ends[0])
+        for channel, ends in heads.items()
+        if len(ends) == 1 and ends[0] != installed.name
+    }
+
+
+def _list_record(catalog: Catalog) -> dict[str, object]:
+    return {
+        "packages": [
+            {
+                "name": one.name,
+                "defaultChannel": one.default_channel,
+                "channels": sorted(one.channels),
+                "bundles": len(one.bundles),
+            }
+            for one in catalog.packages.values()
+        ]
+    }
+
+
+def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice | None) -> dict[str, object]:
+    return {
+        "name": package.name,
+        "description": package.description,
+        "defaultChannel": package.default_channel,
+        "channels": [_channel_record(one) for one in package.channels.values()],
+        "bundles": [
+            {"name": one.name, "version": str(one.version), "image": one.image, "apis": one.apis, "needs": one.needs}
+            for one in _newest_first(package)
+        ],
+        "deprecations": [
+            {"schema": one.schema, "name": one.name, "message": one.message} for one in package.deprecations
+        ],
+        "installed": installed.name if installed else None,
+        "choice": _choice_record(chosen),
+        "routes": _routes(package, installed),
+    }
+
+
+def _channel_record(channel: Channel) -> object:
+    return {
+        "name": channel.name,
+        "heads": heads_of(channel),
+        "entries": [
+            {
+                "name": one.name,
+                "replaces": one.replaces,
+                "skips": one.skips,
+                "skipRange": str(one.skip_range) if one.skip_range else "",
+            }
+            for one in channel.entries
+        ],
+    }
+
+
+def _choice_record(chosen: Choice | NoChoice | None) -> object:
+    if chosen is None:
+        return None
+    if isinstance(chosen, NoChoice):
+        return {"bundle": None, "code": chosen.code, "message": chosen.words}
+    return {"bundle": chosen.bundle.name, "channels": chosen.channels, "deprecation": chosen.deprecation}
+
+
+COMMANDS: tuple[ReviewCommand, ...] = (
+    ReviewCommand("catalog", "what a catalogue offers, and what may follow what is installed", _add, _run, _EPILOG),
+)

@@ -1,0 +1,109 @@
+"""`kubectl_complete-pratique`: what kubectl's shell completion asks of a plug-in (kubectl 1.26 and later).
+
+Standard output holds one proposal a line, then a directive of cobra's: `:4` says that no file names are meant, `:0`
+that they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+
+from provisioner.cli.plugin import logins
+from provisioner.cli.plugin.commands import COMMANDS, parser_of
+from provisioner.cli.plugin.looking import objects_to_diff
+from provisioner.cli.plugin.reading import DEPLOYMENT, REQUEST, all_of, cluster_of, is_open
+from provisioner.cli.usage import Usage
+from provisioner.errors import PratiqueError
+from provisioner.review.rules import rule_ids
+
+FILES, NO_FILES = ":0", ":4"
+# Names come from bundles, and the scripts of kubectl before 1.34 have the shell expand what is proposed.
+HARMLESS = re.compile(r"[A-Za-z0-9._:/@=+-]+", re.ASCII)
+DECIDING = ("approve", "deny", "request-changes")
+OF_REQUESTS = ("show", "diff", *DECIDING)
+OF_DEPLOYMENTS = ("history", "rollback", "pause", "resume")
+OF_FILES = ("preview", "convert")
+FILE_OPTIONS = ("--kubeconfig", "--config", "--docker-config")
+
+
+def complete(argv: Sequence[str] | None = None) -> int:
+    """Print what may follow; a cluster that does not answer proposes nothing."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    begun, before = (words[-1] if words else ""), words[:-1]
+    command = next((word for word in before if word in {one.name for one in COMMANDS}), "")
+    if (before and before[-1] in FILE_OPTIONS) or (command in OF_FILES and not begun.startswith("-")):
+        print(FILES)
+        return 0
+    for proposal in sorted(_proposals(command, before, begun)):
+        if proposal.startswith(begun) and HARMLESS.fullmatch(proposal):
+            print(proposal)
+    print(NO_FILES)
+    return 0
+
+
+def _proposals(command: str, before: Sequence[str], begun: str) -> list[str]:
+    if not command:
+        return [] if before else [one.name for one in COMMANDS]
+    options = {action.option_strings[-1]: action for action in parser_of(command)._actions if action.option_strings}
+    asked = options.get(before[-1]) if before else None
+    if asked is not None and asked.nargs != 0:
+        return _values(asked)
+    if begun.startswith("-"):
+        return [*options]
+    if command == "explain":
+        return list(rule_ids())
+    given = [word for at, word in enumerate(before) if _is_argument(word, before[at - 1] if at else "", options)]
+    try:
+        if len(given) > 1:
+            return _objects(before) if command == "diff" and len(given) == 2 else []
+        return _names(command, before)
+    except (PratiqueError, Usage, OSError):
+        return []
+
+
+def _values(option: argparse.Action) -> list[str]:
+    if option.option_strings[-1] == "--service":
+        return logins.every()
+    return [str(one) for one in option.choices or ()]
+
+
+def _is_argument(word: str, previous: str, options: dict[str, argparse.Action]) -> bool:
+    """Whether a word is no option, nor the value of the option before it."""
+    takes_value = previous in options and options[previous].nargs != 0
+    return not word.startswith("-") and not takes_value
+
+
+def _names(command: str, before: Sequence[str]) -> list[str]:
+    if command not in (*OF_REQUESTS, *OF_DEPLOYMENTS):
+        return []
+    api = cluster_of(argparse.Namespace(kubeconfig=_given(before, "--kubeconfig"), context=_given(before, "--context")))
+    found = all_of(api, REQUEST if command in OF_REQUESTS else DEPLOYMENT)
+    if command in DECIDING:
+        found = [one for one in found if is_open(one)]
+    return [str(one["metadata"]["name"]) for one in found]
+
+
+def _objects(before: Sequence[str]) -> list[str]:
+    """What a request is about, as its report at the service says to whom has logged in there."""
+    try:
+        # What it would complain about is not typed yet.
+        with redirect_stderr(io.StringIO()):
+            options = parser_of("diff").parse_args([word for word in before if word != "diff"])
+    except SystemExit:
+        return []
+    return objects_to_diff(options)
+
+
+def _given(before: Sequence[str], option: str) -> str:
+    """What was typed for an option, as `--context x` or `--context=x`."""
+    for at, word in enumerate(before):
+        if word == option and at + 1 < len(before):
+            return before[at + 1]
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return ""

@@ -1,0 +1,137 @@
+"""`approve`, `deny` and `request-changes`: show what is decided, ask, create the review, and say what became of it."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import time
+from typing import Any
+
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cli.plugin.reading import REVIEW, VERSION, Subject, cluster_of, myself, ref, reviews_of, subject_of
+from provisioner.cli.plugin.showing import counted_of, of_request
+from provisioner.cli.plugin.terminal import is_coloured, is_conversation
+from provisioner.cli.usage import Usage
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.errors import Forbidden
+from provisioner.review.base.text import visible
+
+OK, NOT_COUNTED, UNKNOWN = 0, 1, 2
+WORDS = {"Approve": "approve", "Deny": "deny", "RequestChanges": "request changes of"}
+POLL_SECONDS = 0.5
+MAX_NAME = 240
+
+
+def decide(options: argparse.Namespace) -> int:
+    """0 where the review counted, 1 where it did not, 2 where nobody has said so in time."""
+    api = cluster_of(options)
+    subject = subject_of(api, options.name)
+    _check(subject)
+    shown = of_request(subject.request, reviews_of(api, subject.deployment), is_coloured=is_coloured(options))
+    sys.stderr.write(shown)
+    reason = options.reason or _asked_reason(options)
+    _agree(options, subject)
+    if moved := _moved(api, subject):
+        print(visible(moved), file=sys.stderr)
+        return NOT_COUNTED
+    made = _create(api, _review(api, options, subject, reason))
+    return _wait(api, str(made["metadata"]["name"]), options.timeout)
+
+
+def _check(subject: Subject) -> None:
+    state = str(subject.status.get("state") or "preparing")
+    if state != "in_review" or not subject.status.get("subjectDigest"):
+        words = state.replace("_", " ")
+        raise Usage(
+            f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
+        )
+
+
+def _moved(api: ClusterClient, shown: Subject) -> str:
+    """Why what was shown is no longer what would be decided; "" where it still is."""
+    now = subject_of(api, shown.name).status
+    was = shown.status
+    if now.get("subjectDigest") != was.get("subjectDigest") or now.get("round") != was.get("round"):
+        return (
+            f"kubectl pratique: nothing was decided, because request {shown.name} changed while you looked: it was "
+            f"round {was.get('round')} with {was.get('subjectDigest')}, and now is round {now.get('round')} with "
+            f"{now.get('subjectDigest')}. Run the command again to see what changed"
+        )
+    if now.get("state") != was.get("state"):
+        words = str(now.get("state") or "preparing").replace("_", " ")
+        return f"kubectl pratique: nothing was decided, because request {shown.name} is {words}"
+    return ""
+
+
+def _asked_reason(options: argparse.Namespace) -> str:
+    if options.decision == "Approve":
+        return ""
+    if is_conversation():
+        sys.stderr.write("Reason: ")
+        sys.stderr.flush()
+        found = sys.stdin.readline().strip()
+        if found or options.decision == "Deny":
+            return found
+    if options.decision == "RequestChanges":
+        raise Usage("--reason is missing: say what has to change before this can be approved")
+    return ""
+
+
+def _agree(options: argparse.Namespace, subject: Subject) -> None:
+    if options.yes:
+        return
+    if not is_conversation():
+        raise Usage("nobody can be asked here: add --yes to decide without a question")
+    what = f"{WORDS[options.decision]} {subject.name}, digest {subject.status['subjectDigest']}"
+    sys.stderr.write(f"\nDo you want to {visible(what)}? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Usage("nothing was decided")
+
+
+def _review(api: ClusterClient, options: argparse.Namespace, subject: Subject, reason: str) -> dict[str, Any]:
+    who = myself(api)
+    name = f"{subject.name[:MAX_NAME]}-{secrets.token_hex(4)}"
+    reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
+    return {
+        "apiVersion": f"{OWN_GROUP}/{VERSION}",
+        "kind": REVIEW,
+        "metadata": {"name": name},
+        "spec": {
+            "requestRef": {"name": subject.name},
+            "bundleDeploymentName": subject.deployment,
+            "decision": options.decision,
+            "subjectDigest": subject.status["subjectDigest"],
+            "round": subject.status["round"],
+            "acknowledges": list(options.acknowledge or ()),
+            "reason": reason,
+            "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
+        },
+    }
+
+
+def _create(api: ClusterClient, review: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return api.create(review, field_manager="kubectl-pratique")
+    except Forbidden as exc:
+        raise Usage(f"Kubernetes refused the review: {exc.server_words or exc}") from exc
+
+
+def _wait(api: ClusterClient, name: str, seconds: float) -> int:
+    """Until Pratique has said whether the review counted."""
+    ends_at = time.monotonic() + seconds
+    while True:
+        review = api.get(ref(REVIEW, name))
+        if review is None:
+            raise Usage(f"review {name} was deleted before anybody said whether it counted")
+        counted = counted_of(review)
+        if counted:
+            is_counted = counted["status"] == "True"
+            words = "counted" if is_counted else f"not counted ({counted['reason']})"
+            print(f"review {name} {words}: {visible(str(counted['message']), keep_newlines=True)}")
+            return OK if is_counted else NOT_COUNTED
+        if time.monotonic() >= ends_at:
+            print(f"review {name} is created and not counted yet: kubectl get bundledeploymentreviews {name}")
+            return UNKNOWN
+        time.sleep(POLL_SECONDS)

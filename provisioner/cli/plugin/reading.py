@@ -1,0 +1,190 @@
+"""The cluster that kubectl would use, and the objects of Pratique in it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cli.usage import Usage
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.errors import BadSource, Forbidden, PratiqueError, Unauthenticated, UnknownKind, Unreachable
+from provisioner.values import Identity, ObjectRef
+
+VERSION = "v1alpha2"
+DEPLOYMENT, REQUEST, REVIEW = "BundleDeployment", "BundleDeploymentRequest", "BundleDeploymentReview"
+MOST = 500
+KUBECTL_SECONDS = 60
+# States in which a request has not ended. One without a state has just been made.
+OPEN = ("preparing", "in_review", "approved", "applying", "restoring", "stale")
+NEAR = 3
+NOT_INSTALLED = (
+    "the cluster serves no {kind}: Pratique is not installed there, or not in this version. An administrator applies "
+    "what `pratique-manage cluster_manifests` prints; or is it another cluster (--context)?"
+)
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a command is about: a request, and the deployment that it is of."""
+
+    request: Record
+
+    @property
+    def name(self) -> str:
+        return str(self.request["metadata"]["name"])
+
+    @property
+    def deployment(self) -> str:
+        return str(self.request["spec"]["bundleDeploymentRef"]["name"])
+
+    @property
+    def status(self) -> Record:
+        return dict(self.request.get("status") or {})
+
+
+def cluster_of(options: argparse.Namespace) -> ClusterClient:
+    """As kubectl reads kubeconfigs, where there is a kubectl: it merges files and knows the current context."""
+    if options.kubeconfig and not Path(options.kubeconfig).exists():
+        raise Usage(f"{options.kubeconfig}: there is no such kubeconfig (--kubeconfig)")
+    if shutil.which("kubectl") is None:
+        return ClusterClient.connect(_own_text(options), context=options.context, trusted=True)
+    text = _kubeconfig(options)
+    if "clusters: null" in text or "clusters: []" in text:
+        raise Usage(f"{_where(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first")
+    return ClusterClient.connect(text, trusted=True)
+
+
+def _own_text(options: argparse.Namespace) -> str:
+    """Without kubectl nothing merges files: the first that there is."""
+    named = options.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
+    paths = [Path(one) for one in named.split(os.pathsep) if one and Path(one).exists()]
+    if not paths:
+        raise Usage(f"{named}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG")
+    try:
+        return paths[0].read_text(encoding="utf-8")
+    except UnicodeDecodeError as exc:
+        raise Usage(f"{paths[0]}: no kubeconfig, for it is not UTF-8 text") from exc
+
+
+def _where(options: argparse.Namespace) -> str:
+    return str(options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+
+
+def add_cluster(sub: argparse.ArgumentParser) -> None:
+    """The options by which `cluster_of` and the colours are chosen."""
+    sub.add_argument("--kubeconfig", metavar="FILE", default="", help="default: that of kubectl")
+    sub.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    sub.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
+
+
+def advice_for(exc: PratiqueError) -> str:
+    """What to do next where the API server, or the way to it, says no; "" where the error says all."""
+    if isinstance(exc, Unauthenticated):
+        return "your credentials do not count there: log in to the cluster again (`kubectl auth whoami` tests it)"
+    if isinstance(exc, Forbidden):
+        return (
+            "ask an administrator to bind you to the ClusterRole pratique-reader, or pratique-approver to decide"
+            " (`kubectl auth can-i --list` shows what you may do)"
+        )
+    if isinstance(exc, UnknownKind):
+        return NOT_INSTALLED.format(kind="such kind")
+    if isinstance(exc, Unreachable):
+        return "try `kubectl version`: is the cluster up, the network (VPN) there, and --context the right one?"
+    if isinstance(exc, BadSource):
+        return "try `kubectl config view --minify`, and name another file or context with --kubeconfig and --context"
+    return ""
+
+
+def _kubeconfig(options: argparse.Namespace) -> str:
+    words = [str(shutil.which("kubectl")), "config", "view", "--raw", "--minify", "--flatten"]
+    words += [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
+    words += [f"--context={options.context}"] if options.context else []
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=KUBECTL_SECONDS)  # noqa: S603 - words of ours
+    if done.returncode:
+        said = done.stderr.strip().removeprefix("error: ")
+        raise Usage(f"kubectl cannot use {_where(options)}: {said}. See `kubectl config get-contexts`")
+    return done.stdout
+
+
+def ref(kind: str, name: str) -> ObjectRef:
+    return ObjectRef(OWN_GROUP, VERSION, kind, "", name)
+
+
+def all_of(api: ClusterClient, kind: str, *, field_selector: str = "") -> list[Record]:
+    """The first MOST of them, by name."""
+    resource = api.resource_of(OWN_GROUP, VERSION, kind)
+    if resource is None:
+        raise Usage(NOT_INSTALLED.format(kind=kind))
+    found = api.excerpt(resource, at_most=MOST, field_selector=field_selector).objects
+    return sorted(found, key=lambda obj: str(obj["metadata"]["name"]))
+
+
+def is_open(request: Record) -> bool:
+    return str((request.get("status") or {}).get("state") or "preparing") in OPEN
+
+
+def deployment_of(api: ClusterClient, name: str) -> Record:
+    found = _named(api, DEPLOYMENT, name)
+    if found is None:
+        raise Usage(f"there is no BundleDeployment {name}{_near(api, name, (DEPLOYMENT,))}")
+    return found
+
+
+def subject_of(api: ClusterClient, name: str) -> Subject:
+    """The request of this name, or the current request of the deployment of this name."""
+    request = _named(api, REQUEST, name)
+    if request is not None:
+        return Subject(request)
+    deployment = _named(api, DEPLOYMENT, name)
+    if deployment is None:
+        raise Usage(f"there is no request and no BundleDeployment {name}{_near(api, name, (REQUEST, DEPLOYMENT))}")
+    current = str((deployment.get("status") or {}).get("activeRequest") or "")
+    request = _named(api, REQUEST, current) if current else None
+    if request is None:
+        raise Usage(
+            f"BundleDeployment {name} has no request yet: wait, or see `kubectl describe bundledeployment {name}`"
+        )
+    return Subject(request)
+
+
+def _named(api: ClusterClient, kind: str, name: str) -> Record | None:
+    try:
+        return api.get(ref(kind, name))
+    except UnknownKind as exc:
+        raise Usage(NOT_INSTALLED.format(kind=kind)) from exc
+
+
+def _near(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
+    """`: did you mean web-2?`; where nothing is near, how to see what there is."""
+    try:
+        known = {str(one["metadata"]["name"]) for kind in kinds for one in all_of(api, kind)}
+    except (PratiqueError, Usage):
+        known = set()
+    near = difflib.get_close_matches(name, sorted(known), n=NEAR)
+    if near:
+        return f": did you mean {' or '.join(near)}?"
+    return f"; {'; '.join(f'`kubectl get {kind.lower()}s` lists what there is' for kind in kinds[-1:])}"
+
+
+def reviews_of(api: ClusterClient, deployment: str) -> list[Record] | None:
+    """Those made with kubectl; None where the caller may not list them, or the cluster serves none."""
+    try:
+        return all_of(api, REVIEW, field_selector=f"spec.bundleDeploymentName={deployment}")
+    except (PratiqueError, Usage):
+        return None
+
+
+def myself(api: ClusterClient) -> Identity:
+    """Who the API server takes the caller for (SelfSubjectReview)."""
+    kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", kind, subject="who you are")
+    who = answer["status"]["userInfo"]
+    return Identity(str(who["username"]), tuple(who.get("groups") or ()), str(who.get("uid") or ""))

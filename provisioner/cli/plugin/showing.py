@@ -1,0 +1,152 @@
+"""What the plug-in prints. PURE: objects come in, lines go out; whatever strangers wrote is shown with escapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from provisioner.review.base.text import visible
+
+Record = Mapping[str, Any]
+NONE = "-"
+
+
+class Colour(StrEnum):
+    """SGR codes (ECMA-48, 8.3.117)."""
+
+    BAD = "31"
+    GOOD = "32"
+    WARNING = "33"
+    STRONG = "1"
+
+
+_SEVERITY = {
+    "critical": Colour.BAD,
+    "breaking": Colour.BAD,
+    "unknown": Colour.WARNING,
+    "dangerous": Colour.WARNING,
+    "safe": Colour.GOOD,
+}
+_STATE = {
+    "in_review": Colour.STRONG,
+    "failed": Colour.BAD,
+    "denied": Colour.BAD,
+    "applied": Colour.GOOD,
+    "approved": Colour.GOOD,
+}
+_PAINTED: Mapping[str, Mapping[str, Colour]] = {"STATE": _STATE, "WORST": _SEVERITY}
+
+
+def painted(text: str, colour: Colour | None, *, is_coloured: bool) -> str:
+    return f"\x1b[{colour.value}m{text}\x1b[0m" if colour and is_coloured else text
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, is_coloured: bool = False) -> str:
+    """Columns as kubectl prints them: the last one is as long as it is. Words of states and severities have colours."""
+    lines = [tuple(heads), *(tuple(visible(cell) or NONE for cell in row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    painted_columns = [column for column, head in enumerate(heads) if head in _PAINTED]
+    made = []
+    for number, line in enumerate(lines):
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        cells[-1] = cells[-1].rstrip()
+        for column in painted_columns if number else []:
+            colour = _PAINTED[heads[column]].get(line[column].replace(" ", "_"))
+            cells[column] = painted(cells[column], colour, is_coloured=is_coloured)
+        made.append("   ".join(cells).rstrip())
+    return "".join(f"{line}\n" for line in made)
+
+
+def of_list(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
+    rows = [_row(one) for one in requests]
+    heads = ("REQUEST", "DEPLOYMENT", "STATE", "WORST", "REQUESTER")
+    return table(heads, rows, is_coloured=is_coloured) if rows else "No requests.\n"
+
+
+def _row(request: Record) -> tuple[str, ...]:
+    spec, status = request["spec"], request.get("status") or {}
+    worst = str((status.get("reportSummary") or {}).get("worst") or "")
+    state, who = str(status.get("state") or "preparing"), str((spec.get("requester") or {}).get("username") or "")
+    return (request["metadata"]["name"], spec["bundleDeploymentRef"]["name"], state.replace("_", " "), worst, who)
+
+
+def of_request(request: Record, reviews: Sequence[Record] | None, *, is_coloured: bool) -> str:
+    """What is decided: who asked, what it does in short, its digest, and what became of it so far."""
+    spec, status = request["spec"], request.get("status") or {}
+    report, state = status.get("reportSummary") or {}, str(status.get("state") or "preparing")
+    worst = str(report.get("worst") or "")
+    requester = spec.get("requester") or {}
+    facts = [
+        ("Request", visible(str(request["metadata"]["name"]))),
+        ("Deployment", visible(str(spec["bundleDeploymentRef"]["name"]))),
+        ("Purpose", visible(str(spec.get("purpose") or "deploy"))),
+        ("Requester", visible(f"{requester.get('username') or 'unknown'} (by {requester.get('via') or 'cluster'})")),
+        ("State", painted(visible(state).replace("_", " "), _STATE.get(state), is_coloured=is_coloured)),
+        ("Round", str(status.get("round") or NONE)),
+        ("Digest", visible(str(status.get("subjectDigest") or NONE))),
+        ("Worst", painted(visible(worst) or NONE, _SEVERITY.get(worst), is_coloured=is_coloured)),
+    ]
+    lines = [f"{f'{name}:':<13}{value}" for name, value in facts]
+    lines += ["Changes:", *(f"  {visible(str(one))}" for one in report.get("headline") or ["the report is not ready"])]
+    lines += ["Conditions:", *_conditions(status)]
+    if reviews is None:
+        lines += ["Reviews by kubectl: you may not list them"]
+    else:
+        here = [one for one in reviews if one["spec"]["requestRef"]["name"] == request["metadata"]["name"]]
+        lines += ["Reviews by kubectl:", *(_review(one) for one in here)] if here else []
+    return "\n".join(lines) + "\n"
+
+
+def _conditions(status: Record) -> list[str]:
+    found = [
+        f"  {one['type']}={one['status']} {one['reason']}{f': {first}' if first else ''}"
+        for one in status.get("conditions") or []
+        for first in [str(one.get("message") or "").partition("\n")[0]]
+    ]
+    return [f"  {visible(one[2:])}" for one in found] or [f"  {NONE}"]
+
+
+def _review(review: Record) -> str:
+    spec, counted = review["spec"], counted_of(review)
+    what = f"{spec['decision']} by {spec['reviewer']['username']} in round {spec['round']}"
+    if counted is None:
+        return f"  {visible(what)}: not counted yet"
+    is_counted = counted["status"] == "True"
+    return f"  {visible(what)}: " + ("counted" if is_counted else visible(f"not counted, {counted['message']}"))
+
+
+def counted_of(review: Record) -> Record | None:
+    """The condition Counted, None while nobody has looked at the review."""
+    found = (review.get("status") or {}).get("conditions") or []
+    return next((one for one in found if one["type"] == "Counted"), None)
+
+
+def of_history(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
+    """The requests of one deployment, the latest first."""
+    ordered = sorted(requests, key=_number, reverse=True)
+    rows = [
+        (
+            one["metadata"]["name"],
+            str(one["spec"].get("purpose") or ""),
+            str((one.get("status") or {}).get("state") or "preparing").replace("_", " "),
+            str((one["spec"].get("requester") or {}).get("username") or ""),
+            _revision(one),
+            str(one["metadata"].get("creationTimestamp") or ""),
+        )
+        for one in ordered
+    ]
+    heads = ("REQUEST", "PURPOSE", "STATE", "REQUESTER", "APPLIED", "CREATED")
+    return table(heads, rows, is_coloured=is_coloured) if rows else "No requests.\n"
+
+
+def _number(request: Record) -> int:
+    number = str(request["metadata"]["name"]).rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdigit() else 0
+
+
+def _revision(request: Record) -> str:
+    """`revision 3`, of what was applied."""
+    conditions = (request.get("status") or {}).get("conditions") or []
+    applied = (one for one in conditions if one["type"] == "Applied" and one["status"] == "True")
+    return next((str(one.get("message") or "") for one in applied), "")

@@ -1,0 +1,41 @@
+"""Whom the plug-in speaks to: a person at a terminal, or a program."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pydoc
+import shutil
+import sys
+
+# To the first line and column, and nothing below (ECMA-48, 8.3.21 and 8.3.39).
+CLEARED = "\x1b[H\x1b[J"
+
+
+def is_conversation() -> bool:
+    """Whether a question can be asked and answered."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_coloured(options: argparse.Namespace) -> bool:
+    """As --color says; else at a terminal, unless NO_COLOR is set (https://no-color.org). Never for programs."""
+    if getattr(options, "output", "text") != "text":
+        return False
+    if options.color != "auto":
+        return bool(options.color == "always")
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def page(text: str) -> None:
+    """Through $PAGER where it is longer than the terminal; an empty $PAGER wishes for none."""
+    is_long = text.count("\n") >= shutil.get_terminal_size().lines
+    if is_long and sys.stdout.isatty() and os.environ.get("PAGER", "less"):
+        os.environ.setdefault("LESS", "-FRX")
+        pydoc.pager(text)
+    else:
+        write(text)
+
+
+def write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

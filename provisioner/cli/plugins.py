@@ -1,0 +1,50 @@
+"""`pratique plugins`: the formats, sources and checks of other packages, and why one of them is disabled."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from provisioner.cli.review import FINDINGS, OK, ReviewCommand
+from provisioner.plugins import Plugin
+from provisioner.render import format_plugins
+from provisioner.review.frame import check_plugins
+from provisioner.source import source_plugins
+
+_EPILOG = """\
+Each is loaded, as the service would load it, and none is used.
+
+exit status
+  0  all of them can be used, or there is none
+  1  one is disabled
+"""
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+
+
+def _run(options: argparse.Namespace) -> int:
+    found = [*format_plugins(), *source_plugins(), *check_plugins()]
+    if options.output == "json":
+        sys.stdout.write(json.dumps([_record(one) for one in found], indent=2, sort_keys=True) + "\n")
+    else:
+        lines = [f"{one}{f' is disabled: {one.problem}' if one.problem else ''}" for one in found]
+        sys.stdout.write("\n".join(lines or ["no plug-in is installed"]) + "\n")
+    return FINDINGS if any(one.problem for one in found) else OK
+
+
+def _record(plugin: Plugin) -> dict[str, str]:
+    return {
+        "group": str(plugin.group),
+        "name": plugin.name,
+        "package": plugin.package,
+        "target": plugin.target,
+        "problem": plugin.problem,
+    }
+
+
+COMMANDS: tuple[ReviewCommand, ...] = (
+    ReviewCommand("plugins", "which plug-ins are installed, and why one is disabled", _add, _run, _EPILOG),
+)

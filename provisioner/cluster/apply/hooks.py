@@ -1,0 +1,163 @@
+"""Run the hooks of one moment, one after the other: each once a request, whoever carries on in between.
+
+A run is recorded before its object is written and after it has succeeded, and what it left stands until then. So a
+worker that takes up an apply knows which runs are over, waits for the one that has begun, and begins no other twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from provisioner.cluster.apply.waiting import Patience
+from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.compare import uid_of
+from provisioner.cluster.health.completion import has_end, until_completed
+from provisioner.cluster.health.watch import until_gone
+from provisioner.cluster.inventory import HookRuns, Inventory
+from provisioner.cluster.plan.pruning import in_served_version
+from provisioner.cluster.tracking import is_left_by
+from provisioner.errors import PratiqueError, PreconditionFailed, TryLater, UnknownKind, Withheld
+from provisioner.values import (
+    Action,
+    HookMoment,
+    HookRun,
+    Manifest,
+    ObjectIdentity,
+    ObjectOutcome,
+    ObjectRef,
+    OutcomeState,
+    PlannedAction,
+    Why,
+)
+
+_ORDER = tuple(HookMoment)
+
+
+@dataclass(frozen=True, slots=True)
+class HookRunner:
+    """Writes as the identity of `cluster`, and looks as that of `observer`; `ask` asks whether to go on (S25)."""
+
+    cluster: ClusterClient
+    observer: ClusterClient
+    actions: Mapping[ObjectIdentity, PlannedAction]
+    runs: HookRuns
+    inventory: Inventory
+    writer: ObjectWriter
+    patience: Patience
+    ask: Callable[[], None]
+    before_wait: Callable[[Sequence[ObjectRef]], None]
+
+    def run(self, moment: HookMoment, hooks: Sequence[Manifest]) -> Iterator[ObjectOutcome]:
+        """One outcome for each hook, in their order, until one fails; then what the others left is cleared as they say.
+
+        Raises what ends the apply.
+        """
+        for number, manifest in enumerate(hooks):
+            if number:
+                self.ask()
+            outcome = self._outcome(moment, manifest)
+            yield outcome
+            if outcome.state is OutcomeState.FAILED:
+                return
+        for manifest in hooks:
+            if manifest.hook and manifest.hook.is_cleared:
+                self._clear(moment, manifest)
+
+    def _outcome(self, moment: HookMoment, manifest: Manifest) -> ObjectOutcome:
+        ref, planned = manifest.ref, self.actions[manifest.ref.identity]
+        last = self.runs.items().get(ref.identity)
+        is_begun = last is not None and last.is_current and _ORDER.index(last.moment) >= _ORDER.index(moment)
+        if is_begun and last and (last.has_succeeded or last.moment is not moment):
+            return ObjectOutcome(ref, planned.action, OutcomeState.UNCHANGED, "it has run for this request", last.uid)
+        if is_begun and planned.action is Action.REPLACE:
+            self.inventory.forget(ref, planned.uid)  # which a worker may have died before
+        try:
+            run = last if is_begun and last else self._begin(moment, manifest, planned, last)
+            return self._end(manifest, planned, run)
+        except (Withheld, TryLater):
+            raise
+        except PratiqueError as exc:
+            if exc is self.patience.ended_by:
+                raise
+            return ObjectOutcome(ref, planned.action, OutcomeState.FAILED, str(exc), server_words=exc.server_words)
+
+    def _begin(self, moment: HookMoment, manifest: Manifest, planned: PlannedAction, last: HookRun | None) -> HookRun:
+        """Make room where something of ours, or what was planned to go, has the name, and record the run."""
+        ref = manifest.ref
+        if planned.action is Action.REPLACE and not (last and last.is_current):
+            self._delete_planned(planned)
+        if last is not None:
+            self._delete_left(last)
+        run = HookRun(ref, moment, secrets.token_hex(16))
+        self.runs.begin(ref, moment, run.nonce)
+        return run
+
+    def _end(self, manifest: Manifest, planned: PlannedAction, run: HookRun) -> ObjectOutcome:
+        """Write its object where that has not been done, wait until it has ended, and record that it succeeded."""
+        ref = manifest.ref
+        made = ObjectOutcome(ref, planned.action, OutcomeState.DONE, "", run.uid)
+        if not run.uid:
+            anew = replace(planned, action=Action.RERUN if planned.action is Action.RERUN else Action.CREATE, uid="")
+            made = replace(self.writer.write(Job(manifest, anew, run.nonce)), action=planned.action)
+            if made.uid:
+                self.runs.confirm(ref, run.nonce, made.uid)
+            if made.state is OutcomeState.FAILED:
+                return made
+        why = self._until_completed(ref, made.uid)
+        if why:
+            return replace(made, state=OutcomeState.FAILED, message=why.words, server_words=why.server_words)
+        self.runs.succeed(ref, run.nonce)
+        return made
+
+    def _until_completed(self, ref: ObjectRef, uid: str) -> Why:
+        if not has_end(ref):
+            return Why()
+        self.before_wait([ref])
+        patience = self.patience
+        return until_completed(self.observer, ref, uid, timeout_seconds=patience.left, while_waiting=patience.pulse)
+
+    def _delete_left(self, run: HookRun) -> None:
+        """What a run left, where it is still there; of a write that nobody heard of by its nonce."""
+        ref = in_served_version(self.cluster, run.ref)
+        try:
+            live = self.writer.patiently(lambda: self.cluster.get(ref))
+        except UnknownKind:  # with the kind its objects went
+            return
+        if live is None or not is_left_by(run, live):
+            return
+        uid = uid_of(live)
+        try:
+            self.writer.patiently(lambda: self.cluster.delete(ref, uid=uid))
+        except PreconditionFailed:  # somebody has made another one of its name: the write will meet it
+            return
+        self._wait_until_gone(ref, uid)
+
+    def _delete_planned(self, planned: PlannedAction) -> None:
+        self.writer.delete(planned.ref, planned)
+        self._wait_until_gone(planned.ref, planned.uid)
+        self.inventory.forget(planned.ref, planned.uid)  # where it was an object that stays
+
+    def _wait_until_gone(self, ref: ObjectRef, uid: str) -> None:
+        patience = self.patience
+        left = until_gone(self.cluster, {ref: uid}, timeout_seconds=patience.left, while_waiting=patience.pulse)
+        if why := left.get(ref):
+            words = f"{ref} was deleted to be run again: {why.words}"
+            raise PreconditionFailed(words, status=409, server_words=why.server_words)
+
+    def _clear(self, moment: HookMoment, manifest: Manifest) -> None:
+        """That it cannot be cleared is no failure of what has been done: the next run tries again.
+
+        Where a worker carries on, the run may be the one of a later moment, which is not over.
+        """
+        run = self.runs.items().get(manifest.ref.identity)
+        if run is None or not run.uid or not (run.is_current and run.has_succeeded and run.moment is moment):
+            return
+        try:
+            self.cluster.delete(run.ref, uid=run.uid)
+        except Withheld:
+            raise
+        except PratiqueError:
+            return

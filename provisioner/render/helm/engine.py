@@ -1,0 +1,138 @@
+"""The process that renders, as its parent sees it: started with nothing of ours, given one chart, and bounded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from provisioner.errors import BadBundle, BundleTooLarge, TryLater
+from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
+
+MODULE = "provisioner.render.helm.process"
+PACKAGE = "helm_python"
+_CHUNK = 1 << 20
+_LIMITS = "a chart must render within its limits: look for a loop or a text that grows without end in its templates"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartJob:
+    """One chart to render. `kube_version` is "" where no cluster is known: Helm's own defaults count then."""
+
+    files: Mapping[str, bytes]
+    values: Mapping[str, Any]
+    release_name: str
+    namespace: str
+    kube_version: str
+    api_versions: tuple[str, ...]
+    is_upgrade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """`templates` and `crds` by their path in the chart."""
+
+    templates: Mapping[str, str]
+    crds: Mapping[str, str]
+
+
+def render(job: ChartJob) -> Output:
+    """Raises BadBundle with Helm's own words for a chart that it refuses, and BundleTooLarge for one past a limit."""
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
+    files = {path: b64encode(data).decode() for path, data in job.files.items()}
+    answer = _asked(json.dumps({**asdict(job), "files": files}).encode())
+    try:
+        found = json.loads(answer)
+        if "error" in found:
+            raise BadBundle(f"the chart: {found['error']}")
+        return Output(dict(found["templates"]), dict(found["crds"]))
+    except (ValueError, KeyError, TypeError) as exc:
+        raise BadBundle("the chart: what renders it ended without an answer") from exc
+
+
+def _asked(question: bytes) -> bytes:
+    process = _started()
+    with ExitStack() as stack:
+        stack.callback(process.wait)
+        stack.callback(_ended, process)
+        stack.enter_context(process)
+        answer = _conversation(process, question, time.monotonic() + WALL_SECONDS)
+        process.wait(timeout=WALL_SECONDS)
+    if process.returncode:
+        raise _failed(process.returncode)
+    return answer
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """A new child. Of our environment it sees where modules are, and of our files its two pipes."""
+    path = os.pathsep.join(os.path.abspath(one) for one in sys.path)
+    # Whatever would ask the network asks a port where nobody listens.
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    try:
+        return subprocess.Popen(  # noqa: S603 -- our own interpreter and module; what is untrusted comes through a pipe
+            [sys.executable, "-B", "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            close_fds=True,
+            process_group=0,
+            cwd="/",
+            env={"PYTHONPATH": path, "GOMAXPROCS": "2", **nowhere},
+        )
+    except OSError as exc:
+        raise TryLater(f"what renders charts could not be started ({type(exc).__name__})") from exc
+
+
+def _conversation(process: subprocess.Popen[bytes], question: bytes, deadline: float) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    to, out = process.stdin.fileno(), process.stdout.fileno()
+    os.set_blocking(to, False)
+    left, answer = memoryview(question), bytearray()
+    while True:
+        pause = deadline - time.monotonic()
+        readable, writable, _ = select.select([out], [to] if left else [], [], max(pause, 0))
+        if not readable and not writable:
+            raise BundleTooLarge(f"the chart took longer than {WALL_SECONDS:g} s; {_LIMITS}")
+        if writable:
+            left = _written(to, left)
+            if not left:
+                process.stdin.close()
+        if readable:
+            read = os.read(out, _CHUNK)
+            if not read:
+                return bytes(answer)
+            answer += read
+            if len(answer) > MAX_OUTPUT_BYTES:
+                raise BundleTooLarge(f"the chart renders more than {MAX_OUTPUT_BYTES // 2**20} MiB; {_LIMITS}")
+
+
+def _written(to: int, left: memoryview) -> memoryview:
+    """What is still to be written; nothing where the child reads no more."""
+    try:
+        return left[os.write(to, left[:_CHUNK]) :]
+    except BrokenPipeError:
+        return left[:0]
+
+
+def _failed(status: int) -> BundleTooLarge:
+    if -status in {signal.SIGXCPU, signal.SIGKILL}:
+        return BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
+    return BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()

@@ -1,0 +1,271 @@
+"""The child process: reads one chart, renders it twice with Helm's engine, answers, and ends.
+
+Nothing here is trusted by the parent. The limits of the kernel hold before Helm is loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import json
+import os
+import re
+import resource
+import sys
+import tarfile
+import time
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+
+from provisioner.render.helm.limits import CPU_SECONDS, MAX_DEPTH, MAX_WORDS, MEMORY_BYTES
+
+NO_MEMORY = 2  # as Go ends
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_SCHEMA = "values.schema.json"
+_KNOWN_SCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "$schema"})
+# Helm prints what such a template gives, and applies none of it.
+_NOTES = "NOTES.txt"
+# Functions that give another answer a second later, in a template or in a text that one evaluates (tpl).
+_ASKS_THE_TIME = re.compile(rb"\b(?:now|ago)\b")
+_OURS = "pratique.recordedCapabilities"
+_PREAMBLE = b'{{ include "' + _OURS.encode() + b'" . }}'
+# Helm adds the given API versions to its own list. What a cluster does not serve must not be there, so each template
+# can begin by cutting Helm's own off: `slice` keeps the type of the list, and with it its method Has.
+_HELPER = (
+    '{{- define "' + _OURS + '" -}}{{- if kindIs "map" . -}}{{- if hasKey . "Capabilities" -}}'
+    '{{- if not (kindIs "map" .Capabilities) -}}{{- $_ := set . "Capabilities" (dict'
+    ' "KubeVersion" (dict "Version" .Capabilities.KubeVersion.Version'
+    ' "GitVersion" .Capabilities.KubeVersion.Version'
+    ' "Major" .Capabilities.KubeVersion.Major "Minor" .Capabilities.KubeVersion.Minor)'
+    ' "HelmVersion" .Capabilities.HelmVersion'
+    ' "APIVersions" (slice .Capabilities.APIVersions %d)) -}}{{- end -}}'
+    '{{- range .Subcharts -}}{{- include "' + _OURS + '" . -}}{{- end -}}{{- end -}}{{- end -}}{{- end -}}'
+)
+
+
+class ChartRefused(Exception):
+    """A chart that is not rendered; the words say why."""
+
+
+def main() -> None:
+    _bounded()
+    job = json.loads(sys.stdin.buffer.read())
+    try:
+        found = _rendered(job)
+    except ChartRefused as exc:
+        found = {"error": str(exc)[:MAX_WORDS]}
+    except MemoryError:
+        os._exit(NO_MEMORY)
+    sys.stdout.buffer.write(json.dumps(found).encode())
+    sys.stdout.buffer.flush()
+    os._exit(0)  # Go's threads are not waited for
+
+
+def _bounded() -> None:
+    limits = [(resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU_SECONDS)]
+    # The Go runtime reserves much more address space than it ever uses, so the limit is on what can be written to.
+    limits.append((resource.RLIMIT_DATA, MEMORY_BYTES))
+    for number, most in limits:
+        try:
+            resource.setrlimit(number, (most, most))
+        except (OSError, ValueError):
+            if sys.platform == "linux":
+                raise
+    with contextlib.suppress(OSError, AttributeError):  # where the kernel lets us, no network at all
+        libc = ctypes.CDLL(None)
+        libc.unshare(_NEW_NETWORK if os.geteuid() == 0 else _NEW_USER | _NEW_NETWORK)
+
+
+def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
+    files = _expanded({path: b64decode(data) for path, data in job["files"].items()})
+    _check_schemas(files)
+    import helm_python  # noqa: PLC0415 -- only under the limits
+
+    try:
+        with helm_python.Chart.load_archive(_packed(files)) as chart:
+            _check(chart.metadata, chart.dependencies, job)
+            first = _once(chart, job)
+            if any(_ASKS_THE_TIME.search(data) for path, data in files.items() if not _is_for_people(path)):
+                time.sleep(1.1)
+            second = _once(chart, job)
+            crds = {one["filename"]: one["data"] for one in chart.crds}
+    except helm_python.HelmError as exc:
+        raise ChartRefused(str(exc)) from exc
+    moving = sorted(path for path in first.keys() | second.keys() if first.get(path) != second.get(path))
+    if moving:
+        raise ChartRefused(
+            f"{', '.join(moving[:5])} renders differently each time (random text, new keys or the time), so nobody"
+            " could review what the next request brings; give what it makes up as a value, or switch it off"
+        )
+    return {"templates": _cut(files, first, job) if job["kube_version"] else first, "crds": crds}
+
+
+def _cut(files: Mapping[str, bytes], whole: dict[str, str], job: Mapping[str, Any]) -> dict[str, str]:
+    """What the chart comes to with the cluster's own APIs alone; `whole` is with those that Helm adds.
+
+    The templates are shown a copy of Capabilities, and a copy is not the same in every use: printed as a whole, its
+    version looks otherwise. So it counts only where the cut itself makes a difference, and the copy none.
+    """
+    own = int(_probed("{{ len .Capabilities.APIVersions }}"))
+    exact, copied = (_outcome(_with_capabilities(files, size), job) for size in (own, 0))
+    if exact == copied:
+        return whole
+    if copied != whole:
+        raise ChartRefused(
+            "it reads .Capabilities.APIVersions and prints .Capabilities.KubeVersion as a whole, which cannot be"
+            " told apart here; let it print .Capabilities.KubeVersion.Version"
+        )
+    if isinstance(exact, str):
+        raise ChartRefused(exact)
+    return exact
+
+
+def _outcome(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, str] | str:
+    """What is rendered, or Helm's words."""
+    import helm_python  # noqa: PLC0415
+
+    try:
+        with helm_python.Chart.load_archive(_packed(files)) as chart:
+            return _once(chart, job)
+    except helm_python.HelmError as exc:
+        return str(exc)
+
+
+def _once(chart: Any, job: Mapping[str, Any]) -> dict[str, str]:
+    from helm_python import _native  # noqa: PLC0415
+
+    options = {
+        "name": job["release_name"],
+        "namespace": job["namespace"],
+        "is_install": not job["is_upgrade"],
+        "is_upgrade": job["is_upgrade"],
+        "revision": 2 if job["is_upgrade"] else 1,
+    }
+    if job["kube_version"]:
+        # The library takes these two, but the method Chart.render does not offer them.
+        options |= {"kube_version": job["kube_version"], "api_versions": job["api_versions"]}
+    text = _native.call_string("helm_render", chart._raw(), json.dumps(job["values"]), json.dumps(options))
+    found: dict[str, str] = json.loads(text)
+    return {path.partition("/")[2]: words for path, words in found.items() if not path.endswith(_NOTES)}
+
+
+def _check(metadata: Mapping[str, Any], loaded: list[dict[str, Any]], job: Mapping[str, Any]) -> None:
+    if metadata.get("type") == "library":
+        raise ChartRefused("it is a library chart, which has nothing to install")
+    present = {str(one.get("name")) for one in loaded}
+    missing = sorted({str(one.get("name")) for one in metadata.get("dependencies") or []} - present)
+    if missing:
+        raise ChartRefused(
+            f"charts/ lacks the dependencies {', '.join(missing[:10])}; run `helm dependency build` and ship it"
+        )
+    wanted = str(metadata.get("kubeVersion") or "")
+    if wanted and job["kube_version"] and not _is_compatible(wanted, job["kube_version"]):
+        raise ChartRefused(f"it needs Kubernetes {wanted}, but the cluster has {job['kube_version']}")
+
+
+def _is_compatible(wanted: str, version: str) -> bool:
+    """By Helm's own comparison; what a distribution adds to its version (-gke.1, +k3s1) does not count."""
+    plain = version.partition("+")[0].partition("-")[0]
+    return _probed("{{ " + f"semverCompare {json.dumps(wanted)} {json.dumps(plain)}" + " }}") == "true"
+
+
+def _with_capabilities(files: Mapping[str, bytes], cut: int) -> dict[str, bytes]:
+    found = {path: _PREAMBLE + data if _is_template(path) else data for path, data in files.items()}
+    return found | {"templates/_pratique_capabilities.tpl": (_HELPER % cut).encode()}
+
+
+def _probed(template: str) -> str:
+    """What Helm makes of one template, in a chart that has nothing else."""
+    import helm_python  # noqa: PLC0415
+
+    files = {"Chart.yaml": b"apiVersion: v2\nname: probe\nversion: 1.0.0\n", "templates/probe.yaml": template.encode()}
+    with helm_python.Chart.load_archive(_packed(files)) as chart:
+        return str(next(iter(chart.render().values())))
+
+
+def _is_template(path: str) -> bool:
+    """Whether Helm renders this file by itself: partials (`_helpers.tpl`) are only included by others."""
+    parts = path.split("/")
+    while len(parts) > 2 and parts[0] == "charts":
+        parts = parts[2:]
+    return len(parts) > 1 and parts[0] == "templates" and not parts[-1].startswith("_")
+
+
+def _is_for_people(path: str) -> bool:
+    return path.lower().endswith((".md", ".txt", ".gotmpl")) or path.rpartition("/")[2] in ("LICENSE", "OWNERS")
+
+
+def _expanded(files: Mapping[str, bytes], depth: int = 0) -> dict[str, bytes]:
+    """With the archives of charts/ in the place of folders, so that all that is rendered has been looked at."""
+    if depth > MAX_DEPTH:
+        raise ChartRefused(f"its charts are nested deeper than {MAX_DEPTH}")
+    found: dict[str, bytes] = {}
+    for path, data in files.items():
+        if not (path.endswith(".tgz") and path.split("/")[-2:-1] == ["charts"]):
+            found[path] = data
+            continue
+        folder = path.removesuffix(".tgz")
+        inner = _expanded(_unpacked(path, data), depth + 1)
+        found |= {f"{folder}/{name}": one for name, one in inner.items()}
+    return found
+
+
+def _unpacked(path: str, data: bytes) -> dict[str, bytes]:
+    """The regular files of a packed chart, by their path in it."""
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+            for entry in archive:
+                name = entry.name.removeprefix("./").partition("/")[2]
+                if entry.isdir():
+                    continue
+                if not entry.isreg() or not name or ".." in name.split("/") or name.startswith("/"):
+                    raise ChartRefused(f"{path}: {entry.name[:200]!r} is no plain file of a chart")
+                content = archive.extractfile(entry)
+                found[name] = content.read() if content else b""
+    except (tarfile.TarError, OSError, EOFError, ValueError) as exc:
+        raise ChartRefused(f"{path}: it is no archive of a chart ({type(exc).__name__})") from exc
+    return found
+
+
+def _check_schemas(files: Mapping[str, bytes]) -> None:
+    """Helm would fetch what a schema refers to, from any address and from our files."""
+    for path, data in files.items():
+        if path.rpartition("/")[2] != _SCHEMA:
+            continue
+        try:
+            pending = [json.loads(data)]
+        except (ValueError, RecursionError) as exc:
+            raise ChartRefused(f"{path}: it is no JSON") from exc
+        while pending:
+            value = pending.pop()
+            if isinstance(value, dict):
+                pending.extend(value.values())
+                for key in _REFERENCES & value.keys():
+                    _check_reference(path, value[key])
+            elif isinstance(value, list):
+                pending.extend(value)
+
+
+def _check_reference(path: str, target: Any) -> None:
+    if isinstance(target, str) and not target.startswith(("#", *_KNOWN_SCHEMAS)):
+        raise ChartRefused(
+            f"{path}: it refers to {target[:200]!r}, which is not in the chart; expected references with #"
+        )
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
+        for path, data in sorted(files.items()):
+            entry = tarfile.TarInfo(f"chart/{path}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return whole.getvalue()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""From a tree to the objects of a chart: found, given its values, rendered, read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from provisioner.errors import BadBundle
+from provisioner.render import plain
+from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder
+from provisioner.render.helm.config import checked_release_name, config_of
+from provisioner.render.helm.engine import ChartJob, Output, render
+from provisioner.render.helm.hooks import with_hooks
+from provisioner.render.helm.values import flat, merged
+from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.objects import Found
+from provisioner.render.targets import Target
+from provisioner.render.yaml import load_documents
+from provisioner.values import Tree
+
+
+def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this room
+    tree: Tree,
+    *,
+    destinations: tuple[str, ...],
+    config: Mapping[str, Any],
+    install_namespace: str,
+    target: Target | None,
+    limits: YamlLimits,
+) -> tuple[Iterator[Found], list[str], dict[str, str]]:
+    """The objects of the chart, its crds/ first, and of other sources beside it; the files that were used; its values.
+
+    A template that gave nothing but hooks that are left out does not count as used, so that the report names it.
+    Raises BadBundle, BadConfig, InvalidManifest and BundleTooLarge.
+    """
+    meter = YamlMeter(limits)
+    folder, destination = chart_folder(tree, destinations)
+    wanted = config_of(config, tree, meter)
+    files = chart_files(tree, folder)
+    job = ChartJob(
+        files={path: data for path, data in files.items() if f"{folder}/{path}".lstrip("/") not in wanted.files},
+        values=wanted.values,
+        release_name=wanted.release_name or checked_release_name(_name(files[CHART], meter)),
+        namespace=install_namespace,
+        kube_version=target.kube_version if target else "",
+        api_versions=target.api_versions if target else (),
+        is_upgrade=bool(target and target.is_upgrade),
+    )
+    found = list(_read(render(job), folder, meter))
+    kept = with_hooks(found, is_upgrade=job.is_upgrade)
+    left_out = {one.file for one in found} - {one.file for one in kept}
+    inside = [_within(folder, path) for path in files]
+    rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})
+    others = [one for one in destinations if one != destination and _has_files(rest, one)]
+    extra = plain.select(rest, destinations=others, config={plain.RECURSIVE: True}) if others else []
+    objects = chain(kept, plain.find(rest, extra, limits=limits))
+    used = [*(path for path in inside if path not in left_out), *wanted.files]
+    values = flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values))
+    return objects, [*used, *(file for paths in extra for file in paths)], values
+
+
+def _mapping(text: bytes, file: str, meter: YamlMeter) -> Mapping[str, Any]:
+    """What a file of the chart says; empty where it is none that is one mapping."""
+    documents = list(load_documents(text, name=file, meter=meter))
+    value = documents[0].value if len(documents) == 1 else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _name(chart: bytes, meter: YamlMeter) -> str:
+    name = _mapping(chart, CHART, meter).get("name")
+    if not isinstance(name, str) or not name:
+        raise BadBundle(f"{CHART}: expected one mapping with the name of the chart")
+    return name
+
+
+def _read(output: Output, folder: str, meter: YamlMeter) -> Iterator[Found]:
+    for texts in (output.crds, output.templates):
+        for path, text in sorted(texts.items()):
+            place = _within(folder, path)
+            for document in load_documents(text.encode(), name=place, meter=meter):
+                yield Found(document.value, place)
+
+
+def _has_files(tree: Tree, destination: str) -> bool:
+    return any(path.startswith(f"{destination}/" if destination else "") for path in tree.files)
+
+
+def _within(folder: str, path: str) -> str:
+    return f"{folder}/{path}" if folder else path

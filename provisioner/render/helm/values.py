@@ -1,0 +1,103 @@
+"""The values that a chart is rendered with, laid flat and without credentials, to compare two renderings."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.masking import HIDDEN, is_credential, masked_as, masked_states
+
+# So many are kept; a chart such as kube-prometheus-stack has some 2,500.
+MAX_VALUES = 5_000
+MAX_VALUE_LENGTH = 200
+# Wider than what is hidden in objects: of a value nobody needs more than that it is there.
+_WORDS = re.compile(
+    r"pass(word|wd|phrase)?|pwd|secret|token|credential|private_?key|api_?key|access_?key", re.IGNORECASE
+)
+# What only names, switches or limits a credential.
+_ABOUT = re.compile(
+    r"(names?|refs?|enabled|create[sd]?|length|annotations|labels|paths?|files?|types?|policy|seconds|days|ttl)$",
+    re.IGNORECASE,
+)
+_KEY_FILE = re.compile(r"\.(key|pem|p12|jks|pfx)$", re.IGNORECASE)
+_PEM = b"-----BEGIN "
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """As Helm lays values over each other: mapping by mapping, anything else whole."""
+    found = dict(below)
+    for key, value in above.items():
+        old = found.get(key)
+        is_deep = isinstance(old, Mapping) and isinstance(value, Mapping)
+        found[key] = merged(dict(old or {}), value) if is_deep else value
+    return found
+
+
+def flat(values: Mapping[str, Any]) -> dict[str, str]:
+    """JSON texts by path, at most MAX_VALUES of MAX_VALUE_LENGTH each; lists are one value.
+
+    What a part of its path names, or what is written, like a credential is hidden before anything is cut.
+    """
+    found: dict[str, str] = {}
+    for path, value in _leaves(values, "", is_hidden=False) if values else ():
+        if len(found) == MAX_VALUES:
+            break
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+        found[path] = text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+    return found
+
+
+def _leaves(value: Any, path: str, *, is_hidden: bool) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping) or not value:
+        yield path, _hidden(value) if is_hidden else _shown(value, path)
+        return
+    for key in sorted(value, key=str):
+        name = str(key)
+        step = name.replace(".", "\\.")
+        below = f"{path}.{step}" if path else step
+        yield from _leaves(value[key], below, is_hidden=is_hidden or _names_a_credential(name))
+
+
+def _names_a_credential(name: str) -> bool:
+    is_named = is_credential(name) or (bool(_WORDS.search(name)) and not _ABOUT.search(name))
+    return is_named or bool(_KEY_FILE.search(name))
+
+
+def _hidden(value: Any) -> Any:
+    """Whatever could be a credential; that there is none, or a switch, is told."""
+    return value if value is None or isinstance(value, bool) or value in ("", [], {}) else HIDDEN
+
+
+def _shown(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return HIDDEN if _is_coded_key(value) else masked_as(name, value)
+    if isinstance(value, list):
+        return [_shown_item(one) for one in masked_states(None, value)[1]]
+    return value
+
+
+def _shown_item(value: Any) -> Any:
+    """An item of a list, with names and values as variables have them."""
+    if isinstance(value, Mapping):
+        named = value.get("name")
+        is_hidden = isinstance(named, str) and _names_a_credential(named)
+        return {
+            key: _hidden(one) if _names_a_credential(str(key)) or (is_hidden and key == "value") else _shown_item(one)
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_shown_item(one) for one in value]
+    return HIDDEN if isinstance(value, str) and _is_coded_key(value) else value
+
+
+def _is_coded_key(text: str) -> bool:
+    """Whether it is the base64 of a PEM, as Secrets hold keys."""
+    start = "".join(text[:64].split())
+    try:
+        return base64.b64decode(start[: len(start) // 4 * 4], validate=True).startswith(_PEM)
+    except (binascii.Error, ValueError):
+        return False

@@ -1,0 +1,127 @@
+"""`spec.config` of an operator bundle: which namespaces it watches, and what its deployments get beside their own.
+
+`watchNamespace` and `deploymentConfig` are OLM v1's (ClusterExtension, `spec.config.inline`), and it follows from the
+install modes of the bundle which namespaces may be watched, and by default are. `watchNamespaces` is RukPak's, for
+MultiNamespace. `certificates` is ours: who issues the certificates of the bundle's webhooks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from provisioner.errors import BadConfig, InvalidManifest
+from provisioner.render.objects import IsNamespaced
+from provisioner.render.registry.bundle import RegistryBundle
+from provisioner.render.registry.csv import InstallMode
+from provisioner.render.registry.fields import Fields
+from provisioner.sentences import some
+from provisioner.values import GroupKind
+
+ALL_NAMESPACES = ("",)
+MAX_WATCHED = 100
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CERTIFICATE = GroupKind("cert-manager.io", "Certificate")
+_SERVICE_CA = GroupKind("operator.openshift.io", "ServiceCA")
+_KEYS = ("watchNamespace", "watchNamespaces", "deploymentConfig", "certificates")
+_DEPLOYMENT_KEYS = (
+    "env", "envFrom", "volumes", "volumeMounts", "tolerations", "resources", "nodeSelector", "affinity", "annotations",
+)  # fmt: skip
+
+
+class CertificateIssuer(StrEnum):
+    """Who issues the certificates of webhooks."""
+
+    CERT_MANAGER = "cert-manager"
+    SERVICE_CA = "openshift-service-ca"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryConfig:
+    """`namespaces` are those that the operator watches, `ALL_NAMESPACES` for all of them."""
+
+    namespaces: tuple[str, ...]
+    deployment: Fields
+    certificates: CertificateIssuer
+
+
+def config_of(
+    config: Mapping[str, Any], bundle: RegistryBundle, *, install_namespace: str, is_namespaced: IsNamespaced
+) -> RegistryConfig:
+    """Raises BadConfig for what this bundle cannot be given."""
+    unknown = sorted(set(map(str, config)) - set(_KEYS))
+    if unknown:
+        raise BadConfig(f"config has {some(unknown)}; an operator bundle takes {', '.join(_KEYS)}")
+    try:
+        fields = Fields.of(config, "config")
+        wanted = _wanted(fields)
+        deployment = fields.mapping("deploymentConfig")
+        _check_deployment(deployment)
+        issuer = fields.text("certificates")
+    except InvalidManifest as exc:
+        raise BadConfig(str(exc)) from exc
+    namespaces = _watched(wanted, bundle.csv.modes, install_namespace)
+    return RegistryConfig(namespaces, deployment, _certificates(issuer, is_namespaced))
+
+
+def _wanted(fields: Fields) -> tuple[str, ...]:
+    """What `config` names; () where it names nothing."""
+    one, several = fields.text("watchNamespace"), fields.texts("watchNamespaces")
+    if one and several:
+        raise BadConfig("config has both watchNamespace and watchNamespaces; expected one of them")
+    named = tuple(dict.fromkeys([one] if one else several))
+    if len(named) > MAX_WATCHED:
+        raise BadConfig(f"config.watchNamespaces has {len(named)} namespaces; the most are {MAX_WATCHED}")
+    for name in named:
+        if not _NAMESPACE.fullmatch(name):
+            raise BadConfig(f"config: {name[:80]!r} cannot be the name of a namespace")
+    return named
+
+
+def _watched(wanted: tuple[str, ...], modes: frozenset[str], install_namespace: str) -> tuple[str, ...]:
+    """What is watched, as the install modes allow it."""
+    supported = f"it supports {', '.join(sorted(modes)) or 'no install mode'}"
+    if not wanted:
+        if InstallMode.ALL in modes:
+            return ALL_NAMESPACES
+        raise BadConfig(f"config.watchNamespace is missing: this operator cannot watch all namespaces, {supported}")
+    if modes == {InstallMode.ALL}:
+        raise BadConfig(f"config names a namespace to watch, but this operator watches all namespaces: {supported}")
+    if install_namespace in wanted and InstallMode.OWN not in modes:
+        raise BadConfig(f"config names {install_namespace}, where it is installed, but {supported}")
+    if len(wanted) > 1 and InstallMode.MULTI not in modes:
+        raise BadConfig(f"config names {len(wanted)} namespaces, but {supported}")
+    if len(wanted) == 1 and wanted[0] != install_namespace and InstallMode.SINGLE not in modes:
+        raise BadConfig(f"config names {wanted[0]}, another namespace than the one it is installed in, but {supported}")
+    return wanted
+
+
+def _check_deployment(fields: Fields) -> None:
+    unknown = sorted(set(map(str, fields.value)) - set(_DEPLOYMENT_KEYS))
+    if unknown:
+        raise BadConfig(f"config.deploymentConfig has {some(unknown)}; it takes {', '.join(_DEPLOYMENT_KEYS)}")
+    for name in ("env", "volumes", "volumeMounts"):
+        for one in fields.mappings(name):
+            if not one.text("name"):
+                raise BadConfig(f"{one.where} has no name")
+    for name in ("envFrom", "tolerations"):
+        fields.mappings(name)
+    for name in ("nodeSelector", "annotations"):
+        fields.text_map(name)
+    for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
+        fields.mapping("affinity").mapping(name)
+    fields.mapping("resources")
+
+
+def _certificates(issuer: str, is_namespaced: IsNamespaced) -> CertificateIssuer:
+    """As `config` says; else OpenShift's own where only that is served, and cert-manager everywhere else."""
+    if issuer:
+        if issuer not in set(CertificateIssuer):
+            raise BadConfig(f"config.certificates is {issuer[:40]!r}; expected {', '.join(CertificateIssuer)}")
+        return CertificateIssuer(issuer)
+    is_openshift_only = is_namespaced(_SERVICE_CA) is not None and is_namespaced(_CERTIFICATE) is None
+    return CertificateIssuer.SERVICE_CA if is_openshift_only else CertificateIssuer.CERT_MANAGER

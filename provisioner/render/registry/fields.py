@@ -1,0 +1,78 @@
+"""Fields of untrusted YAML, each with the type that it has to have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.errors import InvalidManifest
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A mapping, and the words for where it stands. Every method raises InvalidManifest for a value of another type.
+
+    null is as good as no value, as in Go.
+    """
+
+    value: Mapping[str, Any]
+    where: str
+
+    @classmethod
+    def of(cls, value: object, where: str) -> Fields:
+        if not isinstance(value, Mapping):
+            raise InvalidManifest(f"{where}: expected a mapping, found {_kind(value)}")
+        return cls(value, where)
+
+    def mapping(self, name: str) -> Fields:
+        """The mapping at `name`; an empty one where there is none."""
+        found = self.value.get(name)
+        return Fields.of({} if found is None else found, f"{self.where}.{name}")
+
+    def mappings(self, name: str) -> list[Fields]:
+        """The members of the list at `name`, mappings all; none where there is none."""
+        return [Fields.of(one, f"{self.where}.{name}[{number}]") for number, one in enumerate(self._list(name))]
+
+    def text(self, name: str) -> str:
+        """The text at `name`; "" where there is none."""
+        found = self.value.get(name)
+        if found is not None and not isinstance(found, str):
+            raise InvalidManifest(f"{self.where}.{name}: expected text, found {_kind(found)}")
+        return found or ""
+
+    def texts(self, name: str) -> list[str]:
+        found = self._list(name)
+        if not all(isinstance(one, str) for one in found):
+            raise InvalidManifest(f"{self.where}.{name}: expected a list of texts")
+        return found
+
+    def text_map(self, name: str) -> dict[str, str]:
+        """Such as annotations: text by text."""
+        found = self.mapping(name).value
+        if not all(isinstance(key, str) and isinstance(value, str) for key, value in found.items()):
+            raise InvalidManifest(f"{self.where}.{name}: expected texts only")
+        return dict(found)
+
+    def whole_number(self, name: str) -> int:
+        """The integer at `name`; 0 where there is none."""
+        found = self.value.get(name)
+        if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
+            raise InvalidManifest(f"{self.where}.{name}: expected an integer, found {_kind(found)}")
+        return found or 0
+
+    def is_true(self, name: str) -> bool:
+        found = self.value.get(name)
+        if found is not None and not isinstance(found, bool):
+            raise InvalidManifest(f"{self.where}.{name}: expected true or false, found {_kind(found)}")
+        return bool(found)
+
+    def _list(self, name: str) -> list[Any]:
+        found = self.value.get(name)
+        if found is not None and not isinstance(found, list):
+            raise InvalidManifest(f"{self.where}.{name}: expected a list, found {_kind(found)}")
+        return found or []
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"

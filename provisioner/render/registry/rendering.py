@@ -1,0 +1,69 @@
+"""From a tree to the objects of an operator bundle: read, checked, and generated part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from provisioner.render import plain
+from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.objects import Found, IsNamespaced
+from provisioner.render.registry import permissions, webhooks
+from provisioner.render.registry.bundle import RegistryBundle, bundle_folder, read
+from provisioner.render.registry.config import RegistryConfig, config_of
+from provisioner.render.registry.deployments import deployments
+from provisioner.render.registry.fields import Fields
+from provisioner.render.registry.kinds import SUPPORTED
+from provisioner.render.registry.validation import check
+from provisioner.values import Requirement, Tree
+
+
+def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this room
+    tree: Tree,
+    *,
+    destinations: tuple[str, ...],
+    config: Mapping[str, Any],
+    install_namespace: str,
+    is_namespaced: IsNamespaced,
+    limits: YamlLimits,
+) -> tuple[Iterator[Found], list[str], tuple[Requirement, ...]]:
+    """The objects of the bundle and of other sources beside it, the files that were used, and what it requires.
+
+    Raises BadBundle with every reason of OLM's not to install it, BadConfig, InvalidManifest and BundleTooLarge.
+    """
+    folder = bundle_folder(tree, destinations)
+    bundle = read(tree, folder, YamlMeter(limits))
+    check(bundle)
+    wanted = config_of(config, bundle, install_namespace=install_namespace, is_namespaced=is_namespaced)
+    others = [one for one in destinations if one != folder]
+    extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
+    objects = chain(_generated(bundle, wanted, install_namespace), plain.find(tree, extra, limits=limits))
+    return objects, [*bundle.files, *(file for files in extra for file in files)], bundle.requirements
+
+
+def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Found]:
+    csv = bundle.csv
+    source = bundle.csv_file
+    made = chain(
+        permissions.service_accounts(bundle, namespace),
+        permissions.roles(csv, namespace, config.namespaces),
+    )
+    yield from (Found(body, source) for body in made)
+    yield from webhooks.definitions(bundle, config.certificates, namespace)
+    yield from (_placed(one, namespace) for one in bundle.others)
+    made = chain(
+        deployments(bundle, config, namespace),
+        webhooks.configurations(bundle, config, namespace),
+        webhooks.services(bundle, config.certificates, namespace),
+    )
+    yield from (Found(body, source) for body in made)
+
+
+def _placed(found: Found, namespace: str) -> Found:
+    """An object of manifests/ in the namespace of the installation, whatever it names, where its kind has one."""
+    body = Fields.of(found.body, found.place)
+    if not SUPPORTED[body.text("kind")]:
+        return found
+    meta = {**body.mapping("metadata").value, "namespace": namespace}
+    return Found({**body.value, "metadata": meta}, found.file, found.line)

@@ -1,0 +1,152 @@
+"""What pods need by name, that is neither in the bundle nor in the cluster: they do not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from provisioner import rbac
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.rights.accounts import bound_accounts
+from provisioner.review.rights.rbac_before_after import EVERYWHERE
+from provisioner.review.workloads.mentions import Mention, mentions
+from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.values import AccessRequest, Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
+
+_MISSING = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.BREAKING)
+_MADE_LATER = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.NOTABLE)
+_UNKNOWN = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.UNKNOWN)
+_NO_PULL_SECRET = ReviewRule("IMG-09", Section.AVAILABILITY, Severity.DANGEROUS)
+
+_IN_EVERY_NAMESPACE = frozenset(
+    {
+        ("ConfigMap", "kube-root-ca.crt"),
+        ("ConfigMap", "openshift-service-ca.crt"),
+        ("ServiceAccount", "default"),
+    }
+)
+# Annotations of Services by which a controller of the platform makes a Secret.
+_SERVING_CERTIFICATES = (
+    "service.beta.openshift.io/serving-cert-secret-name",
+    "service.alpha.openshift.io/serving-cert-secret-name",
+)
+# Fields of custom resources that hold the object that is made of them.
+_TARGETS = ("target", "destination")
+_VERBS = {
+    "ConfigMap": "reads",
+    "PersistentVolumeClaim": "mounts",
+    "Secret": "reads",
+    "ServiceAccount": "runs as",
+}
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    brought = {ref.identity: obj for ref, obj in facts.state().named}
+    before = set(_named_before(facts))
+    seen = set()
+    for pod in pod_specs(facts.state().objects):
+        for one in mentions(pod):
+            if (pod.ref, one.ref, one.key) in seen or one.is_optional or not pod.ref.namespace:
+                continue
+            seen.add((pod.ref, one.ref, one.key))
+            if one.ref.identity in brought:
+                yield from _of_key(one, brought[one.ref.identity])
+            elif (one.ref.kind, one.ref.name) not in _IN_EVERY_NAMESPACE:
+                yield from _of_absent(one, facts, before)
+
+
+def _of_key(one: Mention, brought: JsonObject) -> Iterator[Finding]:
+    """A key that an object of the bundle has not."""
+    keys = {key for part in ("data", "binaryData", "stringData") for key in mapping(brought.get(part))}
+    if one.key and one.key not in keys:
+        pod, what = one.pod.ref, said(one.ref)
+        message = f"{said(pod)} reads the key {one.key} of {what}, which has no such key: its pods do not start"
+        evidence = {"reads": what, "key": one.key}
+        yield _MISSING.at(pod, message, path=one.pod.path, evidence=evidence, key=[str(one.ref), one.key])
+
+
+def _of_absent(one: Mention, facts: Facts, before: set[ObjectIdentity]) -> Iterator[Finding]:
+    """What is not in the bundle: whether the cluster has it, or will have it."""
+    exists = facts.around.exists.get(one.ref.identity)
+    goes = one.ref.identity in _deleted(facts)
+    if exists and not goes:
+        return
+    maker = _maker(one.ref, facts)
+    is_known = one.ref.identity in before or facts.previous is None
+    if facts.is_offline and not goes and (maker or is_known):
+        return  # nobody can look, and it is as before
+    pod, what = one.pod.ref, said(one.ref)
+    rule, words = _MISSING, "which is neither in the bundle nor in the cluster: its pods do not start"
+    if maker:
+        rule, words = _MADE_LATER, maker
+    elif goes:
+        words = "which this change deletes: its pods do not start any more"
+    elif facts.is_offline:
+        rule, words = _MADE_LATER, "which is not in the bundle: its pods start only if the cluster has it"
+    elif exists is None:
+        rule, words = _UNKNOWN, "and whether it exists is not known"
+    if one.is_pull_secret and rule is _MISSING:
+        rule = _NO_PULL_SECRET
+        words = f"{words.rpartition(': ')[0]}: private images cannot be pulled"
+    message = f"{said(pod)} {_VERBS[one.ref.kind]} {what}, {words}"
+    yield rule.at(pod, message, path=one.pod.path, evidence={"reads": what}, key=[str(one.ref), one.key])
+
+
+def _named_before(facts: Facts) -> Iterator[ObjectIdentity]:
+    for pod in pod_specs(facts.previous_state().objects):
+        yield from (one.ref.identity for one in mentions(pod))
+
+
+def _deleted(facts: Facts) -> set[ObjectIdentity]:
+    return {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
+
+
+def _maker(wanted: ObjectRef, facts: Facts) -> str:
+    """Who of the bundle will make an object, in words; "" where nobody is known to."""
+    for manifest in facts.content.manifests:
+        if _results_in(manifest.ref, manifest.body, wanted):
+            return f"which {said(manifest.ref)} shall make: its pods start when that is done"
+    account = _able_account(wanted, facts)
+    if account:
+        return f"which the account {account} of the bundle may make: its pods start when that is done"
+    return ""
+
+
+def _results_in(ref: ObjectRef, body: JsonObject, wanted: ObjectRef) -> bool:
+    """Whether an object names the wanted one as its result, as certificates and external secrets do."""
+    spec = mapping(body.get("spec"))
+    if ref.group_kind.kind == "Service" and not ref.group and ref.namespace == wanted.namespace:
+        annotations = mapping(mapping(body.get("metadata")).get("annotations"))
+        return wanted.kind == "Secret" and wanted.name in {annotations.get(one) for one in _SERVING_CERTIFICATES}
+    if "." not in ref.group or ref.namespace not in {"", wanted.namespace}:
+        return False
+    results: list[Any] = [spec.get("secretName"), *(mapping(spec.get(key)).get("name") for key in _TARGETS)]
+    return wanted.name in results or (ref.name == wanted.name and wanted.kind in ref.kind)
+
+
+def _able_account(wanted: ObjectRef, facts: Facts) -> str:
+    """An account that pods of the bundle run as, and that the bundle lets create objects of this kind there.
+
+    So init containers, jobs and operators make what their pods read: nobody can see by their names what they make.
+    """
+    objects = tuple(one.body for one in facts.content.manifests)
+    running = {(pod.ref.namespace, str(pod.body.get("serviceAccountName") or "default")) for pod in pod_specs(objects)}
+    known = rbac.RbacObjects.of([*objects, *EVERYWHERE])
+    asked = AccessRequest("create", wanted.group, f"{wanted.kind.lower()}s", namespace=wanted.namespace)
+    for account in sorted({subject for _, subject in bound_accounts(objects)}, key=str):
+        is_running = (account.namespace, account.name) in running
+        if is_running and rbac.allows_in(rbac.effective_rules(account.identity, known), asked):
+            return f"{account.namespace}/{account.name}"
+    return ""
+
+
+def _mentions(facts: Facts) -> Iterator[ObjectRef]:
+    brought = {one.ref.identity for one in facts.content.manifests}
+    for pod in pod_specs(tuple(one.body for one in facts.content.manifests)):
+        for one in mentions(pod):
+            is_everywhere = (one.ref.kind, one.ref.name) in _IN_EVERY_NAMESPACE
+            if one.ref.identity not in brought and pod.ref.namespace and not (one.is_optional or is_everywhere):
+                yield one.ref
+
+
+CHECK = Check("needs of pods", changes=_changes, mentions=_mentions)

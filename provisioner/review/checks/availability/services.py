@@ -1,0 +1,181 @@
+"""Ways to reach pods that end with a change, and those that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.sentences import some
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+
+_CLOSED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.BREAKING)
+_MOVED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.DANGEROUS)
+_NOWHERE = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.BREAKING)
+
+_SERVICE = GroupKind("", "Service")
+_INGRESS = GroupKind("networking.k8s.io", "Ingress")
+_DEFAULT_TYPE = "ClusterIP"
+# What is lost with a type of Service that another one has not.
+_LOST = {
+    "LoadBalancer": "its load balancer goes, with the address that clients use",
+    "NodePort": "it no longer listens on ports of the nodes",
+}
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    for planned in facts.plan.actions:
+        before, after = planned.before, planned.after
+        if planned.action not in {Action.UPDATE, Action.REPLACE} or before is None or after is None:
+            continue
+        if planned.ref.group_kind == _SERVICE:
+            yield from _of_type(planned.ref, _spec(before), _spec(after))
+            yield from _of_ports(planned.ref, _spec(before), _spec(after))
+            yield from _of_addresses(planned.ref, _spec(before), _spec(after))
+        elif planned.ref.group_kind == _INGRESS:
+            yield from _of_routes(planned.ref, before, after)
+    yield from _of_selectors(facts)
+
+
+def _of_type(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
+    old, new = (str(side.get("type") or _DEFAULT_TYPE) for side in (before, after))
+    evidence, path = {"before": old, "after": new}, ("spec", "type")
+    if new == "ExternalName" != old:
+        message = f"{said(ref)} leads to {after.get('externalName')} and no longer to its pods"
+        yield _CLOSED.at(ref, message, path=path, evidence=evidence, key=evidence)
+    elif old in _LOST and new != old and (old, new) != ("NodePort", "LoadBalancer"):
+        message = f"{said(ref)} goes from {old} to {new}: {_LOST[old]}"
+        yield _CLOSED.at(ref, message, path=path, evidence=evidence, key=evidence)
+
+
+def _of_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
+    if "ExternalName" in (before.get("type"), after.get("type")):
+        return
+    old, new = _ports(before), _ports(after)
+    if gone := [one for one in old if one not in new]:
+        evidence = {"ports": gone}
+        yield _CLOSED.at(
+            ref, f"{said(ref)} no longer listens on {some(gone)}", path=("spec", "ports"), evidence=evidence, key=gone
+        )
+    for port in (one for one in old if one in new):
+        was, shall = old[port].get("nodePort"), new[port].get("nodePort")
+        if was and shall and was != shall:
+            message = f"{said(ref)} listens on another port of the nodes for {port}: {was} → {shall}"
+            yield _MOVED.at(ref, message, path=("spec", "ports"), evidence={"before": was, "after": shall}, key=port)
+
+
+def _ports(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {f"{one.get('port')}/{one.get('protocol') or 'TCP'}": one for one in maps(spec.get("ports"))}
+
+
+def _of_addresses(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
+    kept = {str(one) for one in items(after.get("externalIPs"))}
+    gone = [str(one) for one in items(before.get("externalIPs")) if str(one) not in kept]
+    was, shall = before.get("loadBalancerIP"), after.get("loadBalancerIP")
+    if was and shall != was and after.get("type") == "LoadBalancer":
+        gone.append(str(was))
+    if gone:
+        message = f"{said(ref)} no longer asks for the {'address' if len(gone) == 1 else 'addresses'} {some(gone)}"
+        yield _MOVED.at(ref, message, path=("spec",), evidence={"addresses": gone}, key=gone)
+
+
+def _of_routes(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
+    """Hosts and paths that an Ingress served."""
+    kept = set(_routes(after))
+    if gone := [one for one in _routes(before) if one not in kept]:
+        message = f"{said(ref)} no longer serves {some(gone)}"
+        yield _CLOSED.at(ref, message, path=("spec", "rules"), evidence={"routes": gone}, key=gone)
+
+
+def _routes(ingress: JsonObject) -> list[str]:
+    found = []
+    for rule in maps(_spec(ingress).get("rules")):
+        paths = [str(one.get("path") or "/") for one in maps(mapping(rule.get("http")).get("paths"))] or ["/"]
+        found += [f"{rule.get('host') or '*'}{path}" for path in paths]
+    return list(dict.fromkeys(found))
+
+
+def _of_selectors(facts: Facts) -> Iterator[Finding]:
+    """Services that led to pods of the bundle, and lead to none of it now."""
+    was, now = (list(pod_specs(one.objects)) for one in (facts.previous_state(), facts.state()))
+    before = {ref.identity: obj for ref, obj in facts.previous_state().named}
+    for ref, service in _services(facts.state()):
+        old = before.get(ref.identity)
+        selector = mapping(_spec(service).get("selector"))
+        if old is None or not selector or _selected(service, now):
+            continue
+        if lost := _selected(old, was):
+            labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+            message = (
+                f"{said(ref)} leads to no pod any more: no pod of the bundle has the labels {labels}, "
+                f"as those of {some([said(one.ref) for one in lost])} had"
+            )
+            evidence = {"selector": dict(selector)}
+            yield _NOWHERE.at(ref, message, path=("spec", "selector"), evidence=evidence, key=dict(selector))
+
+
+def _services(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject]]:
+    return ((ref, obj) for ref, obj in state.named if ref.group_kind == _SERVICE)
+
+
+def _selected(service: JsonObject, pods: Iterable[PodSpec]) -> list[PodSpec]:
+    selector, namespace = mapping(_spec(service).get("selector")), ObjectRef.of(service).namespace
+    return [
+        one for one in pods if selector and one.ref.namespace == namespace and selector.items() <= one.labels.items()
+    ]
+
+
+def _standing(state: StateFacts) -> Iterator[Finding]:
+    pods = list(pod_specs(state.objects))
+    services = {ref.identity: obj for ref, obj in _services(state)}
+    for ref, service in _services(state):
+        found = _selected(service, pods)
+        listening = {str(port.get("name")) for pod in found for port in _container_ports(pod)}
+        for index, port in enumerate(maps(_spec(service).get("ports"))):
+            target = port.get("targetPort")
+            if found and isinstance(target, str) and not target.isdigit() and target not in listening:
+                message = (
+                    f"{said(ref)} sends what comes to {port.get('port')} to the port {target}, which no container of "
+                    f"{some([said(one.ref) for one in found])} names"
+                )
+                yield _NOWHERE.at(ref, message, path=("spec", "ports", index, "targetPort"), key=["target", target])
+    for ref, obj in state.named:
+        if ref.group_kind == _INGRESS:
+            yield from _of_backends(ref, obj, services)
+
+
+def _container_ports(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
+    return (port for container in pod.containers() for port in maps(container.body.get("ports")))
+
+
+def _of_backends(ref: ObjectRef, ingress: JsonObject, services: Mapping[Any, JsonObject]) -> Iterator[Finding]:
+    """Ports of Services of the bundle that they do not have. Other Services are others' business."""
+    for named in dict.fromkeys(_backends(ingress)):
+        name, port = named
+        service = ObjectRef("", "v1", "Service", ref.namespace, name)
+        body = services.get(service.identity)
+        if body is None or _spec(body).get("type") == "ExternalName":
+            continue
+        ports = maps(_spec(body).get("ports"))
+        if not any(port in (one.get("port"), one.get("name")) for one in ports):
+            offered = [str(one.get("name") or one.get("port")) for one in ports]
+            message = f"{said(ref)} leads to the port {port} of {said(service)}, which offers {some(offered) or 'none'}"
+            yield _NOWHERE.at(ref, message, path=("spec",), key=["backend", name, port])
+
+
+def _backends(ingress: JsonObject) -> Iterator[tuple[str, Any]]:
+    spec = _spec(ingress)
+    paths = [path for rule in maps(spec.get("rules")) for path in maps(mapping(rule.get("http")).get("paths"))]
+    for backend in (mapping(spec.get("defaultBackend")), *(mapping(one.get("backend")) for one in paths)):
+        service = mapping(backend.get("service"))
+        port = mapping(service.get("port"))
+        if service.get("name") and (port.get("number") or port.get("name")):
+            yield str(service["name"]), port.get("number") or port.get("name")
+
+
+def _spec(obj: JsonObject) -> Mapping[str, Any]:
+    return mapping(obj.get("spec"))
+
+
+CHECK = Check("ways to pods", changes=_changes, standing=_standing)

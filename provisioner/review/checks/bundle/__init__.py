@@ -1,0 +1,16 @@
+"""Checks of what a bundle is and brings, beside what happens to its objects.
+
+- `chart_values`: which values of a chart changed
+- `content`: Secrets and the like in the bundle
+- `hooks`: what the hooks of a chart do, when they run, and what they leave
+- `requirements`: what an operator bundle asks of its cluster beyond its own objects
+- `unused_files`: files of the sources that the format did not use
+"""
+
+__all__ = [
+    "chart_values",
+    "content",
+    "hooks",
+    "requirements",
+    "unused_files",
+]

@@ -1,0 +1,108 @@
+"""What the bundle carries in itself: secret values, and text that hides or pretends (S24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from provisioner.review.base.facts import SECRET, Check, ReviewRule, StateFacts, mapping, said
+from provisioner.review.base.text import hidden_characters, pretending_words, visible
+from provisioner.sentences import some
+from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
+
+_SECRET_VALUES = ReviewRule("SEC-01", Section.CONTENT, Severity.DANGEROUS)
+_HIDDEN_TEXT = ReviewRule("TXT-01", Section.CONTENT, Severity.DANGEROUS)
+_PRETENDING_NAME = ReviewRule("TXT-02", Section.CONTENT, Severity.DANGEROUS)
+_FOREIGN_NAME = ReviewRule("TXT-04", Section.CONTENT, Severity.NOTABLE)
+_PRETENDING_TEXT = ReviewRule("TXT-03", Section.CONTENT, Severity.NOTABLE)
+MAX_PER_OBJECT = 20
+
+Path = tuple[str | int, ...]
+# Words that a person or a program takes as names; elsewhere a text is prose.
+_NAMING = frozenset(
+    {"name", "namespace", "image", "host", "url", "serviceAccountName", "apiVersion", "kind", "verbs", "resources"}
+    | {"resourceNames", "apiGroups", "nonResourceURLs", "labels", "matchLabels", "command"}
+)
+
+
+def _standing(state: StateFacts) -> Iterator[Finding]:
+    for ref, obj in state.named:
+        if ref.group_kind == SECRET:
+            yield from _of_secret(ref, obj)
+        yield from _of_texts(ref, _without_values(obj) if ref.group_kind == SECRET else obj)
+
+
+def _of_secret(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    parts = (mapping(obj.get(part)) for part in ("data", "stringData"))
+    keys = sorted({str(key) for part in parts for key, value in part.items() if value not in ("", None)})
+    if keys:
+        names = some(keys, 5)
+        message = (
+            f"The bundle itself holds secret values ({names}) of {said(ref)}: whoever can read the bundle knows them"
+        )
+        yield _SECRET_VALUES.at(ref, message, evidence={"keys": keys}, key=keys)
+
+
+def _without_values(secret: JsonObject) -> JsonObject:
+    return {key: value for key, value in secret.items() if key not in {"data", "stringData"}}
+
+
+def _of_texts(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    if _is_plain(obj):
+        return
+    count = 0
+    for path, text, is_name in _texts(obj, (), False):
+        for finding in _of_text(ref, path, text, is_name):
+            count += 1
+            if count > MAX_PER_OBJECT:
+                return
+            yield finding
+
+
+def _is_plain(obj: JsonObject) -> bool:
+    """Whether all texts and keys are plain ASCII, which is seen on the whole object at once and true of nearly all."""
+    try:
+        written = orjson.dumps(obj)
+    except TypeError:
+        return False
+    return written.isascii() and b"\\" not in written and b"\x7f" not in written
+
+
+def _of_text(ref: ObjectRef, path: Path, text: str, is_name: bool) -> Iterator[Finding]:
+    place = visible(".".join(str(part) for part in path))
+    if hidden := hidden_characters(text):
+        message = f"{said(ref)} has characters in {place} that cannot be seen: {', '.join(hidden[:3])}"
+        evidence = {"characters": hidden, "text": visible(text)[:500]}
+        yield _HIDDEN_TEXT.at(ref, message, path=path, evidence=evidence, key=hidden)
+    words = pretending_words(text)
+    if is_name and not text.isascii() and not words and not hidden:
+        message = f"{said(ref)} has a name in {place} with letters beyond ASCII: {visible(text)[:200]}"
+        yield _FOREIGN_NAME.at(ref, message, path=path, evidence={"text": visible(text)[:500]}, key=text)
+    if words:
+        rule, what = (_PRETENDING_NAME, "a name") if is_name else (_PRETENDING_TEXT, "words")
+        message = f"{said(ref)} has {what} in {place} made of letters that look like others: {', '.join(words[:3])}"
+        yield rule.at(ref, message, path=path, evidence={"words": words[:20]}, key=words[:20])
+
+
+def _texts(value: object, path: Path, is_name: bool) -> Iterator[tuple[Path, str, bool]]:
+    """(path, text, whether it is a name) of each text that is not plain ASCII, and of each such key."""
+    if isinstance(value, str):
+        if not (value.isascii() and value.isprintable()):
+            yield path, value, is_name
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _of_key(key, path)
+            yield from _texts(inner, (*path, str(key)), is_name or key in _NAMING)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*path, index), is_name)
+
+
+def _of_key(key: Any, path: Path) -> Iterator[tuple[Path, str, bool]]:
+    if isinstance(key, str) and not (key.isascii() and key.isprintable()):
+        yield (*path, key), key, True
+
+
+CHECK = Check("content", standing=_standing)

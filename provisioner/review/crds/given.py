@@ -1,0 +1,41 @@
+"""What objects that somebody gives say of a changed or a deleted CRD, where no cluster is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from provisioner.review.base.facts import ReviewRule, Stored
+from provisioner.schema.definition.crd import Crd
+from provisioner.schema.verdicts import GONE_UNUSED, HARMLESS
+from provisioner.sentences import number
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+
+# The severities of the schemas stand, as without objects.
+_NOTHING_SAID = ReviewRule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
+
+
+def kind_of(crd: JsonObject) -> GroupKind:
+    """The kind that a CRD defines."""
+    described = Crd(crd)
+    return GroupKind(described.group, str(described.names.get("kind") or ""))
+
+
+def unused(finding: Finding) -> Finding:
+    """A finding about a CRD that goes, where no object of it exists: no data goes along."""
+    return replace(finding, severity=GONE_UNUSED.severity, verdicts=GONE_UNUSED.as_mapping())
+
+
+def counted(finding: Finding, kind: GroupKind, stored: Stored) -> Finding:
+    """A finding about a CRD that goes, with how many objects of its `kind` go with it."""
+    count = len({ref.identity for ref in map(ObjectRef.of, stored.objects) if ref.group_kind == kind})
+    words = f"{finding.message}: {number(count, f'{kind.kind} object') if count else 'none is stored'}"
+    evidence = {**finding.evidence, "counts": {kind.kind: count}, "basis": "objects"}
+    told = replace(finding, message=words, evidence=evidence)
+    return told if count else unused(told)
+
+
+def nothing_said(old: JsonObject, new: JsonObject) -> Finding:
+    """That the objects which were given say nothing of a CRD: none is of its kind, and no empty list is."""
+    kind = kind_of(old)
+    words = f"No {kind} is among the objects, and no empty list says that none is stored: they settle nothing here"
+    return _NOTHING_SAID.at(ObjectRef.of(new), words, evidence={"checked": 0, "total": None})

@@ -1,0 +1,198 @@
+"""What changes in the containers of objects that stay: their images, and what they are told by arguments and variables.
+
+Values of Secrets stand in no pod: a variable names them. What is named like a credential, or written like one, is
+hidden. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.masking import HIDDEN, is_credential, masked, masked_as
+from provisioner.review.base.alignment import Aligner
+from provisioner.review.base.facts import items, mapping, maps
+from provisioner.review.base.marks import Mark
+from provisioner.review.workloads.pod_specs import Container, pod_specs
+from provisioner.values import Action, JsonObject, ObjectRef, Plan, PlannedAction
+
+STAYING = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN})
+_KINDS_OF_LIST = {"containers": "", "initContainers": "init", "ephemeralContainers": "ephemeral"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One value that has come or gone: `what` is `command`, `arg` or `env`, `text` is safe from secrets."""
+
+    mark: Mark
+    what: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerChange:
+    """A container of `ref` that is new, gone or changed. `role` is `init`, `ephemeral` or "".
+
+    `before` and `after` are its images, "" where there is none.
+    """
+
+    ref: ObjectRef
+    name: str
+    role: str
+    mark: Mark
+    before: str
+    after: str
+    lines: tuple[Line, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({self.role})" if self.role else self.name
+
+
+def container_changes(plan: Plan) -> list[ContainerChange]:
+    """The containers that change in each object that stays, in the order of the plan."""
+    return [found for planned in plan.actions if planned.action in STAYING for found in _of(planned)]
+
+
+def to_record(changes: list[ContainerChange]) -> list[dict[str, Any]]:
+    """The JSON of the changes, as report.schema.json describes it."""
+    return [
+        {
+            "object": str(one.ref),
+            "container": one.name,
+            "role": one.role or "container",
+            "change": one.mark.name.lower(),
+            "image": {"before": one.before, "after": one.after},
+            "settings": [{"change": it.mark.name.lower(), "in": it.what, "value": it.text} for it in one.lines],
+        }
+        for one in changes
+    ]
+
+
+def image_words(before: str, after: str) -> str:
+    """`quay.io/x/y: v1 → v2` where only the tag or digest differs, else both in full."""
+    if not before or not after:
+        return before or after
+    (old, was), (new, is_now) = _parts(before), _parts(after)
+    return f"{old}: {was} → {is_now}" if old == new and was and is_now else f"{before} → {after}"
+
+
+def _parts(image: str) -> tuple[str, str]:
+    """The repository, and what follows it: tag, digest, or both."""
+    name, at, digest = image.partition("@")
+    head, slash, last = name.rpartition("/")
+    path, colon, tag = last.partition(":")
+    return f"{head}{slash}{path}", f"{tag if colon else ''}{at}{digest}"
+
+
+def _of(planned: PlannedAction) -> Iterator[ContainerChange]:
+    if planned.before is None or planned.after is None:
+        return
+    old, new = _containers(planned.before), _containers(planned.after)
+    for key, container in new.items():
+        found = _between(planned.ref, old.get(key), container)
+        if found is not None:
+            yield found
+    for key, container in old.items():
+        if key not in new:
+            yield _change(planned.ref, container, Mark.GONE, (_image(container), ""), ())
+
+
+def _containers(obj: JsonObject) -> dict[tuple[str, str], Container]:
+    return {(one.list_name, one.name): one for pod in pod_specs((obj,)) for one in pod.containers()}
+
+
+def _between(ref: ObjectRef, old: Container | None, new: Container) -> ContainerChange | None:
+    lines = tuple(_lines(old.body if old else {}, new.body))
+    if old is None:
+        return _change(ref, new, Mark.NEW, ("", _image(new)), lines)
+    images = _image(old), _image(new)
+    return _change(ref, new, Mark.CHANGED, images, lines) if lines or images[0] != images[1] else None
+
+
+def _change(
+    ref: ObjectRef, of: Container, mark: Mark, images: tuple[str, str], lines: tuple[Line, ...]
+) -> ContainerChange:
+    return ContainerChange(ref, of.name, _KINDS_OF_LIST[of.list_name], mark, *images, lines)
+
+
+def _image(container: Container) -> str:
+    image = container.body.get("image")
+    return image if isinstance(image, str) else ""
+
+
+def _lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Line]:
+    for what, key in (("command", "command"), ("arg", "args")):
+        yield from _listed(what, _words(old.get(key)), _words(new.get(key)))
+    yield from _variables(_env(old), _env(new))
+
+
+def _words(listed: object) -> list[tuple[str, str]]:
+    """Each argument, a longer text by its lines, as it is and as it may be shown."""
+    found: list[tuple[str, str]] = []
+    flag = ""
+    for word in map(str, items(listed)):
+        is_value = is_credential(flag) and not word.startswith("-")
+        flag = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
+        shown = HIDDEN if is_value else masked(word)
+        found += zip(word.split("\n"), _as_many(shown, word), strict=True)
+    return found
+
+
+def _as_many(shown: str, word: str) -> list[str]:
+    """The shown lines of a text; what is hidden over several lines is hidden in each."""
+    lines, count = shown.split("\n"), word.count("\n") + 1
+    return lines if len(lines) == count else [HIDDEN] * count
+
+
+def _listed(what: str, old: list[tuple[str, str]], new: list[tuple[str, str]]) -> Iterator[Line]:
+    for run in Aligner().runs([one for one, _ in old], [one for one, _ in new]):
+        if not run.is_equal:
+            yield from (Line(Mark.GONE, what, shown) for _, shown in old[run.first : run.last])
+            yield from (Line(Mark.NEW, what, shown) for _, shown in new[run.start : run.end])
+
+
+def _env(body: Mapping[str, Any]) -> dict[str, tuple[object, str]]:
+    """Each variable by its name: what it is, to compare, and in words."""
+    found: dict[str, tuple[object, str]] = {}
+    for entry in maps(body.get("envFrom")):
+        source = next(((kind, mapping(entry.get(key))) for key, kind in _FROM.items() if entry.get(key)), None)
+        if source is not None:
+            words = f"{entry.get('prefix') or ''}* from {source[0]} {source[1].get('name')}"
+            found[f"*{words}"] = (words, words)
+    for entry in maps(body.get("env")):
+        name = str(entry.get("name"))
+        found[name] = (dict(entry), f"{name}{_value(name, entry)}")
+    return found
+
+
+_FROM = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
+_KEYS = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
+
+
+def _value(name: str, entry: Mapping[str, Any]) -> str:
+    source = mapping(entry.get("valueFrom"))
+    for key, kind in _KEYS.items():
+        if source.get(key):
+            named = mapping(source[key])
+            return f" from {kind} {named.get('name')}, key {named.get('key')}"
+    for key in ("fieldRef", "resourceFieldRef"):
+        if source.get(key):
+            named = mapping(source[key])
+            return f" from {named.get('fieldPath') or named.get('resource')}"
+    if source:
+        return f" from {', '.join(sorted(map(str, source)))}"
+    text = str(entry.get("value") if entry.get("value") is not None else "")
+    return f"={masked_as(name, text)}"
+
+
+def _variables(old: dict[str, tuple[object, str]], new: dict[str, tuple[object, str]]) -> Iterator[Line]:
+    for name in sorted({**old, **new}):
+        before, after = old.get(name), new.get(name)
+        if before is not None and after is not None and before[0] == after[0]:
+            continue
+        if before is not None:
+            yield Line(Mark.GONE, "env", before[1])
+        if after is not None:
+            yield Line(Mark.NEW, "env", after[1])

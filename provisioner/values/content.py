@@ -1,0 +1,145 @@
+"""What a bundle is on its way from an archive to sorted objects with a digest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from provisioner.values.hooks import Hook, HookMoment
+from provisioner.values.objects import JsonObject, ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Bytes to unpack, recognised by what they are; `name` names a file that is none (a single YAML file)."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An unpacked bundle in memory: file contents by path (relative, `/`-separated, never climbing)."""
+
+    files: Mapping[str, bytes]
+
+
+class SourceKind(StrEnum):
+    """Our own kinds; those of plug-ins have other names."""
+
+    IMAGE = "image"
+    GIT = "git"
+    HTTP = "http"
+    CONFIG_MAP = "configMap"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What a source was resolved to: `digest` is `sha256:<hex>`, or for git the commit's 40 hex digits.
+
+    `kind` is a SourceKind or the name of a plug-in. `reference` is what was asked for, as people wrote it, without
+    credentials.
+    """
+
+    kind: str
+    reference: str
+    digest: str
+    destination: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One rendered object. `body` is canonical (see render.canonical), `file` is where in the bundle it stands.
+
+    `hook` says when it runs where it is no object that stays; None for all others.
+    """
+
+    body: JsonObject
+    file: str = ""
+    hook: Hook | None = None
+    _ref: ObjectRef | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Read from the body once: a report of 500 objects asks for it 160,000 times."""
+        if self._ref is None:
+            object.__setattr__(self, "_ref", ObjectRef.of(self.body))
+        assert self._ref is not None
+        return self._ref
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedFiles:
+    """Files of the sources that the format did not use: how many, and how many of them could hold objects.
+
+    `paths` are the first of them as they lie in the tree, those that could hold objects (YAML, JSON) before all others.
+    """
+
+    count: int = 0
+    readable_count: int = 0
+    paths: tuple[str, ...] = ()
+
+
+class RequirementKind(StrEnum):
+    """What a bundle can ask of its cluster: a version, another package, an API, or a constraint of OLM's own."""
+
+    KUBERNETES = "kubernetes"
+    OPENSHIFT = "openshift"
+    PACKAGE = "package"
+    API = "api"
+    CONSTRAINT = "constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a bundle asks of its cluster beyond its own objects, in the words of the bundle.
+
+    `name` is a package's name, an API's kind or what a constraint is made of; `version` is the lowest version of
+    Kubernetes, the highest of OpenShift, a package's range, an API's version, or a constraint's message.
+    """
+
+    kind: RequirementKind
+    name: str = ""
+    group: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a request is about: the rendered manifests, sorted, its hooks, and the digest over both
+    (render.content_digest).
+
+    `manifests` are the objects that stay, `hooks` those that run at a moment (`with_hooks`). `pins`, `unused` and
+    `requirements` say where they came from, what came with them and what their bundle asks of its cluster; `values`
+    what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
+    nobody knows. The digest
+    does not cover these.
+    """
+
+    manifests: tuple[Manifest, ...]
+    install_namespace: str
+    service_account: str
+    pins: tuple[Pin, ...]
+    digest: str
+    unused: UnusedFiles = UnusedFiles()
+    requirements: tuple[Requirement, ...] = ()
+    hooks: tuple[Manifest, ...] = ()
+    values: Mapping[str, str] | None = None
+
+    @property
+    def everything(self) -> tuple[Manifest, ...]:
+        """What the digest is over: the manifests, then the hooks."""
+        return (*self.manifests, *self.hooks)
+
+    def hooks_at(self, moments: Collection[HookMoment]) -> tuple[Manifest, ...]:
+        """The hooks that run at one of these moments, each with no other moment than these."""
+        known = [replace(one, hook=one.hook.only(moments)) for one in self.hooks if one.hook]
+        return tuple(one for one in known if one.hook and one.hook.moments)
+
+    def with_hooks(self, moments: Collection[HookMoment]) -> Content:
+        """With those hooks among the manifests, and beside them only those that run at none of the moments."""
+        running = self.hooks_at(moments)
+        others = tuple(one for one in self.hooks if one.ref.identity not in {it.ref.identity for it in running})
+        return replace(self, manifests=(*self.manifests, *running), hooks=others)

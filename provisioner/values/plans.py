@@ -1,0 +1,89 @@
+"""What apply would do to each object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from provisioner.values.objects import JsonObject, ObjectRef
+
+
+class Action(StrEnum):
+    """SKIP leaves an optional object out while the cluster does not serve its kind.
+
+    RERUN runs a hook that ran for an earlier request: what that run left is deleted, and it is made anew.
+    """
+
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    RERUN = "rerun"
+    ADOPT = "adopt"
+    DELETE = "delete"
+    SKIP = "skip"
+    NONE = "none"
+
+
+class DeletionPolicy(StrEnum):
+    """What becomes of a deployment's objects when it is deleted (`spec.deletionPolicy`)."""
+
+    DELETE = "Delete"
+    ORPHAN = "Orphan"
+
+
+class CollisionProtection(StrEnum):
+    """What becomes of an object that exists and is not ours: never touched, or adopted where nobody holds it."""
+
+    PREVENT = "Prevent"
+    IF_NO_CONTROLLER = "IfNoController"
+
+
+@dataclass(frozen=True, slots=True)
+class HelmRelease:
+    """A release of Helm, by the namespace that it is stored in."""
+
+    name: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction:
+    """What apply will do to one object. `uid` and `resource_version` are the live object's, "" where there is none.
+
+    `is_proved` is False where the API server could not be asked (its kind or namespace comes in the same bundle).
+    `before` and `after` are the live and the resulting object with server fields removed; a Secret's values are masked.
+    `problem` says in our words why the action cannot be done as things stand, `problem_code` is the code of the error
+    behind it; both are "" where nothing stands in the way. `notes` are ours as well. `server_words` are what the server
+    said of the problem or holds of the object, `warnings` what it warned of: values of the object (S27).
+    """
+
+    ref: ObjectRef
+    action: Action
+    uid: str = ""
+    resource_version: str = ""
+    before: JsonObject | None = None
+    after: JsonObject | None = None
+    is_proved: bool = True
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+    problem_code: str = ""
+    notes: tuple[str, ...] = ()
+    server_words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDifference:
+    """What is planned for an object otherwise than it was reviewed, in words: "" where the plan does not have it."""
+
+    object: str
+    reviewed: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    actions: tuple[PlannedAction, ...]
+    digest: str
+
+    def counts(self) -> dict[Action, int]:
+        return {action: sum(1 for planned in self.actions if planned.action is action) for action in Action}

@@ -1,0 +1,62 @@
+"""Since when policies stand: seen by our clock, and written by the cluster's."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from django.utils import timezone
+
+from approvals.admission import REVIEWS, PolicySet, look
+from approvals.admission.policies import shipped
+from approvals.models import ReviewAdmission
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.values import ObjectRef
+from tests.support.approvals.fixtures import World
+
+pytestmark = pytest.mark.django_db
+ENFORCED = PolicySet(REVIEWS.file, ReviewAdmission, lambda *_: "", REVIEWS.unserved)
+
+
+class Stored:
+    """A cluster that holds the shipped policies, written at `written_at` by its clock."""
+
+    def __init__(self, written_at: datetime):
+        self.written_at = written_at
+        self.generation = 1
+
+    def get(self, ref: ObjectRef) -> dict[str, Any]:
+        (found,) = [one for one in shipped(REVIEWS.file) if ObjectRef.of(one) == ref]
+        about = {
+            "name": ref.name,
+            "uid": f"uid-{ref.name}",
+            "generation": self.generation,
+            "creationTimestamp": "2020-01-01T00:00:00Z",
+            "managedFields": [{"manager": "kubectl", "time": self.written_at.isoformat()}, {"manager": "nobody"}],
+        }
+        return {**found, "metadata": about}
+
+
+def since(stored: Stored, here: World) -> datetime:
+    found = look(cast(ClusterClient, stored), here.cluster, ENFORCED)
+    assert found.since is not None
+    return found.since
+
+
+def test_S06_a_cluster_whose_clock_is_ahead_dates_its_policies_itself(here: World) -> None:
+    """Else what it dates before them could seem to be newer than they are."""
+    ahead = timezone.now() + timedelta(minutes=5)
+    stored = Stored(ahead)
+    assert since(stored, here) == ahead
+    assert since(stored, here) == ahead
+
+
+def test_policies_of_long_ago_stand_since_they_were_seen(here: World) -> None:
+    began_at = timezone.now()
+    stored = Stored(began_at - timedelta(days=1))
+    first = since(stored, here)
+    assert began_at <= first <= timezone.now()
+    assert since(stored, here) == first
+    stored.generation = 2
+    assert since(stored, here) > first

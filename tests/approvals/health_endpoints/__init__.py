@@ -1,0 +1,1 @@
+"""What a process tells an operator beside its checks."""

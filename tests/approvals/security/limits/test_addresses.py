@@ -1,0 +1,213 @@
+"""Every address of the pages, against a login without rights: refused, nothing written, nothing shown (security-rules.md S02)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from approvals.models import (
+    ApiToken,
+    AuditEntry,
+    BundleDeployment,
+    ChatAccount,
+    Cluster,
+    KubernetesIdentity,
+    Policy,
+    Request,
+    Review,
+    SavedView,
+    ViewedObject,
+)
+from approvals.web.urls import urlpatterns
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import SECRETS, told_in
+from tests.support.approvals.world import enter
+
+# Nobody has to sign in for these, and they know nothing of requests.
+OUTSIDE = {
+    "healthz",
+    "readyz",
+    "sign-in",
+    "sign-out",
+    "theme",
+    "oidc-leave",
+    "oidc-callback",
+    "oidc-back-channel",
+    "oidc-front-channel",
+}
+# About the person who looks: their own tokens and accounts.
+OWN = {
+    "me",
+    "token-create",
+    "token-revoke",
+    "chat-link",
+    "chat-unlink",
+    "session-end",
+    "sessions-end-others",
+    "identity-link",
+    "identity-unlink",
+    "inbox-view-save",
+    "inbox-view-remove",
+    "news-read",
+}
+# Open to everybody who signed in, filtered by what they may read.
+FILTERED = {
+    "audit",
+    "audit-export",
+    "clusters",
+    "deployment-new",
+    "deployment-offers",
+    "deployments",
+    "inbox",
+    "inbox-list",
+    "inbox-decide",
+    "news",
+    "news-count",
+    "news-list",
+    "policies",
+    "policy-new",
+}
+# About one request, deployment or policy: refused as a whole.
+CLOSED = {
+    "request",
+    "request-progress",
+    "request-review",
+    "request-review-dismiss",
+    "request-activity",
+    "request-withdraw",
+    "request-changes",
+    "request-change",
+    "request-change-lines",
+    "request-change-viewed",
+    "request-objects",
+    "request-findings",
+    "request-rights",
+    "request-schemas",
+    "request-report",
+    "request-object",
+    "deployment",
+    "deployment-progress",
+    "deployment-edit",
+    "deployment-pause",
+    "deployment-ask-again",
+    "deployment-rollback",
+    "deployment-revoke",
+    "deployment-reinstate",
+    "deployment-delete",
+    "policy",
+    "policy-edit",
+}
+NAMES = [str(pattern.name) for pattern in urlpatterns]
+METHODS = ["get", "head", "post", "put", "patch", "delete"]
+RECORDS = (
+    ApiToken,
+    AuditEntry,
+    BundleDeployment,
+    ChatAccount,
+    Cluster,
+    KubernetesIdentity,
+    Policy,
+    Request,
+    Review,
+    SavedView,
+    ViewedObject,
+)
+# Whatever a form of ours would like to see.
+FORM = {
+    "decision": "Deny",
+    "typed": "lighthouse",
+    "name": "routine",
+    "cluster": "prod",
+    "kind": "guard",
+    "mode": "enforce",
+    "expression": "true",
+    "pause": "yes",
+    "revision": "1",
+    "reason": "because",
+    "spec": "{}",
+    "install_namespace": "harbour",
+    "service_account": "installer",
+}
+
+
+def address(name: str, afternoon: dict[str, Any]) -> str:
+    pattern = next(one for one in urlpatterns if one.name == name)
+    known = {
+        "uid": afternoon["serious"].uid,
+        "position": 0,
+        "cluster": "prod",
+        "name": "routine" if name.startswith("policy") else "lighthouse",
+        "view_id": 1,
+        "review_id": Review.objects.values_list("pk", flat=True).first() or 1,
+        "token_id": ApiToken.objects.values_list("pk", flat=True).first() or 1,
+        "sign_in_id": world.session_of(User.objects.get(username="ada")).pk,
+        "identity_id": KubernetesIdentity.objects.get(user__username="ada").pk,
+        "account_id": ChatAccount.objects.values_list("pk", flat=True).first() or 1,
+    }
+    return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
+
+
+def written() -> list[Any]:
+    """Every row that matters, whole."""
+    return [list(model._default_manager.order_by("pk").values()) for model in RECORDS]
+
+
+def test_S02_every_address_has_its_place_in_this_table() -> None:
+    places = [OUTSIDE, OWN, FILTERED, CLOSED]
+    assert sorted(NAMES) == sorted(name for place in places for name in place)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: dict[str, Any], name: str) -> None:
+    url, form, before = address(name, afternoon), form_for(name), written()
+    User.objects.create_user("nobody")
+    for who in ("nobody", "bert", ""):
+        client = Client()
+        if who:
+            enter(client, User.objects.get(username=who))
+        for method in METHODS:
+            response = getattr(client, method)(url, form if method == "post" else None)
+            where = f"{method} {url} by {who or 'a stranger'}"
+            assert [word for word in SECRETS if word not in url and word in told_in(response)] == [], where
+            assert name in OUTSIDE or response.status_code in (expected(name) if who else {302, 405}), where
+    assert written() == before
+    assert here.kubernetes.objects == {}
+
+
+def form_for(name: str) -> dict[str, str]:
+    """Their own words come back to them, so those of an open form hold none of the cluster's."""
+    if name in CLOSED:
+        return FORM
+    return {} if name in OWN else {**FORM, "name": "mine", "typed": "mine", "install_namespace": "elsewhere"}
+
+
+def expected(name: str) -> set[int]:
+    return {403, 404, 405} if name in CLOSED else {200, 302, 403, 404, 405, 422}
+
+
+@pytest.mark.parametrize("name", ["token-revoke", "chat-unlink"])
+def test_S02_nobody_takes_away_what_is_somebody_elses(here: World, afternoon: dict[str, Any], name: str) -> None:
+    now = here.cluster.created_at
+    ApiToken.objects.create(user=here.ada, name="hers", digest="d", created_at=now, expires_at=now)
+    ChatAccount.objects.create(user=here.ada, tool="slack", tenant="T", account="U", name="ada", linked_at=now)
+    client = Client()
+    enter(client, here.bert)
+    assert client.post(address(name, afternoon)).status_code == 404
+    assert (ApiToken.objects.count(), ChatAccount.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", "https:evil.example"],
+)
+@pytest.mark.parametrize("name", ["theme", "sign-in"])
+def test_S01_no_form_leads_away_from_here(here: World, name: str, target: str) -> None:
+    here.ada.set_password("p")
+    here.ada.save()
+    form = {"next": target, "username": "ada", "password": "p", "with": "password"}
+    assert Client().post(reverse(name), form)["Location"] == "/"

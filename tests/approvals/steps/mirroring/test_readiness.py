@@ -1,0 +1,141 @@
+"""The one table of what a deployment can be in, and what kstatus makes of each row."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals.lifecycle import State
+from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
+
+T, F, U = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+WAITS = ReadinessFacts(None, waits_for_quota=True)
+# The facts; Ready, Reconciling, Stalled and their reason, "" where it is the code of the problem; what kstatus says.
+ROWS = {
+    Readiness.NO_REQUEST: (ReadinessFacts(None), F, True, False, "Pending", "InProgress"),
+    Readiness.QUOTA: (WAITS, F, True, False, "QuotaExceeded", "InProgress"),
+    Readiness.PREPARING: (ReadinessFacts(State.PREPARING), F, True, False, "Preparing", "InProgress"),
+    Readiness.CANNOT_PREPARE: (ReadinessFacts(State.PREPARING, has_problem=True), F, True, False, "", "InProgress"),
+    Readiness.REPORTING_AGAIN: (ReadinessFacts(State.STALE, has_problem=True), F, True, False, "Stale", "InProgress"),
+    Readiness.IN_REVIEW: (
+        ReadinessFacts(State.IN_REVIEW, has_problem=True, is_paused=True),
+        F,
+        False,
+        False,
+        "WaitingForApproval",
+        "InProgress",
+    ),
+    Readiness.APPROVED: (ReadinessFacts(State.APPROVED), F, True, False, "Approved", "InProgress"),
+    Readiness.PAUSED: (
+        ReadinessFacts(State.APPROVED, is_paused=True, has_problem=True),
+        F,
+        False,
+        False,
+        "Paused",
+        "InProgress",
+    ),
+    Readiness.HELD: (ReadinessFacts(State.APPROVED, has_problem=True), F, True, False, "", "InProgress"),
+    Readiness.APPLYING: (ReadinessFacts(State.APPLYING, is_paused=True), F, True, False, "Applying", "InProgress"),
+    Readiness.RESTORING: (ReadinessFacts(State.RESTORING), F, True, False, "Restoring", "InProgress"),
+    Readiness.PROGRESSING: (
+        ReadinessFacts(State.APPLIED, health="InProgress"),
+        F,
+        True,
+        False,
+        "Progressing",
+        "InProgress",
+    ),
+    Readiness.UNHEALTHY: (ReadinessFacts(State.APPLIED, health="Failed"), F, True, False, "Unhealthy", "InProgress"),
+    Readiness.OVERDUE: (
+        ReadinessFacts(State.APPLIED, health="Failed", is_overdue=True),
+        F,
+        False,
+        True,
+        "ProgressDeadlineExceeded",
+        "Failed",
+    ),
+    Readiness.HEALTH_UNKNOWN: (
+        ReadinessFacts(State.APPLIED, health="Unknown"),
+        U,
+        False,
+        False,
+        "HealthUnknown",
+        "InProgress",
+    ),
+    Readiness.READY: (
+        ReadinessFacts(State.APPLIED, health="Current", is_overdue=True),
+        T,
+        False,
+        False,
+        "Applied",
+        "Current",
+    ),
+    Readiness.ROLLED_BACK: (
+        ReadinessFacts(State.APPLIED, is_rollback=True, health="Current"),
+        F,
+        False,
+        True,
+        "RolledBack",
+        "Failed",
+    ),
+    Readiness.DENIED: (ReadinessFacts(State.DENIED), F, False, True, "Denied", "Failed"),
+    Readiness.EXPIRED: (ReadinessFacts(State.EXPIRED), F, False, True, "Expired", "Failed"),
+    Readiness.WITHDRAWN: (ReadinessFacts(State.WITHDRAWN), F, False, True, "Withdrawn", "Failed"),
+    Readiness.FAILED: (ReadinessFacts(State.FAILED, health="Current"), F, False, True, "", "Failed"),
+    Readiness.DELETION_ASKED: (
+        ReadinessFacts(State.APPLIED, is_leaving=True, health="Current"),
+        F,
+        True,
+        False,
+        "DeletionRequested",
+        "InProgress",
+    ),
+    Readiness.DELETING: (
+        ReadinessFacts(State.APPLYING, is_leaving=True, is_deletion=True),
+        F,
+        True,
+        False,
+        "Deleting",
+        "InProgress",
+    ),
+}
+
+
+def kstatus_of(readiness: Readiness) -> str:
+    """What the library of Flux and others says, in its order, of an object whose newest generation was seen."""
+    row = readiness.value
+    if row.is_reconciling:
+        return "InProgress"
+    if row.is_stalled:
+        return "Failed"
+    return "Current" if row.ready is ConditionStatus.TRUE else "InProgress"
+
+
+def test_the_table_is_whole() -> None:
+    assert set(ROWS) == set(Readiness)
+
+
+@pytest.mark.parametrize("readiness", ROWS, ids=lambda one: one.name)
+def test_each_state_is_shown_as_the_table_says(readiness: Readiness) -> None:
+    facts, ready, is_reconciling, is_stalled, reason, kstatus = ROWS[readiness]
+    row = readiness_of(facts).value
+    assert readiness_of(facts) is readiness
+    assert (row.ready, row.is_reconciling, row.is_stalled, row.reason) == (ready, is_reconciling, is_stalled, reason)
+    assert kstatus_of(readiness) == kstatus
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_of_a_request_has_its_row(state: State) -> None:
+    for is_deletion in (False, True):
+        found = readiness_of(ReadinessFacts(state, is_deletion=is_deletion, is_leaving=is_deletion))
+        assert found is not Readiness.READY, "nobody has said that it is healthy"
+
+
+@pytest.mark.parametrize("state", [State.PREPARING, State.IN_REVIEW, State.DENIED, State.FAILED])
+def test_a_deletion_says_where_it_stands_like_any_other_request(state: State) -> None:
+    leaving = readiness_of(ReadinessFacts(state, is_deletion=True, is_leaving=True))
+    assert leaving is readiness_of(ReadinessFacts(state))
+
+
+def test_what_is_stalled_does_not_go_on_by_itself() -> None:
+    assert not [one for one in Readiness if one.value.is_stalled and one.value.is_reconciling]
+    assert not [one for one in Readiness if one.value.ready is T and (one.value.is_stalled or one.value.is_reconciling)]

@@ -1,0 +1,227 @@
+"""After PRATIQUE_KEEP_DAYS the details of a settled request go, and bytes that nothing needs: never what is needed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import storages
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from approvals import audit, services, store, tasks
+from approvals.errors import InvalidInput
+from approvals.models import AuditEntry, BundleDeployment, Content, Report, Request, Review, Revision
+from approvals.selectors import revisions as selected
+from provisioner.errors import DigestMismatch
+from tests.support.approvals import world
+from tests.support.approvals.databases import manage
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import revision
+from tests.support.approvals.world import acting
+from tests.support.secrets import secret
+
+pytestmark = pytest.mark.django_db
+DAYS = 30
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, settings: Any) -> Path:
+    backend = {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": tmp_path / "content"}}
+    settings.STORAGES = {**settings.STORAGES, "content": backend}
+    settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": DAYS}
+    return tmp_path / "content"
+
+
+@pytest.fixture
+def port(here: World) -> BundleDeployment:
+    """Applied four times, long ago: revision 4 is running. Each has a content of its own."""
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec("1")), here.rita)
+    for number in range(1, 5):
+        if number > 1:
+            obj = world.seen("strimzi", world.spec(str(number)), uid=deployment.uid, generation=number)
+            world.wish(here.cluster, obj, here.rita)
+        made = revision(deployment, number, "active" if number == 4 else "replaced")
+        content = store.put(secret(str(number)), format_name="plain")
+        Revision.objects.filter(pk=made.pk).update(content=content)
+        Request.objects.filter(pk=made.request_id).update(content=content)
+    long_ago(deployment)
+    return deployment
+
+
+def long_ago(deployment: BundleDeployment, days: int = DAYS + 1) -> None:
+    then = timezone.now() - timedelta(days=days)
+    deployment.requests.update(settled_at=then)
+    Content.objects.update(used_at=then)
+
+
+def cleared(deployment: BundleDeployment) -> list[int]:
+    return list(deployment.requests.exclude(cleared_at=None).order_by("number").values_list("number", flat=True))
+
+
+def stored() -> set[str]:
+    return set(Content.objects.filter(removed_at=None, digest__in=digests()).values_list("digest", flat=True))
+
+
+def digests(*numbers: int) -> set[str]:
+    return {secret(str(number)).digest for number in numbers or range(1, 5)}
+
+
+def exists(digest: str) -> bool:
+    return bool(storages["content"].exists(store.path_of(digest)))
+
+
+def test_what_runs_and_what_it_may_go_back_to_stay(port: BundleDeployment) -> None:
+    tasks.clear()
+    assert cleared(port) == [1, 2]
+    assert stored() == digests(3, 4)
+    assert [exists(secret(str(number)).digest) for number in range(1, 5)] == [False, False, True, True]
+    assert set(Report.objects.values_list("request__number", flat=True)) == {3, 4}
+    assert AuditEntry.objects.filter(verb="request.cleared").count() == 2
+    assert audit.verify_chain().is_whole
+    tasks.clear()
+    assert AuditEntry.objects.filter(verb="request.cleared").count() == 2
+
+
+def test_reviews_and_verdicts_stay(here: World, port: BundleDeployment) -> None:
+    first = port.requests.get(number=1)
+    Request.objects.filter(pk=first.pk).update(state="in_review", settled_at=None)
+    Request.objects.filter(deployment=port, number__gt=1).update(state="applied")
+    here.kubernetes.allow("ada", "approve")
+    services.review(
+        by=acting(here.ada),
+        request_id=first.pk,
+        decision="Deny",
+        reason="not now",
+        channel="browser",
+        subject_digest=first.subject_digest,
+    )
+    Request.objects.filter(pk=first.pk).update(state="denied")
+    long_ago(port)
+    tasks.clear()
+    assert 1 in cleared(port)
+    assert Review.objects.get(request=first).reason == "not now"
+
+
+@pytest.mark.parametrize("days", [DAYS - 1, 0])
+def test_nothing_goes_before_its_time(port: BundleDeployment, days: int) -> None:
+    long_ago(port, days)
+    tasks.clear()
+    assert (cleared(port), stored()) == ([], digests())
+
+
+def test_0_days_keep_everything(port: BundleDeployment, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": 0}
+    tasks.clear()
+    assert (cleared(port), stored()) == ([], digests())
+    with pytest.raises(CommandError, match="PRATIQUE_KEEP_DAYS is 0"):
+        call_command("clear_old_requests")
+
+
+def test_what_an_open_request_puts_back_stays(here: World, port: BundleDeployment) -> None:
+    obj = world.seen(
+        "strimzi", world.spec("4"), uid=port.uid, generation=4, annotations={"core.rukpak.io/rollback-to": "1/x"}
+    )
+    world.wish(here.cluster, obj, here.rita)
+    assert port.requests.get(number=5).to_revision.number == 1  # type: ignore[union-attr] # it goes back
+    tasks.clear()
+    assert cleared(port) == [2]
+    assert stored() == digests(1, 3, 4)
+
+
+def test_a_failed_request_since_the_running_revision_stays(port: BundleDeployment) -> None:
+    Revision.objects.filter(number=4).update(state="failed")
+    Revision.objects.filter(number=2).update(state="active")
+    Revision.objects.filter(number=3).update(state="failed")
+    tasks.clear()
+    assert cleared(port) == []
+
+
+def test_of_a_deployment_that_is_gone_everything_goes(port: BundleDeployment) -> None:
+    BundleDeployment.objects.filter(pk=port.pk).update(gone_at=timezone.now() - timedelta(days=DAYS + 1))
+    tasks.clear()
+    assert (cleared(port), stored()) == ([1, 2, 3, 4], set())
+
+
+def test_what_another_deployment_needs_stays(here: World, port: BundleDeployment) -> None:
+    other = world.wish(here.cluster, world.seen("other", world.spec("1")), here.rita)
+    shared = Content.objects.get(pk=secret("1").digest)
+    Request.objects.filter(deployment=other).update(content=shared)
+    tasks.clear()
+    assert (cleared(port), stored()) == ([1, 2], digests(1, 3, 4))
+
+
+def test_nobody_goes_back_to_what_was_removed(here: World, port: BundleDeployment) -> None:
+    tasks.clear()
+    assert [one.number for one in selected.restorable(deployment=port)] == [3, 4]
+    with pytest.raises(InvalidInput, match=r"revision 1 \(its content was removed on .*\).*available: 3, 4"):
+        services.rollback_deployment(by=acting(here.rita), deployment=port, revision=1, via="browser")
+
+
+def test_removed_bytes_say_so_and_come_back_when_they_are_fetched_again(port: BundleDeployment) -> None:
+    tasks.clear()
+    row = Content.objects.get(pk=secret("1").digest)
+    with pytest.raises(DigestMismatch, match=r"was removed on .*PRATIQUE_KEEP_DAYS"):
+        store.get(row)
+    again = store.put(secret("1"), format_name="plain")
+    assert store.get(again).digest == row.pk
+    tasks.clear()
+    assert exists(row.pk), "what was stored a moment ago may not have its request yet"
+
+
+def test_the_page_and_rest_say_that_it_was_removed(here: World, port: BundleDeployment, client: Client) -> None:
+    tasks.clear()
+    world.enter(client, here.ada)
+    request = port.requests.get(number=1)
+    page = client.get(f"/requests/{request.uid}")
+    assert page.status_code == 200
+    assert "The report was removed" in page.content.decode()
+    for path in ("findings", "changes", "activity", "report"):
+        assert client.get(f"/requests/{request.uid}/{path}").status_code in {200, 404}, path
+    assert client.get(f"/deployments/prod/{port.name}").status_code == 200
+    assert client.get(f"/api/v1/requests/{request.uid}").json()["cleared_at"] is not None
+
+
+def test_the_command_says_first_what_it_would_do(port: BundleDeployment) -> None:
+    said = StringIO()
+    call_command("clear_old_requests", "--dry-run", stdout=said)
+    assert cleared(port) == []
+    call_command("clear_old_requests", stdout=said)
+    first, second = said.getvalue().splitlines()
+    assert first == "2 requests would lose their details"
+    assert second.startswith("2 requests lost their details; 3 stored contents (")
+
+
+RACE = """
+import threading
+from datetime import timedelta
+from django.db import connections, transaction
+from django.utils import timezone
+from approvals import retention, store
+from approvals.models import Content
+from tests.support.secrets import secret
+row = store.put(secret("1"), format_name="plain")
+Content.objects.update(used_at=timezone.now() - timedelta(days=9))
+told = []
+def remove():
+    told.append(retention._remove(row.pk, timezone.now()))
+    connections.close_all()
+other = threading.Thread(target=remove)
+with transaction.atomic():
+    store.put(secret("1"), format_name="plain")
+    other.start()
+    other.join(1)
+    told.append(other.is_alive())
+other.join(20)
+print(told, store.get(row).digest == row.pk)
+"""
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_what_is_being_stored_again_is_not_removed(database_url: str) -> None:
+    manage(database_url, "migrate", "-v", "0")
+    assert manage(database_url, "shell", "-v", "0", "-c", RACE).strip() == "[True, None] True"

@@ -1,0 +1,63 @@
+"""The tab that tells what happened: entries as sentences, and the phases of an apply with how long they took."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from approvals.lifecycle import Event
+from approvals.models import AuditEntry, Outcome
+from approvals.web.requests.activity import SENTENCES, events, phases, words_of_span
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, text_of
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def entry(verb: str, seconds: int, **facts: Any) -> AuditEntry:
+    return AuditEntry(verb=verb, at=NOON + timedelta(seconds=seconds), actor="pratique", via="machine", facts=facts)
+
+
+def test_an_entry_is_a_sentence_with_how_long_it_took() -> None:
+    moved = {"from": "preparing", "to": "in_review"}
+    told = events(
+        [
+            entry("request.made", 0),
+            entry("request.prepared", 65, round=1, **moved),
+            entry("review.given", 70, round=2, decision="Deny", reason="not now"),
+        ]
+    )
+    assert [(one.words, one.took, one.reason) for one in told] == [
+        ("created this request", "", ""),
+        ("finished the report, and the review began", "1 min 5 s", ""),
+        ("denied it in round 2", "", "not now"),
+    ]
+
+
+def test_every_move_of_a_request_has_its_sentence() -> None:
+    assert {f"request.{event}" for event in Event} <= set(SENTENCES)
+
+
+def test_a_phase_lasts_until_its_last_object() -> None:
+    rows = [
+        Outcome(step="apply", phase=phase, state=state, at=NOON + timedelta(seconds=at))
+        for phase, state, at in (("crds", "done", 0), ("crds", "done", 4), ("workloads", "failed", 9))
+    ]
+    found = [(one.words, one.done, one.failed, one.took) for one in phases(rows)]
+    assert found == [("Applied phase crds", 2, 0, "4 s"), ("Applied phase workloads", 0, 1, "under 1 s")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-3, "under 1 s"), (0.2, "under 1 s"), (59, "59 s"), (60, "1 min"), (7500, "2 h 5 min"), (90_000, "1 d 1 h")],
+)
+def test_a_span_is_told_in_two_units(seconds: float, words: str) -> None:
+    assert words_of_span(timedelta(seconds=seconds)) == words
+
+
+def test_the_tab_tells_reviews_and_moves(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}/activity")).split())
+    assert "approved it" in text
+    assert "“as usual”" in text

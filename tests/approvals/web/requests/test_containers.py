@@ -1,0 +1,83 @@
+"""What changes in containers, and a stored Secret in the plan: on the page, and to whom they are shown."""
+
+from __future__ import annotations
+
+import re
+
+from django.core.cache import cache
+
+from tests.support.approvals.changes import action, planned
+from tests.support.approvals.containers import AFTER, BEFORE, NEW, OLD, deployment
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened
+from tests.support.provisioner.contents import an_object
+
+
+def containers_of(text: str) -> str:
+    """The part of the page about containers, "" where there is none."""
+    return text.partition('id="containers"')[2].partition("</section>")[0]
+
+
+def test_images_arguments_and_variables_are_shown_old_and_new(here: World, browse: Browse) -> None:
+    request = planned(here, action(AFTER, BEFORE))
+    text = containers_of(opened(browse(here.ada), f"/requests/{request.uid}"))
+    for words in (OLD, NEW, "arg --level=live-arg", "arg --level=debug", "env MODE=live-mode", "env MODE=fast"):
+        assert words in text
+    assert "env KEY from Secret keys-v2, key k" in text
+    assert "env DB_PASSWORD=hidden" in text
+    assert "hunter" not in text
+
+
+def test_S09_no_container_is_shown_of_an_object_that_the_viewer_may_not_get(here: World, browse: Browse) -> None:
+    here.kubernetes.closed = {"deployments"}
+    told = []
+    for before in (BEFORE, AFTER):  # whether it changes at all is not told either
+        request = planned(here, action(AFTER, before))
+        page = opened(browse(here.ada), f"/requests/{request.uid}")
+        for words in (OLD, NEW, "live-arg", "live-mode", "keys-v"):
+            assert words not in page
+        told.append(containers_of(page))
+        request.delete()
+    assert "Not shown: 1 object that you are not allowed to get" in " ".join(told[0].split())
+    assert told[0] == told[1]
+
+
+def test_S09_a_container_of_an_object_of_others_is_shown_to_who_may_get_it(here: World, browse: Browse) -> None:
+    taken = action(AFTER, BEFORE, action="adopt")
+    request = planned(here, taken)
+    client = browse(here.ada)
+    assert OLD in containers_of(opened(client, f"/requests/{request.uid}"))
+    cache.clear()
+    here.kubernetes.closed = {"deployments"}
+    assert OLD not in opened(client, f"/requests/{request.uid}")
+
+
+def test_hidden_characters_of_an_image_are_shown_escaped(here: World, browse: Browse) -> None:
+    request = planned(here, action(deployment(f"{NEW}\u202e<b>"), BEFORE))
+    text = containers_of(opened(browse(here.ada), f"/requests/{request.uid}"))
+    assert f"{NEW}\\u202e&lt;b&gt;" in text
+
+
+def test_S09_the_plan_does_not_tell_whether_a_stored_secret_differs(here: World, browse: Browse) -> None:
+    client, told = browse(here.ada), []
+    secret = an_object("v1", "Secret", "key", "shop", data={"k": "changed"})
+    request = planned(here, action(secret, secret))
+    path = f"/requests/{request.uid}"
+    assert "1 to change" in plan_of(opened(client, path))
+    cache.clear()
+    here.kubernetes.closed = {"secrets"}
+    for name in ("update", "none"):
+        report = request.reports.get()
+        report.body["plan"]["actions"][0]["action"] = name
+        report.actions = {name: 1}
+        report.save()
+        told.append(plan_of(opened(client, path)))
+    assert "hidden" in told[0]
+    assert told[0] == told[1]
+
+
+def plan_of(text: str) -> str:
+    """The plan of the page, and the link to it with its number."""
+    link = re.search(r'<a href="#plan">.*?</a>', text, re.DOTALL)
+    plan = text.partition('id="plan"')[2].partition("</section>")[0]
+    return " ".join(f"{link[0] if link else ''} {plan}".split())

@@ -1,0 +1,133 @@
+"""The first look at a request: what stops it, how much it touches, which rights frighten, who still can agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals.models import Outcome, Review
+from approvals.web.requests.overview import blocked_words, blockers, failed_together, frights, tiles
+from tests.support.approvals import scene
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, decide, text_of
+
+CRD = {"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "namespace": ""}
+SECRET = {"group": "", "version": "v1", "kind": "Secret", "namespace": "shop", "name": "token"}
+
+
+def refused(ref: dict[str, str], **more: Any) -> dict[str, Any]:
+    """An action whose object the API server refuses."""
+    words = f"the API server refused {ref['kind']} {ref['name']}: a stored version is missing"
+    action = {"ref": ref, "action": "update", "before": {}, "after": {}, "isProved": True, "problemCode": "invalid"}
+    return {**action, "problem": words, **more}
+
+
+def body_of(*actions: dict[str, Any]) -> dict[str, Any]:
+    return {"findings": [], "plan": {"actions": list(actions)}}
+
+
+def test_what_is_refused_for_the_same_reason_is_one_blocker() -> None:
+    names = [f"c{number}.example.com" for number in range(10)]
+    (one,) = blockers(body_of(*(refused({**CRD, "name": name}) for name in names)))
+    assert (one.what, one.names, one.more) == ("10 CRDs", names[:5], 5)
+    assert "c0.example.com" not in one.words
+    assert blocked_words([one]) == "As it stands this cannot be applied: 10 CRDs would be refused."
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(refused(SECRET), id="a Secret in the cluster"),
+        pytest.param(refused({**SECRET, "kind": "ConfigMap"}, action="adopt"), id="an object of someone else"),
+    ],
+)
+def test_S09_nothing_is_said_of_what_may_be_private(action: dict[str, Any]) -> None:
+    assert blockers(body_of(action)) == []
+
+
+def test_tiles_count_what_happens_and_leave_out_what_does_not() -> None:
+    found = tiles(body_of(refused({**CRD, "name": "a"}), refused({**CRD, "name": "b"}, action="delete")))
+    assert [(one.number, one.words) for one in found] == [(1, "changed"), (1, "deleted")]
+
+
+def test_what_frightens_is_named_with_its_verbs() -> None:
+    (one,) = frights(scene.report_of("account-reads-every-secret")["findings"])
+    assert (one.account, one.what, one.verbs, one.scope) == (
+        "ServiceAccount shop/robot",
+        "Secrets",
+        "get, list, watch",
+        "whole cluster",
+    )
+
+
+def test_every_verb_on_everything_names_all_that_frightens() -> None:
+    rule = {"scope": "shop", "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    found = frights([{"evidence": {"subject": "User root", "added": [rule]}}])
+    assert [(one.what, one.verbs) for one in found] == [
+        (what, "every verb") for what in ("Secrets", "pods/exec", "Webhooks", "CRDs", "Nodes")
+    ]
+
+
+def test_an_approval_of_what_cannot_be_applied_is_asked_for_once_more(here: World, browse: Browse) -> None:
+    body = {**scene.report_of("image-known-before"), "findings": [], "worst": "safe"}
+    body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    client = browse(here.ada)
+    answer = decide(client, request, reason="read")
+    assert answer.status_code == 422
+    text = text_of(answer)
+    assert "As it stands this cannot be applied: 1 CRD would be refused." in text
+    assert 'value="ApproveAnyway"' in text
+    assert not Review.objects.filter(request=request).exists()
+    assert decide(client, request, reason="read", decision="ApproveAnyway").status_code == 302
+    assert Review.objects.get(request=request).decision == "Approve"
+
+
+def test_the_button_to_approve_anyway_is_not_offered_at_first(here: World, browse: Browse) -> None:
+    body = {**scene.report_of("image-known-before"), "findings": [], "worst": "safe"}
+    body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    text = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    assert "cannot be applied" in text
+    assert "ApproveAnyway" not in text
+
+
+def test_who_still_can_agree_is_named_to_who_may_read_roles(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    path = f"/requests/{afternoon['serious'].uid}"
+    here.kubernetes.allow("bert", "get")
+    text = " ".join(text_of(browse(here.bert).get(path)).split())
+    assert '1 more approval needed</strong>, possible from <span class="mono">ada</span>' in text
+
+
+def test_S09_who_still_can_agree_is_not_named_to_who_may_not_read_roles(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.closed = {"clusterroles", "clusterrolebindings", "roles", "rolebindings"}
+    text = " ".join(text_of(browse(here.bert).get(f"/requests/{afternoon['serious'].uid}")).split())
+    assert "1 more approval needed" in text
+    assert "possible from" not in text
+
+
+def test_who_has_decided_is_named_on_every_tab(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    for rest in ("", "/findings", "/changes", "/activity"):
+        text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}{rest}")).split())
+        assert 'approved by <span class="mono">ada</span>' in text, rest
+        assert text.count('aria-current="page"') >= 1
+
+
+def test_what_failed_for_the_same_reason_is_told_once_with_its_objects() -> None:
+    def failed(name: str, words: str) -> Outcome:
+        return Outcome(object=f"CRD {name}", state="failed", message=words)
+
+    rows = [
+        failed("a", "the quota is used up"),
+        failed("b", "CRD b: a stored version is missing"),
+        Outcome(object="CRD fine", state="done", message="the quota is used up"),
+        failed("c", "CRD c: a stored version is missing"),
+    ]
+    found = [(one.words, one.objects) for one in failed_together(rows)]
+    assert found == [("a stored version is missing", ["CRD b", "CRD c"]), ("the quota is used up", ["CRD a"])]

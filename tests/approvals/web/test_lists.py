@@ -1,0 +1,179 @@
+"""What lists cost, however long they are, and that neither counts nor filters tell of what nobody was asked about."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from approvals.models import Request
+from approvals.selectors import inbox as selector
+from approvals.web import inbox
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, queries, text_of
+
+ROWS = 6
+LISTS = ("/", "/?tab=open", "/?tab=all&sort=deployment", "/?tab=decided", "/deployments", "/audit", "/policies")
+APPROVE = "approve"
+
+
+@pytest.fixture
+def page_of_six(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "ROWS", ROWS)
+
+
+def reviewed(here: World, count: int, start: int = 0) -> list[Request]:
+    return [
+        world.in_review(scene.asked(here.cluster, f"d{number:03}", here.rita), worst="notable")
+        for number in range(start, start + count)
+    ]
+
+
+def named(text: str) -> list[str]:
+    return re.findall(r'href="/requests/[^"]+">(\w+)</a>', text)
+
+
+def asked_by_name(here: World) -> int:
+    return sum(bool(one.name) for _, one in here.kubernetes.asked if one.verb == APPROVE)
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_costs_as_many_queries_for_many_rows_as_for_few(here: World, browse: Browse, path: str) -> None:
+    reviewed(here, 3)
+    client = browse(here.ada)
+    client.get(path)
+    few = queries(client, path)
+    reviewed(here, 12, start=3)
+    assert queries(client, path) == few <= 16
+
+
+def test_who_may_approve_everything_costs_two_questions_whatever_the_tab(here: World, browse: Browse) -> None:
+    reviewed(here, 9)
+    client = browse(here.ada)
+    for tab in selector.TABS:
+        cache.clear()
+        here.kubernetes.asked.clear()
+        client.get(f"/?tab={tab}")
+        assert [(one.verb, one.name) for _, one in here.kubernetes.asked] == [("get", ""), (APPROVE, "")], tab
+
+
+def test_who_may_not_is_asked_about_by_the_rows_of_the_page_alone(
+    here: World, browse: Browse, page_of_six: None
+) -> None:
+    reviewed(here, 20)
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", APPROVE, "d001")
+    client = browse(here.bert)
+    for path in ("/", "/?tab=open", "/?tab=all"):
+        cache.clear()
+        here.kubernetes.asked.clear()
+        client.get(path)
+        assert asked_by_name(here) == ROWS, path
+    client.get("/?tab=all")
+    assert asked_by_name(here) == ROWS, "kept for 10 seconds"
+
+
+def test_no_count_covers_rows_that_nobody_asked_about(here: World, browse: Browse, page_of_six: None) -> None:
+    """Bert may decide on three: two are on the first page of his, and whether there are more, nobody asked."""
+    made = reviewed(here, 20)
+    here.kubernetes.allow("bert", "get")
+    for request in (made[19], made[18], made[2]):
+        here.kubernetes.allow("bert", APPROVE, request.deployment.name)
+    client = browse(here.bert)
+    text = text_of(client.get("/"))
+    assert named(text) == ["d019", "d018"]
+    assert 'class="count">2+<' in text
+    assert "Kubernetes was asked about the requests of this page only" in text
+    others = text_of(client.get("/?tab=open"))
+    assert re.search(r"Needs me\s*</a>", others), "no count where no row was asked about"
+
+
+def test_pages_of_needs_me_lead_to_all_that_may_be_decided(here: World, browse: Browse, page_of_six: None) -> None:
+    reviewed(here, 20)
+    here.kubernetes.allow("bert", "get")
+    for name in ("d000", "d009", "d019"):
+        here.kubernetes.allow("bert", APPROVE, name)
+    client, path, found = browse(here.bert), "/", []
+    while path:
+        text = text_of(client.get(path))
+        found += named(text)
+        following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+        path = f"/{following[1]}".replace("&amp;", "&") if following else ""
+    assert found == ["d019", "d009", "d000"]
+
+
+FILTERS = [
+    ("severity=critical", ["harbour"]),
+    ("severity=nonsense", []),
+    ("purpose=delete", []),
+    ("format=plain&state=in_review&severity=critical", ["harbour"]),
+    ("state=failed", ["ferry"]),
+    ("requester=rita&state=failed", ["ferry"]),
+    ("requester=ada", []),
+    ("search=HARB", ["harbour"]),
+    ("search=no%20such%20words", []),
+    ("cluster=nowhere", []),
+    ("cluster=prod&state=applied", ["lighthouse"]),
+]
+
+
+@pytest.mark.parametrize(("query", "names"), FILTERS)
+def test_requests_are_found_by_what_is_said_of_them(
+    here: World, afternoon: dict[str, Any], browse: Browse, query: str, names: list[str]
+) -> None:
+    assert named(text_of(browse(here.ada).get(f"/?tab=all&{query}"))) == names
+
+
+def test_requests_are_found_by_words_of_their_headline(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    words = afternoon["serious"].reports.get().headline[0][:40].upper()
+    assert named(text_of(browse(here.ada).get("/", {"tab": "all", "search": words}))) == ["harbour"]
+
+
+def test_requests_are_found_by_the_rules_of_their_present_report(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    rules = {one["rule"] for one in afternoon["serious"].reports.get().body["findings"]}
+    secrets = {
+        one["rule"]
+        for one in afternoon["serious"].reports.get().body["findings"]
+        if one["ref"] and one["ref"]["kind"] == "Secret"
+    }
+    others = {
+        one["rule"]
+        for one in afternoon["serious"].reports.get().body["findings"]
+        if not (one["ref"] and one["ref"]["kind"] == "Secret")
+    }
+    client = browse(here.ada)
+    assert set(afternoon["serious"].rules.values_list("rule", flat=True)) == others <= rules
+    for rule in sorted(others):
+        assert "harbour" in named(text_of(client.get(f"/?tab=all&rule={rule}")))
+    assert secrets - others, "a rule that only a Secret meets"
+    for rule in sorted(secrets - others):
+        assert named(text_of(client.get(f"/?tab=all&rule={rule}"))) == [], "it is for those who may get the Secret"
+
+
+def test_the_worst_comes_first_where_something_waits_and_the_newest_where_it_is_over(
+    here: World, browse: Browse
+) -> None:
+    for name, worst in (("a", "critical"), ("b", "safe"), ("c", "breaking")):
+        world.in_review(scene.asked(here.cluster, name, here.rita), worst=worst)
+    client = browse(here.ada)
+    assert named(text_of(client.get("/"))) == ["a", "c", "b"]
+    assert named(text_of(client.get("/?tab=all"))) == ["c", "b", "a"]
+    assert named(text_of(client.get("/?tab=all&sort=oldest"))) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("path", ["/?tab=all", "/deployments", "/audit"])
+def test_links_of_before_still_lead_to_a_page(
+    here: World, browse: Browse, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "ROWS", 2)
+    reviewed(here, 5)
+    client = browse(here.ada)
+    for query in ("page=2", "page=99999999", "page=-1", "page=x", "cursor=x", "cursor="):
+        answer = client.get(path, {**dict([query.split("=")]), **({"tab": "all"} if "tab" in path else {})})
+        assert answer.status_code == 200
+    assert named(text_of(client.get("/?tab=all&page=2"))) == ["d002", "d001"]

@@ -1,0 +1,297 @@
+"""Around the inbox: saved views, deciding on several requests at once, and what happened to one's own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from approvals import services
+from approvals.models import AuditEntry, NewsRead, Request, Review, SavedView
+from approvals.services import viewing
+from approvals.web.workspace import news
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened, queries, text_of
+
+
+def asked(here: World, name: str, worst: str = "notable") -> Request:
+    return world.in_review(scene.asked(here.cluster, name, here.rita), worst=worst)
+
+
+def bulk(client: Client, *requests: Request, confirmed: bool = True, **form: Any) -> Any:
+    picked = [f"{one.uid}/{one.subject_digest}" for one in requests]
+    facts = {"decision": "Approve", "reason": "", "picked": picked, **({"confirmed": "1"} if confirmed else {}), **form}
+    return client.post("/decide", facts)
+
+
+def test_a_view_is_saved_under_a_name_and_is_its_owners_alone(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    ada, rita = browse(here.ada), browse(here.rita)
+    answer = ada.post("/views", {"name": "critical ones", "query": "severity=critical&tab=all&cursor=x&page=3&evil=1"})
+    assert answer.url == "/?tab=all&severity=critical"
+    assert "critical ones" in text_of(ada.get("/"))
+    assert "critical ones" not in text_of(rita.get("/"))
+    view = SavedView.objects.get()
+    assert rita.post(f"/views/{view.pk}/remove").status_code == 404
+    assert SavedView.objects.count() == 1
+    ada.post(f"/views/{view.pk}/remove")
+    assert SavedView.objects.count() == 0
+
+
+@pytest.mark.parametrize("name", ["", "n" * 61])
+def test_a_view_needs_a_name_that_fits(name: str, here: World, browse: Browse) -> None:
+    assert browse(here.ada).post("/views", {"name": name, "query": "tab=all"}).status_code == 422
+    assert SavedView.objects.count() == 0
+
+
+def test_nobody_has_more_views_than_the_limit(here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(viewing, "MAX_VIEWS", 1)
+    client = browse(here.ada)
+    client.post("/views", {"name": "one", "query": "tab=all"})
+    assert client.post("/views", {"name": "two", "query": "tab=all"}).status_code == 422
+    client.post("/views", {"name": "one", "query": "tab=open"})
+    assert list(SavedView.objects.values_list("name", "query")) == [("one", "tab=open")]
+
+
+def test_each_active_filter_is_shown_and_can_be_cleared(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    text = text_of(browse(here.ada).get("/?tab=all&severity=critical&search=harb"))
+    assert 'class="chip" href="?tab=all&amp;search=harb"' in text
+    assert 'class="chip" href="?tab=all&amp;severity=critical"' in text
+
+
+def test_several_requests_are_approved_after_a_confirmation(here: World, browse: Browse) -> None:
+    made = [asked(here, name) for name in ("a", "b")]
+    client = browse(here.ada)
+    first = text_of(bulk(client, *made, confirmed=False))
+    assert "Approve 2 requests" in first
+    assert Review.objects.count() == 0
+    assert text_of(bulk(client, *made)).count("approval recorded") == 2
+    assert set(Review.objects.values_list("request", "decision", "user")) == {
+        (one.pk, "Approve", here.ada.pk) for one in made
+    }
+
+
+@pytest.mark.parametrize("worst", ["dangerous", "breaking", "critical", "unknown"])
+def test_what_is_serious_is_not_approved_in_bulk(worst: str, here: World, browse: Browse) -> None:
+    harmless, serious = asked(here, "a"), asked(here, "b", worst)
+    text = text_of(bulk(browse(here.ada), harmless, serious))
+    assert "1 of 2 recorded" in text
+    assert "Review it on its own page" in text
+    assert [one.request for one in Review.objects.all()] == [harmless]
+
+
+def test_each_request_is_checked_by_itself(here: World, browse: Browse) -> None:
+    """Rita made b; ada may not decide on a by name, and what she saw of c is old."""
+    own = world.in_review(scene.asked(here.cluster, "b", here.ada), worst="notable")
+    old, fine = asked(here, "c"), asked(here, "d")
+    Request.objects.filter(pk=old.pk).update(subject_digest=f"sha256:{'e' * 64}")
+    text = text_of(bulk(browse(here.ada), own, old, fine))
+    assert text.count("approval recorded") == 1
+    assert "review it again" in text
+    assert [one.request for one in Review.objects.all()] == [fine]
+
+
+def test_who_may_not_decide_records_nothing_in_bulk(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "approve", "b")
+    no, yes = asked(here, "a"), asked(here, "b")
+    text = text_of(bulk(browse(here.bert), no, yes))
+    assert "1 of 2 recorded" in text
+    assert [one.request for one in Review.objects.all()] == [yes]
+
+
+def test_who_may_not_read_learns_nothing_in_bulk(here: World, browse: Browse) -> None:
+    made = asked(here, "hidden-away")
+    for confirmed in (True, False):
+        answer = bulk(browse(here.bert), made, confirmed=confirmed)
+        assert answer.status_code == 422
+        assert "hidden-away" not in text_of(answer)
+
+
+def test_denials_in_bulk_need_a_reason(here: World, browse: Browse) -> None:
+    made = asked(here, "a", "critical")
+    client = browse(here.ada)
+    assert bulk(client, made, decision="Deny").status_code == 422
+    assert Review.objects.count() == 0
+    assert "denial recorded" in text_of(bulk(client, made, decision="Deny", reason="not this week"))
+    assert Review.objects.get().reason == "not this week"
+
+
+@pytest.mark.parametrize("form", [{"decision": "Maybe"}, {"picked": ["x"]}, {"picked": []}, {"picked": ["x"] * 80}])
+def test_bulk_survives_any_form(form: dict[str, Any], here: World, browse: Browse) -> None:
+    assert bulk(browse(here.ada), asked(here, "a"), **form).status_code == 422
+    assert Review.objects.count() == 0
+
+
+def test_mine_lists_what_one_asked_for_with_its_outcome_and_reason(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    quiet = asked(here, "mine-one")
+    here.kubernetes.allow("rita", "get")
+    bulk(browse(here.ada), quiet, decision="Deny", reason="breaks the harbour")
+    Request.objects.filter(pk=quiet.pk).update(state="denied")
+    text = text_of(browse(here.rita).get("/?tab=mine"))
+    assert "mine-one" in text
+    assert "Breaks the harbour." in text
+    assert re.search(r'label-bad">denied</span>\s*<p class="quiet">\s*by <span class="mono">ada</span>', text)
+    assert "mine-one" not in text_of(browse(here.ada).get("/?tab=mine"))
+
+
+def test_a_requester_is_told_of_a_review_until_it_is_marked_as_read(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("rita", "get")
+    made = asked(here, "told-one")
+    bulk(browse(here.ada), made, decision="Deny", reason="not this week")
+    client = browse(here.rita)
+    text = text_of(client.get("/home"))
+    assert "gave a denial" in text
+    assert "not this week" in text
+    assert 'class="count">' in text_of(client.get("/me"))
+    number = text.partition('name="number"')[2].partition('value="')[2].partition('"')[0]
+    client.post("/home/read", {"number": number})
+    assert NewsRead.objects.get().user == here.rita
+    assert "Mark" not in text_of(client.get("/home")).partition('id="happened"')[2].partition("Your requests")[0]
+    assert 'class="count">' not in text_of(client.get("/me"))
+    assert "told-one" not in text_of(browse(here.bert).get("/home"))
+
+
+def test_reading_never_goes_back(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    for number in range(4):
+        asked(here, f"n{number}")
+    newest = AuditEntry.objects.count()
+    assert newest > 7
+    for number in ("7", "3"):
+        client.post("/home/read", {"number": number})
+    assert NewsRead.objects.get().number == 7
+    client.post("/home/read", {"number": "9" * 18})
+    assert NewsRead.objects.get().number == newest, "what comes later is told"
+    assert client.post("/home/read", {"number": "x"}).status_code == 422
+
+
+def test_home_costs_as_many_queries_for_much_news_as_for_little(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("rita", "get")
+    client = browse(here.rita)
+    counted = []
+    for few, many in ((0, 2), (2, 12)):
+        for number in range(few, many):
+            bulk(browse(here.ada), asked(here, f"n{number}"))
+        client.get("/home")
+        counted.append(queries(client, "/home"))
+    assert counted[0] == counted[1] <= 16
+
+
+def test_home_tells_only_of_what_the_viewer_may_decide(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("bert", "get")
+    for name in ("a", "b", "c"):
+        asked(here, name)
+    assert "Nothing is waiting for your decision" in text_of(browse(here.bert).get("/home"))
+    assert "3 requests in review that you are allowed to decide" in text_of(browse(here.ada).get("/home"))
+    here.kubernetes.allow("bert", "approve", "b")
+    cache.clear()
+    text = text_of(browse(here.bert).get("/home"))
+    assert "1 request in review that you are allowed to decide" in text
+    assert re.findall(r'href="/requests/[^"]+">(\w+)</a>', text) == ["b"]
+
+
+def test_home_asks_kubernetes_as_often_for_many_requests_as_for_few(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news, "ASKED", 4)
+    here.kubernetes.allow("bert", "get")
+    counts = []
+    for few, many in ((0, 6), (6, 18)):
+        for number in range(few, many):
+            asked(here, f"n{number}")
+        cache.clear()
+        here.kubernetes.asked.clear()
+        browse(here.bert).get("/home")
+        counts.append(sum(one.verb == "approve" for _, one in here.kubernetes.asked))
+    assert counts == [5, 5]
+
+
+def test_a_row_says_in_words_how_a_request_stands(here: World, browse: Browse) -> None:
+    """Cause, by whom and where to go next, as its own page says it."""
+    old = asked(here, "strimzi")
+    seen = world.seen("strimzi", world.spec("2.0.0"), uid=old.deployment.uid, generation=2)
+    world.wish(here.cluster, seen, here.rita)
+    new = world.in_review(old.deployment.requests.get(number=2), worst="notable")
+    services.review(
+        by=world.acting(here.ada),
+        request_id=new.pk,
+        decision="RequestChanges",
+        subject_digest=new.subject_digest,
+        reason="pin the image",
+        channel="browser",
+    )
+    failed = asked(here, "argo")
+    Request.objects.filter(pk=failed.pk).update(
+        state="failed", problem="the registry did not answer", remedy="ask again"
+    )
+    text = text_of(browse(here.ada).get("/?tab=all"))
+    assert "Request 2 replaced it." in text
+    assert f'<a href="/requests/{new.uid}">Open request 2</a>' in text
+    assert "changes requested" in text
+    assert "Pin the image." in text
+    assert 'by <span class="mono">ada</span>' in text
+    assert "The registry did not answer." in text
+    assert "Next: ask again" in text
+
+
+@pytest.mark.parametrize(("decision", "is_told"), [("Approve", True), ("Deny", False)])
+def test_who_approved_an_earlier_round_is_told_in_lists_that_it_no_longer_counts(
+    decision: str, is_told: bool, here: World, browse: Browse
+) -> None:
+    said = {"by": world.acting(here.ada), "decision": decision, "reason": "read", "channel": "browser"}
+    request = asked(here, "strimzi")
+    services.review(request_id=request.pk, subject_digest=request.subject_digest, **said)
+    client, words = browse(here.ada), "our approval no longer counts"
+    assert words not in opened(client, "/?tab=open")
+    Request.objects.filter(pk=request.pk).update(round=2, subject_digest=f"sha256:{'a' * 64}")
+    for path in ("/?tab=needs-me", "/home"):
+        assert (words in opened(client, path)) is is_told
+    request.refresh_from_db()
+    services.review(request_id=request.pk, subject_digest=request.subject_digest, **said)
+    for path in ("/?tab=open", "/home"):
+        assert words not in opened(client, path)
+
+
+@pytest.mark.parametrize("path", ["/list?tab=open", "/list?tab=all&sort=oldest", "/home/list"])
+def test_a_list_that_is_open_is_sent_again_only_when_something_happened(path: str, here: World, browse: Browse) -> None:
+    here.kubernetes.allow("rita", "get")
+    made = asked(here, "one")
+    client = browse(here.rita)
+    first = client.get(path)
+    # A mark of another session is the same: what is followed holds no nonce and no token of a form.
+    mark = browse(here.rita).get(path)["ETag"]
+    assert mark == first["ETag"]
+    assert f'hx-headers=\'{{"If-None-Match": "\\{mark[:-1]}\\""}}\'' in text_of(first)
+    again = client.get(path, headers={"If-None-Match": mark})
+    assert (again.status_code, again.content) == (304, b"")
+    assert "no-store" in again["Cache-Control"]
+    Request.objects.filter(pk=made.pk).update(state="denied")
+    later = client.get(path, headers={"If-None-Match": mark})
+    assert (later.status_code, later["ETag"] != mark) == (200, True)
+
+
+def test_a_page_of_before_follows_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client = browse(here.ada)
+    assert 'hx-get="/list?tab=all"' in text_of(client.get("/?tab=all"))
+    for query in ("tab=all&page=2", "tab=all&cursor=x"):
+        assert 'hx-get="/list' not in text_of(client.get(f"/?{query}"))
+
+
+def test_what_is_followed_is_for_those_who_may_read_now(here: World, browse: Browse) -> None:
+    asked(here, "hidden-away")
+    client = browse(here.ada)
+    mark = client.get("/list?tab=all")["ETag"]
+    here.kubernetes.allowed.discard(("ada", "get", "*"))
+    cache.clear()
+    answer = client.get("/list?tab=all", headers={"If-None-Match": mark})
+    assert answer.status_code == 200
+    assert "hidden-away" not in text_of(answer)
+    assert Client().get("/list", headers={"HX-Request": "true"}).status_code == 204

@@ -1,0 +1,58 @@
+"""Unpacks and renders one archive in a process of its own, and says how long it took and what it held: for benchmarks.
+
+python -m tests.bench.rendering ARCHIVE FORMAT ROUNDS
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import sys
+import tarfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from provisioner.render import BUILT_IN, Rendering, render_content
+from provisioner.unpack import unpack
+from provisioner.values import Archive
+from tests.support.provisioner.large_crds import peak_kib
+
+
+def pack(folder: Path, file: Path, *, below: str = "") -> int:
+    """The files of a folder as an archive; how many bytes they have. A chart lies in a folder of its archive."""
+    files = {str(one.relative_to(folder)): one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file()}
+    if "Chart.template.yaml" in files:  # as some of the collection keep it
+        files["Chart.yaml"] = files.pop("Chart.template.yaml")
+    write(files, file, below=below)
+    return sum(map(len, files.values()))
+
+
+def write(files: Mapping[str, bytes], file: Path, *, below: str = "") -> None:
+    with tarfile.open(file, mode="w:gz", compresslevel=6) as archive:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(f"{below}/{path}" if below else path)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+
+
+def main(file: str, format_name: str, rounds: str) -> None:
+    data, seconds, objects, why = Path(file).read_bytes(), [], 0, ""
+    for _ in range(int(rounds)):
+        began = time.perf_counter()
+        try:
+            tree = unpack([Archive(Path(file).name, data)])
+            content = render_content(tree, Rendering(format_name, "home", "installer", BUILT_IN.get), pins=[])
+            objects = len(content.everything)
+        except Exception as exc:  # noqa: BLE001 -- a bundle that is refused is a figure as well
+            why = f"{type(exc).__name__}: {exc}"
+        seconds.append(time.perf_counter() - began)
+    # What renders a chart is a process of its own, beside this one.
+    peak = peak_kib() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    said = {"seconds": seconds, "peak_kib": peak, "objects": objects, "why": why[:200]}
+    sys.stdout.write(f"{json.dumps(said)}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,169 @@
+"""How soon lists answer with 100,000 requests, 2,000 deployments and 500 in review, and a request with 1,000 findings.
+
+Run by `make bench`: the shipped gunicorn on PostgreSQL and Redis, and a real API server, which is asked who may approve
+what. Every list is asked for by people who may approve everything, some things by name, nothing, and by who reads one
+small cluster only.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench.installation import rights
+from tests.bench.service import environment
+from tests.support.folders import ROOT
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.postgresql import Postgres
+from tests.support.servers.site import Site
+
+pytestmark = pytest.mark.controlplane
+
+ROUNDS = 10
+LIST_SECONDS, REQUEST_SECONDS = 0.150, 0.300
+MAKE_SECONDS = 900
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+TABS = [f"/?tab={name}" for name in ("needs-me", "mine", "open", "applying", "decided", "all")]
+FILTERED = [
+    f"/?tab=all&{query}"
+    for query in (
+        "sort=worst", "sort=deployment", "sort=oldest", "cluster=edge", "severity=critical&purpose=delete",
+        "purpose=rollback", "requester=asker-17", "requester=nobody", "rule=OB-07", "rule=OB-99", "search=app-0001",
+        "search=kafka-77", "search=nothing-like-it", "state=failed&sort=worst",
+    )
+]  # fmt: skip
+OTHERS = [
+    *(
+        "/home",
+        "/home/count",
+        "/list?tab=open",
+        "/deployments",
+        "/deployments?search=zzz",
+        "/audit",
+        "/audit?actor=asker-17",
+        "/audit?actor=nobody",
+    ),
+    *("/audit?deployment=app-00077", "/audit?via=token", "/policies", "/policies/of/policy-1"),
+]
+REST = [
+    f"/api/v1/{path}"
+    for path in (
+        "requests", "requests?worst=critical", "requests?state=in_review", "requests?rule=OB-99", "deployments",
+        "audit", "audit?actor=nobody", "policies", "clusters",
+    )
+]  # fmt: skip
+# Of these a page far from the first is asked for as well, by its cursor.
+DEEP = {"/?tab=all": 1_500, "/?tab=decided&sort=worst": 1_000, "/audit": 3_000, "/api/v1/requests": 1_500}
+
+
+@dataclass
+class Visitor:
+    """One person's browser."""
+
+    port: int
+    session: str
+
+    def __post_init__(self) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def get(self, path: str) -> tuple[str, float]:
+        """What the address answers, and after how many seconds all of it was there."""
+        began = time.perf_counter()
+        self._connection.request("GET", path, headers={"Cookie": f"sessionid={self.session}"})
+        answer = self._connection.getresponse()
+        text = answer.read().decode()
+        assert answer.status == 200, (path, answer.status, text[:500])
+        return text, time.perf_counter() - began
+
+    def beyond(self, path: str, number: int) -> str:
+        """The address of the page after the one of this number."""
+        sign = "&" if "?" in path else "?"
+        text, _ = self.get(f"{path}{sign}page={number}")
+        if path.startswith("/api/"):
+            return str(json.loads(text)["next"]).partition(f":{self.port}")[2]
+        found = re.search(r'href="([^"]+)"\s+rel="next"', text)
+        assert found, path
+        return path.partition("?")[0] + unescape(found[1])
+
+
+@dataclass
+class Installation:
+    site: Site
+    told: dict[str, Any]
+
+    def visitor(self, name: str) -> Visitor:
+        return Visitor(self.site.port, self.told["sessions"][name])
+
+
+@pytest.fixture(scope="module")
+def installation(
+    controlplane: Endpoint, postgres: Postgres, redis: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("lists")
+    for obj in rights():
+        controlplane.ask("POST", f"{RBAC}/{obj['kind'].lower()}s", obj)
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig("admin"))
+    about = environment(folder, database=postgres.fresh_database(), queue=redis)
+    site = Site(folder, redis, **{name: value for name, value in about.items() if name.startswith("PRATIQUE_")})
+    yield Installation(site, made(about, kubeconfig))
+    site.stop()
+
+
+def made(about: dict[str, str], kubeconfig: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.support.program", "tests.bench.installation", str(kubeconfig)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=about, capture_output=True, text=True, check=False, timeout=MAKE_SECONDS
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    told: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    return told
+
+
+def p95(seconds: list[float]) -> float:
+    return statistics.quantiles(seconds, n=20, method="inclusive")[-1]
+
+
+def test_figures_of_lists(installation: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+    everybody = installation.visitor("ada")
+    deep = [everybody.beyond(path, number) for path, number in DEEP.items()]
+    taken: dict[str, list[float]] = {path: [] for path in (*TABS, *FILTERED, *OTHERS, *REST, *deep)}
+    for name in installation.told["sessions"]:
+        visitor = installation.visitor(name)
+        # A person who reads one cluster sees no policy of another.
+        paths = [path for path in taken if name != "edgar" or "policies/of" not in path]
+        for path in paths[:2] * 4:
+            visitor.get(path)
+        for _ in range(ROUNDS):
+            for path in paths:
+                taken[path].append(visitor.get(path)[1])
+    with capsys.disabled():
+        print("\nlists of 100,000 requests, in milliseconds: median, 95th percentile, most")
+        for path, seconds in taken.items():
+            figures = (statistics.median(seconds), p95(seconds), max(seconds))
+            print(f"  {path[:70]:<70} " + " ".join(f"{1000 * one:6.0f}" for one in figures))
+    late = {path: round(1000 * p95(seconds)) for path, seconds in taken.items() if p95(seconds) > LIST_SECONDS}
+    assert not late
+
+
+def test_figures_of_a_large_request(installation: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+    visitor = installation.visitor("ada")
+    path = installation.told["large"]
+    for _ in range(4):
+        visitor.get(path)
+    taken = [visitor.get(path)[1] for _ in range(4 * ROUNDS)]
+    with capsys.disabled():
+        print(f"\na request with 1,000 findings and 500 objects: {1000 * p95(taken):.0f} ms (95th percentile)")
+    assert p95(taken) <= REQUEST_SECONDS

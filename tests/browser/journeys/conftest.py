@@ -1,0 +1,30 @@
+"""The office of the journeys, on the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser.conftest import Enter
+from tests.browser.journeys.office import Office
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
+
+Offices = Callable[[str], Office]
+
+
+@pytest.fixture
+def office(
+    live_server: LiveServer, sandbox_station: Station, registry: Registry, enter: Enter, settings: Any
+) -> Offices:
+    """`office(word)`: its deployment is the station's own, and carol may approve it beside alice."""
+
+    def opened(word: str) -> Office:
+        made = Office(sandbox_station, registry, live_server.url, enter, f"{sandbox_station.namespace}-{word}")
+        sandbox_station.let_approve("carol", made.name)
+        return made
+
+    return opened

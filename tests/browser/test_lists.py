@@ -1,0 +1,104 @@
+"""Lists in a real browser: they follow what happens while they are open, and do not move under somebody's hand."""
+
+from __future__ import annotations
+
+import playwright.sync_api as pw
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from approvals.models import Request, Review
+from approvals.web import inbox
+from approvals.web.workspace import news
+from tests.browser.complaints import complaints, listen
+from tests.browser.conftest import SignIn
+from tests.support.approvals import scene, world
+from tests.support.approvals.fixtures import World
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "SECONDS", 1)
+    monkeypatch.setattr(news, "SECONDS", 1)
+
+
+def asked(here: World, name: str) -> Request:
+    return world.in_review(scene.asked(here.cluster, name, here.rita), worst="notable")
+
+
+def test_an_open_list_follows_what_happens(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    first = asked(here, "buoy")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/?tab=open&sort=oldest")
+    page.keyboard.press("j")
+    focused = page.get_by_role("link", name="buoy")
+    pw.expect(focused).to_be_focused()
+    pw.expect(page.locator("#tabs a[aria-current]")).to_have_text("Open 1")
+    asked(here, "tugboat")
+    pw.expect(page.get_by_role("link", name="tugboat")).to_be_visible()
+    pw.expect(page.locator("#tabs a[aria-current]")).to_have_text("Open 2")
+    pw.expect(focused).to_be_focused()
+    with page.expect_response("**/list?*") as same:
+        pass
+    assert same.value.status == 304
+    Request.objects.filter(pk=first.pk).update(state="approved")
+    pw.expect(page.locator("tr", has_text="buoy").get_by_text("waiting to be applied")).to_be_visible()
+    assert heard == []
+
+
+def test_rows_stay_where_they_are_while_some_are_ticked(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    asked(here, "buoy")
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/?tab=open")
+    box = page.get_by_role("checkbox", name="Select buoy")
+    box.check()
+    asked(here, "tugboat")
+    page.wait_for_timeout(2_500)
+    pw.expect(box).to_be_checked()
+    assert page.get_by_role("link", name="tugboat").count() == 0
+    box.uncheck()
+    pw.expect(page.get_by_role("link", name="tugboat")).to_be_visible()
+
+
+def test_fifty_requests_are_decided_at_once_and_lead_back_to_the_same_filters(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    # No requester may have so many at once.
+    people = [world.user(f"rita-{number}", here.cluster, "requesters") for number in range(10)]
+    names = [f"buoy-{number:02}" for number in range(51)]
+    asked_for = [scene.asked(here.cluster, name, people[at % 10]) for at, name in enumerate(names)]
+    made = [world.in_review(one, worst="notable") for one in asked_for]
+    world.in_review(scene.asked(here.cluster, "buoy-reef", here.rita), worst="critical")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/?tab=open&search=buoy&sort=worst")
+    pw.expect(page.get_by_role("row")).to_have_count(51)
+    pw.expect(page.get_by_role("button", name="Deny selected")).to_be_hidden()
+    everything = page.get_by_role("checkbox", name="Select every request that you may decide")
+    everything.check()
+    pw.expect(page.locator("input[name=picked]:checked")).to_have_count(50)
+    page.get_by_role("checkbox", name="Select buoy-reef").uncheck()
+    pw.expect(everything).not_to_be_checked()
+    everything.check()
+    page.get_by_label("Reason for the selected requests").fill("read each of them")
+    page.get_by_role("button", name="Approve selected").click()
+    pw.expect(page.get_by_role("heading", level=1)).to_have_text("Approve 49 requests?")
+    pw.expect(page.get_by_label("Reason")).to_have_value("read each of them")
+    refused = page.get_by_role("row").filter(has_text="buoy-reef")
+    pw.expect(refused).to_contain_text("Review it on its own page")
+    assert complaints(page) == []
+    page.get_by_role("button", name="Approve 49 requests").click()
+    pw.expect(page.get_by_role("status")).to_contain_text("49 of 50 recorded")
+    pw.expect(page.get_by_text("approval recorded")).to_have_count(49)
+    page.get_by_role("link", name="Back to the requests").click()
+    page.wait_for_url("**/?tab=open&search=buoy&sort=worst")
+    assert Review.objects.filter(request__in=made, reason="read each of them").count() == 49
+    assert heard == []
+
+
+def test_home_follows_what_happens_and_is_marked_as_read(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/home")
+    pw.expect(page.get_by_text("Nothing is waiting for your decision")).to_be_visible()
+    asked(here, "buoy")
+    pw.expect(page.get_by_role("link", name="buoy")).to_be_visible()

@@ -1,0 +1,1 @@
+"""What the shipped admission policies admit and refuse, on a real API server."""

@@ -1,0 +1,128 @@
+"""Operator bundles of OLM on a real API server: installed, upgraded, refused, and taken away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from approvals import services
+from approvals.models import BundleDeployment, Request
+from provisioner.values import ObjectRef
+from tests.support.approvals.world import acting
+from tests.support.folders import CORPUS
+from tests.support.journeys.cert_manager import serve_cert_manager
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
+
+pytestmark = pytest.mark.corpus
+GRAFANA = CORPUS / "bundles/grafana-operator"
+WEBHOOKS = CORPUS / "golden/olm-convert-webhook-operator/v0.0.5/bundle"
+
+
+DEPENDENCIES = b"dependencies: [{type: olm.package, value: {packageName: store, version: '>=1.0.0'}}]"
+
+
+def image(registry: Registry, folder: Path, **more: bytes) -> dict[str, object]:
+    """The bundle of a folder in an image; `more` are files of its metadata/."""
+    files = {f"metadata/{name}.yaml": text for name, text in more.items()}
+    files |= {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    name = f"{folder.parent.name}-{folder.name}"
+    digest = registry.push(f"{registry.host}/{name}", files)
+    return {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
+
+
+def wish(station: Station, registry: Registry, version: str, **config: object) -> BundleDeployment:
+    source = image(registry, GRAFANA / version, dependencies=DEPENDENCIES)
+    return station.wish(f"{station.namespace}-grafana", source, format="registry+v1", config=config)
+
+
+def roles(station: Station) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in station.get("role", "-n", station.namespace)["items"])
+
+
+def crd(station: Station) -> object:
+    return station.api.get(
+        ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "grafanas.integreatly.org")
+    )
+
+
+def removed(station: Station, wished: BundleDeployment) -> Request:
+    station.look_after(wished)
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.work()
+    return station.approve(wished)
+
+
+def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    wished = wish(station, registry, "v4.9.0")
+    station.work()
+    request = station.latest(wished)
+    assert (request.state, request.problem_code) == ("failed", "bad-config")
+    assert "config.watchNamespace is missing: this operator cannot watch all namespaces" in request.problem
+
+    wish(station, registry, "v4.9.0", watchNamespace=station.namespace)
+    station.work()
+    request = station.approve(wished)
+    assert request.state == "applied", request.problem
+    assert [one for one in roles(station) if one.startswith("grafana-operator.v")]
+    assert crd(station)
+    asked = [(one.rule, one.severity) for one in request.reports.get().findings.filter(rule__startswith="REQ")]
+    assert asked == [("REQ-03", "notable")]
+
+    wish(station, registry, "v4.10.1", watchNamespace=station.namespace)
+    station.work()
+    request = station.approve(wished)
+    assert request.state == "applied", request.problem
+    live = station.api.get(
+        ObjectRef("apps", "v1", "Deployment", station.namespace, "grafana-operator-controller-manager")
+    )
+    assert live
+    annotations = live["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["olm.targetNamespaces"] == station.namespace
+
+    assert removed(station, wished).state == "applied"
+    assert (crd(station), [one for one in roles(station) if one.startswith("grafana")]) == (None, [])
+
+
+def webhooks_of(station: Station, kind: str) -> list[str]:
+    """The annotations by which cert-manager writes its CA into the configurations of this installation."""
+    found = [one["metadata"].get("annotations", {}) for one in station.get(kind)["items"]]
+    asked = (one.get("cert-manager.io/inject-ca-from", "") for one in found)
+    return sorted({one for one in asked if one.startswith(f"{station.namespace}/")})
+
+
+def test_webhooks_ask_cert_manager_for_their_certificate(station: Station, registry: Registry) -> None:
+    serve_cert_manager(station)
+    source = image(registry, WEBHOOKS)
+    wished = station.wish(f"{station.namespace}-webhooks", source, format="registry-v1")
+    station.work()
+    request = station.approve(wished)
+    assert request.state == "applied", (request.problem, station.said(request))
+    (certificate,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
+    (issuer,) = station.get("issuers.cert-manager.io", "-n", station.namespace)["items"]
+    assert certificate["spec"]["issuerRef"]["name"] == issuer["metadata"]["name"]
+    trusted = [f"{station.namespace}/{certificate['metadata']['name']}"]
+    assert webhooks_of(station, "validatingwebhookconfigurations") == trusted
+    assert webhooks_of(station, "mutatingwebhookconfigurations") == trusted
+    assert webhooks_of(station, "customresourcedefinitions") == trusted
+    live = station.get("deployment", "-n", station.namespace)["items"][0]["spec"]["template"]["spec"]
+    assert certificate["spec"]["secretName"] in [one.get("secret", {}).get("secretName") for one in live["volumes"]]
+
+    station.wish(
+        f"{station.namespace}-webhooks",
+        source,
+        format="registry-v1",
+        config={"deploymentConfig": {"env": [{"name": "LEVEL", "value": "debug"}]}},
+    )
+    station.work()
+    request = station.approve(wished)
+    assert request.state == "applied", (request.problem, station.said(request))
+    (deployment,) = station.get("deployment", "-n", station.namespace)["items"]
+    env = [one for each in deployment["spec"]["template"]["spec"]["containers"] for one in each.get("env", [])]
+    assert {"name": "LEVEL", "value": "debug"} in env
+
+    assert removed(station, wished).state == "applied"
+    assert webhooks_of(station, "validatingwebhookconfigurations") == []
+    assert station.get("issuers.cert-manager.io", "-n", station.namespace)["items"] == []

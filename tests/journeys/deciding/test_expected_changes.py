@@ -1,0 +1,203 @@
+"""A request that waits for something in the cluster goes on once that is there, without anybody asking again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.errors import Awaits
+from approvals.models import Request
+from approvals.watch.expected_changes import Changes, ExpectedChanges
+from approvals.watch.lookout import Name
+from provisioner.values import AccessRequest, ObjectRef
+from tests.support.journeys import bundles
+from tests.support.journeys.installer import grant, take_away
+from tests.support.journeys.station import SEEDER, SERVICE, Station
+from tests.support.kubernetes.live import until_may, wait_until
+from tests.support.servers.registry import Registry
+
+
+@pytest.fixture
+def expected_changes(any_station: Station) -> Iterator[ExpectedChanges]:
+    """What the watch does each second, moved on by the test."""
+    made = ExpectedChanges(any_station.cluster)
+    yield made
+    made.end()
+
+
+def account(here: Station) -> ObjectRef:
+    return ObjectRef("", "v1", "ServiceAccount", here.namespace, "installer")
+
+
+def put(here: Station, obj: dict[str, Any]) -> None:
+    here.api.apply(obj, field_manager=SEEDER)
+
+
+def state(request: Request) -> tuple[str, str, str]:
+    request.refresh_from_db()
+    return (request.state, request.problem_code, request.awaits)
+
+
+def rests(request: Request) -> None:
+    """Nobody looks at it for an hour, unless the watch says so."""
+    Request.objects.filter(pk=request.pk).update(look_again_at=timezone.now() + timedelta(hours=1))
+
+
+def is_due(request: Request) -> bool:
+    request.refresh_from_db()
+    return request.look_again_at is None or request.look_again_at <= timezone.now() + timedelta(seconds=1)
+
+
+def begins(expected_changes: ExpectedChanges, request: Request) -> None:
+    """The watches stand, and have had the request looked at once, for what came before them."""
+    hears(expected_changes, request, lambda: None)
+
+
+def hears(expected_changes: ExpectedChanges, request: Request, change: Callable[[], object]) -> None:
+    rests(request)
+    change()
+
+    def is_heard() -> bool:
+        expected_changes.look(time.monotonic())
+        return is_due(request)
+
+    wait_until(is_heard, "what the request waits for is seen")
+
+
+def test_a_missing_account_is_waited_for(
+    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+) -> None:
+    here = any_station
+    here.api.delete(account(here))
+    deployment = here.wish("late", bundles.image(registry, "late", bundles.app("late", "1")))
+    here.work()
+    request = here.latest(deployment)
+    assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
+    assert "continues automatically when it is created" in request.problem
+    here.look_after(deployment)
+    shown = here.get("bd", "late")["status"]["conditions"]
+    (condition,) = (one for one in shown if one["type"] == "UpToDate")
+    assert (condition["status"], condition["reason"]) == ("False", "MissingAccount")
+    assert request.problem in condition["message"]
+    begins(expected_changes, request)
+    here.work()
+    assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
+
+    hears(expected_changes, request, lambda: put(here, _account_object(here)))
+    here.work()
+    assert state(request) == ("in_review", "", "")
+    wait_until(
+        lambda: (time.sleep(1.1), expected_changes.look(time.monotonic()), expected_changes.running == {})[-1],
+        "no watch is left",
+    )
+
+
+def test_another_account_wakes_nobody(
+    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+) -> None:
+    here = any_station
+    here.api.delete(account(here))
+    request = here.latest(here.wish("alone", bundles.image(registry, "alone", bundles.app("alone", "1"))))
+    here.work()
+    begins(expected_changes, request)
+    rests(request)
+    other = _account_object(here)
+    other["metadata"]["name"] = "somebody"
+    put(here, other)
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        expected_changes.look(time.monotonic())
+        time.sleep(0.2)
+    assert not is_due(request)
+
+
+def test_rights_that_the_installer_lacks_are_waited_for(
+    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+) -> None:
+    here = any_station
+    take_away(here)
+    deployment = here.wish("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
+    here.work()
+    request = here.approve(deployment)
+    assert state(request) == ("approved", "missing-rights", Awaits.RIGHTS)
+    begins(expected_changes, request)
+    hears(expected_changes, request, lambda: grant(here, request.problem.partition("\n")[2]))
+    here.work()
+    assert state(request) == ("applied", "", "")
+
+
+def test_rights_that_pratique_lacks_are_waited_for(
+    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+) -> None:
+    here = any_station
+    binding = here.api.get(
+        ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", here.namespace, "act-as-installer")
+    )
+    assert binding
+    question = AccessRequest("impersonate", resource="serviceaccounts", namespace=here.namespace, name="installer")
+    here.api.delete(ObjectRef.of(binding))
+    until_may(here.api, SERVICE, question, is_allowed=False)
+    deployment = here.wish("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
+    here.work()
+    request = here.latest(deployment)
+    assert state(request) == ("preparing", "missing-right", Awaits.RIGHTS)
+    begins(expected_changes, request)
+    anew = {key: binding[key] for key in ("apiVersion", "kind", "roleRef", "subjects")}
+    hears(
+        expected_changes,
+        request,
+        lambda: put(here, {**anew, "metadata": {"name": "act-as-installer", "namespace": here.namespace}}),
+    )
+    until_may(here.api, SERVICE, question)
+    here.work()
+    assert state(request) == ("in_review", "", "")
+
+
+def test_a_source_that_is_not_there_is_asked_for_again(any_station: Station, registry: Registry) -> None:
+    here, name = any_station, f"{any_station.namespace}-early"
+    missing = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:2"}}
+    bundles.image(registry, name, bundles.app(name, "1"), "1")
+    deployment = here.wish(name, missing)
+    here.work()
+    request = here.latest(deployment)
+    assert state(request) == ("preparing", "source-unavailable", "")
+    assert "changes spec.sources" in request.remedy
+    assert request.look_again_at
+    bundles.image(registry, name, bundles.app(name, "2"), "2")
+    here.work()
+    assert state(request)[0] == "in_review", request.problem
+
+
+def _account_object(here: Station) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "installer", "namespace": here.namespace},
+    }
+
+
+def test_what_is_waited_for_is_heard_also_after_a_bug_in_the_thread_that_watches(
+    any_station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = any_station
+    here.api.delete(account(here))
+    request = here.latest(here.wish("bug", bundles.image(registry, "bug", bundles.app("bug", "1"))))
+    here.work()
+    begins(expected_changes, request)
+    note, bugs = Changes.note, iter([ZeroDivisionError("a bug")])
+
+    def stumble(changes: Changes, awaits: Awaits, name: Name | None) -> None:
+        for bug in bugs:
+            raise bug
+        note(changes, awaits, name)
+
+    monkeypatch.setattr(Changes, "note", stumble)
+    hears(expected_changes, request, lambda: put(here, _account_object(here)))
+    assert next(bugs, None) is None
+    here.work()
+    assert state(request) == ("in_review", "", "")

@@ -1,0 +1,1 @@
+"""What people do and see with kubectl: reviews, known authors, mirrored requests."""

@@ -1,0 +1,333 @@
+"""BundleDeployments written with kubectl on a real API server: whose requests they become, and when nobody can tell."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+from django.utils import timezone
+
+from approvals import admission, kubectl_reviews, services
+from approvals.controllers import read_controllers
+from approvals.errors import Refused
+from approvals.models import AuthorAdmission, BundleDeployment, Request
+from approvals.watch import loop
+from approvals.watch.authorship import Authorship
+from provisioner.values import Identity, ObjectRef
+from tests.support.approvals.world import acting
+from tests.support.folders import ROOT
+from tests.support.journeys import bundles
+from tests.support.journeys.station import SEEDER, Station, binding, user_subject
+from tests.support.kubernetes.live import is_unreachable, wait_until
+from tests.support.servers.registry import Registry
+
+POLICIES = [
+    obj
+    for file in ("author-stamp.yaml", "authors.yaml")
+    for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text())
+]
+SECONDS = 2.0
+
+
+@dataclass
+class Seen:
+    """A cluster whose authors are known, and its watch, which is carried on each time."""
+
+    station: Station
+    name: str
+    authorship: Authorship = field(init=False)
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        self.authorship = Authorship(self.station.cluster)
+
+    def write(self, user: str, rhythm: str = "1", *, annotations: dict[str, str] | None = None, **options: Any) -> None:
+        """kubectl apply, as this user."""
+        spec = {
+            "installNamespace": self.station.namespace,
+            "serviceAccountName": "installer",
+            "sources": [{"kind": "http", "http": {"url": f"http://127.0.0.1:1/{rhythm}.tar.gz"}}],
+            **options,
+        }
+        meta = {"name": self.name, "annotations": annotations or {}}
+        about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": meta}
+        path = self.station.kubeconfig.parent / "wish.yaml"
+        path.write_text(yaml.safe_dump({**about, "spec": spec}))
+        self.station.ctl("apply", "--server-side", "--force-conflicts", "-f", str(path), user=user)
+
+    def list(self) -> None:
+        api, resource = self.station.api, self._resource()
+        self.version = loop.take_list(self.station.cluster, api, resource, self.authorship)
+
+    def watch(self) -> None:
+        stop = threading.Event()
+        self.version = loop.follow(self.authorship, self.station.api, self._resource(), self.version, stop)
+
+    def latest(self) -> Request:
+        deployment = BundleDeployment.objects.get(cluster=self.station.cluster, name=self.name)
+        return self.station.latest(deployment)
+
+    def asked(self) -> tuple[list[str], bool]:
+        request = self.latest()
+        return [f"{one['username']} {one['via']}" for one in request.requesters], request.is_requester_known
+
+    def _resource(self) -> Any:
+        return self.station.api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeployment")
+
+
+def look(here: Station) -> AuthorAdmission:
+    """As the worker does every 20 seconds."""
+    kubectl_reviews.count(here.cluster.pk)
+    return AuthorAdmission.objects.get(cluster=here.cluster)
+
+
+def put_in_force(here: Station) -> None:
+    """See the shipped policies now, and again when more than ten seconds have gone."""
+    # An API server that has not read a policy yet refuses what it would be asked about.
+    wait_until(lambda: not is_unreachable(lambda: look(here)) and look(here).problem == "", "the policies are in force")
+    let_time_pass(here)
+    assert look(here).sure_from
+
+
+def let_time_pass(here: Station) -> None:
+    AuthorAdmission.objects.filter(cluster=here.cluster).update(since=timezone.now() - timedelta(seconds=11))
+
+
+def _is_written(wish: Seen) -> bool:
+    """Not while an API server has policies about a kind that it has learned a moment ago: it refuses all writes then."""
+    try:
+        wish.write("admin")
+    except AssertionError as exc:
+        if "ServiceUnavailable" not in str(exc):
+            raise
+        return False
+    return True
+
+
+@pytest.fixture
+def seen(station: Station, monkeypatch: pytest.MonkeyPatch) -> Seen:
+    monkeypatch.setattr(loop, "WATCH_SECONDS", SECONDS)
+    # The watch has a thread and a connection of its own; here, it is the test's.
+    monkeypatch.setattr(loop, "close_old_connections", lambda: None)
+    for user in ("carol", "rita"):
+        name = f"{station.namespace}-{user}-writes"
+        station.api.apply(binding(name, "pratique-requester", user_subject(user)), field_manager=SEEDER)
+    # The policies are tried with one that is there.
+    other = Seen(station, f"{station.namespace}-other")
+    for obj in POLICIES:
+        station.api.apply(obj, field_manager=SEEDER, force=True)
+    wait_until(lambda: _is_written(other), "a policy knows the kind that it is about")
+    other.list()
+    put_in_force(station)
+    here = Seen(station, f"{station.namespace}-app")
+    here.list()
+    return here
+
+
+def test_S05_who_wrote_it_with_kubectl_is_the_requester(seen: Seen) -> None:
+    seen.write("rita")
+    seen.watch()
+    assert seen.asked() == (["rita kubectl"], True)
+    (person,) = seen.latest().requesters
+    assert (person["uid"], person["groups"]) == ("uid-rita", ["requesters", "system:authenticated"])
+    assert person["groups_at"]
+
+
+def test_S05_everybody_who_wrote_it_since_is_a_requester(seen: Seen) -> None:
+    seen.write("rita")
+    seen.write("carol", "2")
+    seen.watch()
+    assert seen.asked() == (["rita kubectl", "carol kubectl"], True)
+
+
+def test_S05_labels_of_somebody_else_make_no_requester(seen: Seen) -> None:
+    seen.write("rita")
+    seen.station.ctl("label", "bd", seen.name, "team=b", user="carol")
+    seen.watch()
+    assert seen.asked() == (["rita kubectl"], True)
+
+
+def test_S05_nobody_approves_what_they_wrote_with_kubectl(seen: Seen, registry: Registry, settings: Any) -> None:
+    seen.write("rita", sources=[bundles.image(registry, seen.name, bundles.app("app", "1"), "1")])
+    seen.watch()
+    seen.station.work()
+    request = seen.latest()
+    assert (request.state, request.is_requester_known) == ("in_review", True), request.problem
+    seen.station.let_approve("rita", seen.name)
+    with pytest.raises(Refused) as refused:
+        services.review(
+            by=acting(seen.station.people["rita"]),
+            request_id=request.pk,
+            decision="Approve",
+            subject_digest=request.subject_digest,
+            reason="mine",
+            channel="browser",
+        )
+    assert refused.value.code == "self-approval"
+
+
+def test_a_write_while_nobody_watched_is_known_if_it_came_after_what_the_row_knows(seen: Seen) -> None:
+    seen.write("rita")
+    seen.watch()
+    seen.write("carol", "2")
+    seen.list()
+    assert seen.asked() == (["rita kubectl", "carol kubectl"], True)
+
+
+def test_S05_two_writes_while_nobody_watched_leave_one_unknown(seen: Seen) -> None:
+    seen.write("rita")
+    seen.watch()
+    seen.write("carol", "2")
+    seen.write("rita", "3")
+    seen.list()
+    assert seen.asked() == (["rita kubectl"], False)
+
+
+def _bind_otherwise(here: Station) -> None:
+    """Nobody is stamped any more, and everything is back at once."""
+    changed = {**POLICIES[1], "metadata": {**POLICIES[1]["metadata"], "labels": {"x": "y"}}}
+    resource = {"matchResources": {"resourceRules": [{**_rule(), "resources": ["nothings"]}]}}
+    here.api.apply({**changed, "spec": {**changed["spec"], **resource}}, field_manager=SEEDER, force=True)
+    here.api.apply(POLICIES[1], field_manager=SEEDER, force=True)
+
+
+def _rule() -> dict[str, Any]:
+    return {"apiGroups": ["core.rukpak.io"], "apiVersions": ["*"], "operations": ["CREATE"], "scope": "*"}
+
+
+def _make_again(here: Station) -> None:
+    here.api.delete(ObjectRef.of(POLICIES[2]))
+    wait_until(lambda: here.api.get(ObjectRef.of(POLICIES[2])) is None, "the policy is gone")
+    here.api.apply(POLICIES[2], field_manager=SEEDER, force=True)
+
+
+@pytest.mark.parametrize("meddle", [_make_again, _bind_otherwise], ids=["made again", "changed and changed back"])
+def test_S05_a_policy_that_was_touched_in_between_makes_the_author_unknown(
+    seen: Seen, meddle: Callable[[Station], None]
+) -> None:
+    meddle(seen.station)
+    seen.write("rita")
+    seen.watch()
+    assert seen.asked() == ([], False)
+    # What stands for ten seconds again counts again, for what is written from then on.
+    look(seen.station)
+    let_time_pass(seen.station)
+    assert look(seen.station).sure_from
+    seen.write("carol", "2")
+    seen.watch()
+    assert seen.asked() == (["carol kubectl"], False)
+
+
+def test_S05_a_stamp_from_before_the_policies_stood_is_nobodys(seen: Seen) -> None:
+    """It may have been written by hand: the policies are the shipped ones, and have been seen for too short a time."""
+    AuthorAdmission.objects.filter(cluster=seen.station.cluster).update(sure_from=None, since=timezone.now())
+    look(seen.station)
+    seen.write("rita")
+    seen.watch()
+    assert seen.asked() == ([], False)
+    let_time_pass(seen.station)
+    assert look(seen.station).sure_from
+    seen.list()
+    assert seen.asked() == ([], False)
+
+
+def test_S05_what_was_deleted_was_asked_for_by_nobody_known(seen: Seen) -> None:
+    seen.write("rita")
+    seen.watch()
+    seen.station.ctl("patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
+    seen.station.ctl("delete", "bd", seen.name, "--wait=false", user="carol")
+    seen.watch()
+    deployment = BundleDeployment.objects.get(cluster=seen.station.cluster, name=seen.name)
+    assert [(one.generation, one.username) for one in deployment.writes.order_by("generation")] == [
+        (1, "rita"),
+        (2, ""),
+    ]
+    seen.station.ctl("patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+
+
+def _listed(here: Station, **changes: Any) -> Any:
+    one = {
+        "account": f"{here.namespace}/argocd",
+        "cluster": here.cluster.name,
+        "deployments": {"matchNames": [f"{here.namespace}-app"]},
+        "installers": [f"{here.namespace}/installer"],
+        **changes,
+    }
+    return read_controllers({"controllers": [one]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        (None, ([], False)),
+        ({}, (["system:serviceaccount:{}:argocd gitops"], True)),
+        ({"cluster": "other"}, ([], False)),
+        ({"deployments": {"matchNames": ["other"]}}, ([], False)),
+        ({"installers": ["other/installer"]}, ([], False)),
+    ],
+    ids=["no list", "listed", "another cluster", "another deployment", "another installer"],
+)
+def test_S34_a_controller_is_known_where_the_operator_lists_it(
+    seen: Seen, settings: Any, changes: dict[str, Any] | None, asked: tuple[list[str], bool]
+) -> None:
+    here = seen.station
+    if changes is not None:
+        settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": _listed(here, **changes)}
+    account = f"system:serviceaccount:{here.namespace}:argocd"
+    here.api.apply(
+        binding(f"{here.namespace}-argocd", "cluster-admin", user_subject(account)),
+        field_manager=SEEDER,
+    )
+    here.until_may(Identity(account), "create", "bundledeployments", "core.rukpak.io")
+    _sync(seen, account)
+    seen.watch()
+    assert seen.asked() == ([one.format(here.namespace) for one in asked[0]], asked[1])
+
+
+def _sync(seen: Seen, account: str) -> None:
+    """As Argo CD's controller does: server-side apply, with its own field manager."""
+    source = {"kind": "http", "http": {"url": "http://127.0.0.1:1/a.tar.gz"}}
+    spec = {"installNamespace": seen.station.namespace, "serviceAccountName": "installer", "sources": [source]}
+    about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": seen.name}}
+    path = seen.station.kubeconfig.parent / "synced.yaml"
+    path.write_text(yaml.safe_dump({**about, "spec": spec}))
+    how = ("--server-side", "--field-manager=argocd-controller", "--as", account)
+    seen.station.ctl("apply", *how, "-f", str(path))
+
+
+def test_S05_where_a_webhook_stamps_the_validating_policy_proves_it(seen: Seen) -> None:
+    """As on Kubernetes 1.30 to 1.35; what the webhook would have written is written here."""
+    station = seen.station
+    for obj in POLICIES[:2]:
+        station.api.delete(ObjectRef.of(obj))
+    stamp = admission.stamp_for(["rita", "uid-rita", "requesters", "system:authenticated"])
+    wait_until(lambda: "nothing writes down" in look(station).problem, "nobody stamps any more")
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
+    webhook = {**about, "metadata": {"name": "pratique-authors"}}
+    station.api.apply(webhook, field_manager=SEEDER)
+    try:
+        put_in_force(station)
+        seen.list()
+        seen.write("rita", annotations={admission.ANNOTATION: stamp})
+        seen.watch()
+        assert seen.asked() == (["rita kubectl"], True)
+        with pytest.raises(AssertionError, match="names who wrote the spec"):
+            seen.write("carol", "2", annotations={admission.ANNOTATION: stamp})
+    finally:
+        station.api.delete(ObjectRef.of(webhook))
+
+
+def test_the_authors_of_a_cluster_without_policies_are_unknown_and_why_is_kept(seen: Seen) -> None:
+    seen.station.api.delete(ObjectRef.of(POLICIES[3]))
+    row = look(seen.station)
+    assert row.sure_from is None
+    assert row.problem.startswith("the cluster has no ValidatingAdmissionPolicyBinding pratique-authors. Apply it:")
+    seen.write("rita")
+    seen.watch()
+    assert seen.asked() == ([], False)
+    assert admission.REMEDY in row.problem

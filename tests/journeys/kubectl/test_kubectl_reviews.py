@@ -1,0 +1,337 @@
+"""Reviews that people make with kubectl on a real API server: which count, and what the others are told."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals import kubectl_reviews, services
+from approvals.models import AuditEntry, KubernetesIdentity, Request, Review, ReviewAdmission
+from approvals.watch.kubectl_reviews import SeenReviews
+from provisioner.cli.plugin import main
+from provisioner.errors import ClusterError, UnknownKind
+from provisioner.values import Identity, ObjectRef
+from tests.support.approvals.world import acting
+from tests.support.folders import ROOT
+from tests.support.journeys import bundles
+from tests.support.journeys.station import SEEDER, Station, binding, user_subject
+from tests.support.kubernetes.endpoint import USERS
+from tests.support.kubernetes.live import until_served, wait_until
+from tests.support.servers.registry import Registry
+
+_numbers = itertools.count(1)
+KIND = "BundleDeploymentReview"
+POLICIES = [*yaml.safe_load_all((ROOT / "deploy/admission/reviews.yaml").read_text())]
+
+
+def put_in_force(here: Station) -> None:
+    """The shipped policies, and that they were seen a while ago."""
+    for obj in POLICIES:
+        here.api.apply(obj, field_manager=SEEDER, force=True)
+    until_served(here.api, "core.rukpak.io", "v1alpha2", KIND)
+    wait_until(lambda: _looked(here).problem == "", "the policies are in force")
+    ReviewAdmission.objects.filter(cluster=here.cluster).update(since=_looked(here).looked_at - timedelta(minutes=1))
+
+
+def _looked(here: Station) -> ReviewAdmission:
+    kubectl_reviews.count(here.cluster.pk)
+    return ReviewAdmission.objects.get(cluster=here.cluster)
+
+
+@pytest.fixture
+def reviewed(station: Station, registry: Registry, settings: Any) -> tuple[Station, Request]:
+    """A request in review, which may be approved where its report is not shown."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "critical"}
+    put_in_force(station)
+    name = f"{station.namespace}-app"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
+    station.work()
+    request = station.latest(deployment)
+    assert request.state == "in_review", request.problem
+    return station, request
+
+
+def let_create(here: Station, who: str) -> None:
+    """Create reviews, which alone decides nothing."""
+    name = f"{here.namespace}-create-reviews"
+    rule = {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeploymentreviews"], "verbs": ["create"]}
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
+    here.api.apply({**about, "rules": [rule]}, field_manager=SEEDER)
+    here.api.apply(binding(name, name, user_subject(who)), field_manager=SEEDER)
+    here.until_may(Identity(who), "create", "bundledeploymentreviews", "core.rukpak.io")
+
+
+def said(request: Request, by: str, **spec: Any) -> dict[str, Any]:
+    who = next(user for user in USERS if user.name == by)
+    groups = [*who.groups, "system:authenticated"]
+    name = request.deployment.name
+    told = {
+        "requestRef": {"name": f"{name}-{request.number}"},
+        "bundleDeploymentName": name,
+        "decision": "Approve",
+        "subjectDigest": request.subject_digest,
+        "round": request.round,
+        "reason": "read it",
+        "reviewer": {"username": who.name, "uid": who.uid, "groups": groups},
+        **spec,
+    }
+    about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": KIND}
+    return {**about, "metadata": {"name": f"{name}-{by}-{next(_numbers)}"}, "spec": told}
+
+
+def give(here: Station, obj: dict[str, Any], user: str) -> dict[str, Any]:
+    """Create it as this user with kubectl, have the service see and count it; the condition that tells what came of it."""
+    path = here.kubeconfig.parent / f"{obj['metadata']['name']}.yaml"
+    path.write_text(yaml.safe_dump(obj))
+    here.ctl("create", "-f", str(path), user=user)
+    return answer(here, obj)
+
+
+def answer(here: Station, obj: dict[str, Any]) -> dict[str, Any]:
+    watch = SeenReviews(cluster=here.cluster)
+    watch.stop.set()
+    watch.look(here.api)
+    kubectl_reviews.count(here.cluster.pk)
+    live = here.api.get(ObjectRef.of(obj))
+    assert live is not None
+    (condition,) = live["status"]["conditions"]
+    return dict(condition)
+
+
+def test_a_review_by_kubectl_approves_and_what_was_approved_is_applied(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    condition = give(station, said(request, "alice"), "alice")
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Counted", "True", "Counted")
+    review = Review.objects.get(request=request)
+    assert (review.channel, review.username, review.decision) == ("kubectl", "alice", "Approve")
+    assert review.groups == ["platform", "system:authenticated"]
+    assert review.user == station.people["alice"]
+    station.work()
+    request.refresh_from_db()
+    assert request.state == "applied", request.problem
+
+
+def test_S12_one_person_is_one_vote_by_kubectl_too_and_the_last_counts(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    assert give(station, said(request, "alice", decision="Deny"), "alice")["status"] == "True"
+    assert Review.objects.counted().get(request=request).decision == "Deny"
+    services.review(
+        by=acting(station.people["alice"]),
+        request_id=request.pk,
+        decision="Approve",
+        subject_digest=request.subject_digest,
+        reason="after all",
+        channel="browser",
+    )
+    assert Review.objects.counted().get(request=request).decision == "Approve"
+    assert give(station, said(request, "alice", decision="RequestChanges"), "alice")["status"] == "True"
+    counted = Review.objects.counted().get(request=request)
+    assert (counted.decision, counted.channel) == ("RequestChanges", "kubectl")
+
+
+def test_S29_a_review_that_nobody_could_keep_holds_up_no_other(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    poisoned = give(station, said(request, "alice", reason="a\0b"), "alice")
+    assert (poisoned["status"], poisoned["reason"]) == ("False", "Invalid")
+    assert give(station, said(request, "alice", decision="Deny"), "alice")["status"] == "True"
+
+
+def test_deleting_a_review_withdraws_nothing_and_it_is_counted_once(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    obj = said(request, "alice", decision="Deny")
+    give(station, obj, "alice")
+    answer(station, obj)
+    station.api.delete(ObjectRef.of(obj))
+    kubectl_reviews.count(station.cluster.pk)
+    assert Review.objects.counted().get(request=request).decision == "Deny"
+
+
+def test_who_was_not_known_here_gets_an_account_of_their_own(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    assert give(station, said(request, "bob"), "bob")["status"] == "True"
+    row = KubernetesIdentity.objects.get(cluster=station.cluster, username="bob")
+    assert (row.authenticator, row.uid, row.groups) == ("token-review", "uid-bob", ["platform", "system:authenticated"])
+    assert not row.user.has_usable_password()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "words"),
+    [
+        ({"subjectDigest": "sha256:" + "0" * 64}, "DigestMoved", "the request now has"),
+        ({"round": 7}, "OldRound", "the request is in round 1, and this review is of round 7"),
+    ],
+    ids=["another digest", "another round"],
+)
+def test_a_review_of_something_else_does_not_count(
+    reviewed: tuple[Station, Request], changes: dict[str, Any], reason: str, words: str
+) -> None:
+    station, request = reviewed
+    condition = give(station, said(request, "alice", **changes), "alice")
+    assert (condition["status"], condition["reason"]) == ("False", reason)
+    assert words in condition["message"]
+    assert not Review.objects.filter(request=request).exists()
+    entry = AuditEntry.objects.get(verb="review.not_counted")
+    assert (entry.actor, entry.via, entry.request_uid) == ("alice", "kubectl", str(request.uid))
+    assert words in entry.facts["reason"]
+
+
+def test_a_request_that_is_not_there_is_not_found(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    other = {"requestRef": {"name": f"{request.deployment.name}-99"}}
+    assert give(station, said(request, "alice", **other), "alice")["reason"] == "NotFound"
+
+
+def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request], registry: Registry) -> None:
+    station, request = reviewed
+    station.approve(request.deployment)
+    name = request.deployment.name
+    files = {path: text for path, text in bundles.app("app", "2").items() if "01" not in path}
+    station.wish(name, bundles.image(registry, name, files, "2"))
+    station.work()
+    second = station.latest(request.deployment)
+    wanted = services.to_acknowledge(second)
+    assert wanted
+    condition = give(station, said(second, "alice"), "alice")
+    assert (condition["status"], condition["reason"]) == ("False", "Unacknowledged")
+    assert wanted[0] in condition["message"]
+    assert give(station, said(second, "alice", acknowledges=wanted), "alice")["status"] == "True"
+
+
+def test_nobody_approves_their_own_change(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    station.let_approve("rita", request.deployment.name)
+    let_create(station, "rita")
+    assert give(station, said(request, "rita"), "rita")["reason"] == "SelfApproval"
+
+
+def test_a_review_whose_report_is_too_serious_is_sent_to_the_browser(
+    reviewed: tuple[Station, Request], settings: Any
+) -> None:
+    station, request = reviewed
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "safe", "UNSEEN_DEPENDING_SEVERITY": ""}
+    Request.objects.filter(pk=request.pk).update(weight=6)
+    request.reports.update(worst="critical")
+    condition = give(station, said(request, "alice"), "alice")
+    assert condition["reason"] == "TooSerious"
+    assert f"/requests/{request.uid}" in condition["message"]
+
+
+def test_S23_nobody_counts_while_a_policy_is_missing_or_changed_or_new(reviewed: tuple[Station, Request]) -> None:
+    station, request = reviewed
+    policy, binding = POLICIES[0], POLICIES[1]
+    station.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)
+    condition = give(station, said(request, "alice"), "alice")
+    assert condition["reason"] == "Unproved"
+    assert (
+        "ValidatingAdmissionPolicyBinding pratique-reviews is not the one that Pratique ships" in condition["message"]
+    )
+
+    # As it was, and still nobody knows who wrote while it was not.
+    station.api.apply(binding, field_manager=SEEDER)
+    wait_until(lambda: _looked(station).problem == "", "the policies are in force")
+    condition = give(station, said(request, "alice"), "alice")
+    assert condition["reason"] == "Unproved"
+    assert "are known since" in condition["message"]
+
+    station.api.delete(ObjectRef.of(policy))
+    condition = give(station, said(request, "alice"), "alice")
+    assert "the cluster has no ValidatingAdmissionPolicy pratique-reviews" in condition["message"]
+    assert {entry.actor for entry in AuditEntry.objects.filter(verb="review.not_counted")} == {"unknown"}
+    put_in_force(station)
+    assert give(station, said(request, "alice"), "alice")["status"] == "True"
+
+
+def test_S23_a_policy_that_was_changed_and_changed_back_is_noticed(
+    reviewed: tuple[Station, Request],
+) -> None:
+    station, request = reviewed
+    binding = POLICIES[1]
+    station.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)
+    station.api.apply(binding, field_manager=SEEDER)
+    assert give(station, said(request, "alice"), "alice")["reason"] == "Unproved"
+    assert not Review.objects.filter(request=request).exists()
+
+
+def test_S12_a_service_account_counts_only_where_the_operator_lists_it(
+    reviewed: tuple[Station, Request], settings: Any
+) -> None:
+    station, request = reviewed
+    identity = Identity.of_service_account(station.namespace, "robot")
+    about = {"name": "robot", "namespace": station.namespace}
+    station.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about}, field_manager=SEEDER)
+    account = station.get("serviceaccount", "robot", "-n", station.namespace)
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{station.namespace}", "system:authenticated"]
+    who = {"username": identity.username, "uid": account["metadata"]["uid"], "groups": groups}
+    station.let_approve(identity.username, request.deployment.name)
+    let_create(station, identity.username)
+    token = station.ctl("create", "token", "robot", "-n", station.namespace).strip()
+    station.ctl("config", "set-credentials", "robot", f"--token={token}")
+    station.ctl("config", "set-context", "robot", "--cluster=pratique", "--user=robot")
+    condition = give(station, said(request, "alice", reviewer=who), "robot")
+    assert condition["reason"] == "NotAllowed"
+    assert "machine account" in condition["message"]
+    settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [identity.username]}
+    assert give(station, said(request, "alice", reviewer=who), "robot")["status"] == "True"
+
+
+@pytest.mark.parametrize("has_kubectl", [True, False], ids=["with kubectl", "without"])
+def test_the_plug_in_decides_and_changes_as_the_caller(
+    reviewed: tuple[Station, Request],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_kubectl: bool,
+) -> None:
+    station, request = reviewed
+    monkeypatch.setenv("PATH", str(station.kubectl.parent) if has_kubectl else "")
+    station.look_after(request.deployment)
+    name = request.deployment.name
+
+    def run(*words: str, user: str) -> int:
+        return main([*words, "--kubeconfig", str(station.kubeconfig), "--context", user])
+
+    assert run("show", name, user="alice") == 0
+    assert request.subject_digest in capsys.readouterr().out
+    assert run("deny", name, "--yes", user="carol") == 2
+    assert 'User "carol" cannot create' in capsys.readouterr().err
+    assert run("deny", name, user="alice") == 2
+    assert "add --yes" in capsys.readouterr().err
+    assert run("deny", name, "--yes", "--reason", "not now", "--timeout", "0", user="alice") == 2
+    assert "is created and not counted yet" in capsys.readouterr().out
+    watch = SeenReviews(cluster=station.cluster)
+    watch.stop.set()
+    watch.look(station.api)
+    kubectl_reviews.count(station.cluster.pk)
+    review = Review.objects.get(request=request)
+    assert (review.decision, review.username, review.reason) == ("Deny", "alice", "not now")
+
+    assert run("pause", name, "--reason", "holiday", user="rita") == 0
+    live = station.get("bundledeployment", name)
+    assert live["spec"]["paused"] is True
+    assert live["metadata"]["annotations"]["core.rukpak.io/pause-reason"] == "holiday"
+    assert run("resume", name, user="rita") == 0
+    assert run("rollback", name, "7", user="rita") == 0
+    live = station.get("bundledeployment", name)
+    assert live["spec"]["paused"] is False
+    assert "core.rukpak.io/pause-reason" not in live["metadata"]["annotations"]
+    assert live["metadata"]["annotations"]["core.rukpak.io/rollback-to"].startswith("7/")
+
+
+def test_S23_what_only_stores_policies_proves_nothing(
+    db: None, request: pytest.FixtureRequest, any_station: Station
+) -> None:
+    """The sandbox is no API server: it keeps admission policies and enforces none."""
+    station = any_station
+    if "controlplane" in request.node.name:
+        put_in_force(station)
+        return
+    for obj in POLICIES:
+        try:
+            station.api.apply(obj, field_manager=SEEDER)
+        except (ClusterError, UnknownKind):
+            break
+    assert _looked(station).problem
+    assert _looked(station).since is None

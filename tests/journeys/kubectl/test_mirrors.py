@@ -1,0 +1,139 @@
+"""Mirrored requests are there from the first moment, and are repaired when somebody deletes or edits them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from approvals.models import Request
+from approvals.watch import mirrors
+from approvals.watch.mirrors import SeenMirrors
+from provisioner.values import ObjectRef
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import wait_until
+from tests.support.servers.registry import Registry
+
+
+def ref_of(request: Request) -> ObjectRef:
+    name = f"{request.deployment.name}-{request.number}"
+    return ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeploymentRequest", "", name)
+
+
+def shown(station: Station, request: Request) -> Mapping[str, Any]:
+    found: Mapping[str, Any] | None = station.api.get(ref_of(request))
+    assert found
+    return found
+
+
+def listed(station: Station) -> None:
+    """What the watch does when it starts: the list says what happened while nobody watched."""
+    watch = SeenMirrors(cluster=station.cluster)
+    watch.stop.set()
+    watch.look(station.api)
+    mirrors.repair(station.cluster.pk, watch._seen)
+
+
+@pytest.fixture
+def mirrored(any_station: Station, registry: Registry) -> tuple[Station, Request]:
+    name = f"{any_station.namespace}-mirror"
+    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    any_station.work()
+    any_station.look_after(deployment)
+    request = any_station.latest(deployment)
+    assert request.state == "in_review", request.problem
+    return any_station, request
+
+
+def forged(live: Any) -> None:
+    one = {"type": "Approved", "status": "True", "reason": "Reviewed", "message": "believe me"}
+    live["status"]["conditions"].append({**one, "lastTransitionTime": "2026-11-24T00:00:00Z"})
+
+
+def forge(station: Station, request: Request) -> None:
+    live: Any = dict(shown(station, request))
+    forged(live)
+    station.api.replace(live, field_manager="pratique-mirror", subresource="status")
+
+
+def types(of: Mapping[str, Any]) -> set[str]:
+    return {one["type"] for one in of["status"]["conditions"]}
+
+
+def test_a_request_is_shown_from_the_first_moment_and_its_spec_stays(any_station: Station, registry: Registry) -> None:
+    station, name = any_station, f"{any_station.namespace}-early"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.look_after(deployment)
+    early = shown(station, station.latest(deployment))
+    assert early["status"]["state"] == "preparing"
+    assert set(early["spec"]) == {"bundleDeploymentRef", "purpose", "fromRevision", "toRevision", "requester"}
+    station.work()
+    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+    station.look_after(deployment)
+    late = shown(station, station.latest(deployment))
+    assert (late["metadata"]["uid"], late["spec"]) == (early["metadata"]["uid"], early["spec"])
+    assert late["status"]["contentDigest"].startswith("sha256:")
+    assert late["status"]["pins"]
+    assert late["status"]["expiresAt"]
+    assert (early["status"]["contentDigest"], early["status"].get("pins")) == ("", [])
+
+
+def test_a_deleted_mirror_is_made_again(mirrored: tuple[Station, Request]) -> None:
+    station, request = mirrored
+    station.api.delete(ref_of(request))
+    listed(station)
+    station.look_after(request.deployment)
+    assert shown(station, request)["status"]["state"] == "in_review"
+
+
+def test_S23_a_forged_approval_goes_whatever_the_forger_calls_itself(mirrored: tuple[Station, Request]) -> None:
+    station, request = mirrored
+    forge(station, request)
+    assert "Approved" in types(shown(station, request))
+    listed(station)
+    station.look_after(request.deployment)
+    assert "Approved" not in types(shown(station, request))
+
+
+def test_what_is_as_we_left_it_is_not_written_again(mirrored: tuple[Station, Request]) -> None:
+    station, request = mirrored
+    before = shown(station, request)["metadata"]["resourceVersion"]
+    listed(station)
+    request.refresh_from_db()
+    assert request.mirrored_at is not None, "nothing is marked"
+    Request.objects.filter(pk=request.pk).update(mirrored_at=None)
+    station.look_after(request.deployment)
+    assert shown(station, request)["metadata"]["resourceVersion"] == before, "what is the same is no write"
+
+
+class Followed(SeenMirrors):
+    """Keeps what it sees for the test, whose rows other threads cannot read."""
+
+    def _known(self) -> list[str]:
+        return []
+
+    def _note(self, seen: dict[str, str]) -> None:
+        self._seen |= seen
+
+
+def test_the_watch_sees_an_edit_and_a_deletion(mirrored: tuple[Station, Request]) -> None:
+    station, request = mirrored
+    name = ref_of(request).name
+    watch = Followed(cluster=station.cluster)
+    thread = threading.Thread(target=watch.look, args=(station.api,), daemon=True)
+    thread.start()
+    try:
+        wait_until(lambda: name in watch._seen)
+        ours = watch._seen[name]
+        forge(station, request)
+        wait_until(lambda: watch._seen[name] != ours)
+        mirrors.repair(station.cluster.pk, watch._seen)
+        station.look_after(request.deployment)
+        assert "Approved" not in types(shown(station, request))
+        station.api.delete(ref_of(request))
+        wait_until(lambda: watch._seen[name] == mirrors.GONE)
+    finally:
+        watch.end()

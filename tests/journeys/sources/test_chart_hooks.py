@@ -1,0 +1,181 @@
+"""A chart with hooks over two versions, back again, and gone: what ran, how often, and who sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals import services
+from approvals.models import HookRun
+from provisioner.values import ObjectRef
+from tests.support.approvals.world import acting
+from tests.support.journeys.station import Station
+from tests.support.servers.http import GitServer
+
+SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {version: '{{ .Chart.Version }}'}\n"
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: %(name)s
+  annotations: {helm.sh/hook: "%(when)s", helm.sh/hook-weight: "%(weight)s"}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: "example.com/%(name)s:{{ .Chart.Version }}"
+        resources: {limits: {cpu: 1000m, memory: 1024Mi}}
+"""
+
+
+def job(name: str, when: str, weight: int = 0) -> bytes:
+    return (JOB % {"name": name, "when": when, "weight": weight}).encode()
+
+
+def chart(version: str) -> dict[str, bytes]:
+    return {
+        "chart/Chart.yaml": f"apiVersion: v2\nname: shop\nversion: {version}\n".encode(),
+        "chart/templates/settings.yaml": SETTINGS.encode(),
+        "chart/templates/migrate.yaml": job("migrate", "pre-install,pre-upgrade", 5),
+        "chart/templates/first.yaml": job("first", "pre-install"),
+        "chart/templates/farewell.yaml": job("farewell", "pre-delete"),
+        "chart/templates/test.yaml": job("try", "test"),
+    }
+
+
+def wish(station: Station, repository: Any, **more: Any) -> Any:
+    git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
+    return station.wish(station.namespace, {"kind": "git", "git": git}, format="helm", **more)
+
+
+def live(station: Station, kind: str, name: str) -> Any:
+    group = "batch" if kind == "Job" else ""
+    return station.api.get(ObjectRef(group, "v1", kind, station.namespace, name))
+
+
+def uid(station: Station, name: str) -> str:
+    found = live(station, "Job", name)
+    return str(found["metadata"]["uid"]) if found else ""
+
+
+def image(station: Station, name: str) -> str:
+    return str(live(station, "Job", name)["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def messages(station: Station, wished: Any, rule: str) -> list[str]:
+    findings = station.latest(wished).reports.latest("round").findings.filter(rule=rule)
+    return sorted(findings.values_list("message", flat=True))
+
+
+def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
+    any_station: Station, git_server: GitServer
+) -> None:
+    station, here = any_station, any_station.namespace
+    repository = git_server.repository(here)
+    repository.commit(chart("1.0.0"))
+    wished = wish(station, repository)
+    station.work()
+    runs = messages(station, wished, "HOOK-01")
+    assert runs == [
+        f"A hook runs Job {here}/first before other objects are written, as `default` with example.com/first:1.0.0",
+        f"A hook runs Job {here}/migrate before other objects are written, as `default` with example.com/migrate:1.0.0",
+    ]
+    assert messages(station, wished, "HOOK-02") == [
+        f"When the deployment is deleted, a hook runs Job {here}/farewell before the objects are deleted"
+    ]
+    (unused,) = messages(station, wished, "SRC-01")
+    assert "templates/test.yaml" in unused
+    first = station.approve(wished)
+    assert first.state == "applied", first.problem
+    outcomes = list(first.outcomes.order_by("position").values_list("object", "state"))
+    assert outcomes == [
+        (f"Job.batch {here}/first", "done"),
+        (f"Job.batch {here}/migrate", "done"),
+        (f"ConfigMap {here}/settings", "done"),
+    ]
+    assert [item.name for item in wished.inventory.all()] == ["settings"]
+    ran = {name: uid(station, name) for name in ("first", "migrate")}
+    assert {run.name: (run.uid, run.has_succeeded) for run in HookRun.objects.filter(deployment=wished)} == {
+        name: (one, True) for name, one in ran.items()
+    }
+
+    repository.commit(chart("2.0.0"))
+    wish(station, repository, config={"values": {"any": "thing", "password": "canary"}})
+    station.work()
+    (values,) = messages(station, wished, "VAL-01")
+    assert values == '2 values of the chart changed: `any` is new, "thing"; `password` is new, "hidden"'
+    (again,) = messages(station, wished, "HOOK-01")
+    assert f"Job {here}/migrate again, and deletes what its last run left, before other objects are written" in again
+    second = station.approve(wished)
+    assert second.state == "applied", second.problem
+    assert (image(station, "migrate"), image(station, "first")) == (
+        "example.com/migrate:2.0.0",
+        "example.com/first:1.0.0",
+    )
+    assert uid(station, "migrate") != ran["migrate"]
+    ran["migrate"] = uid(station, "migrate")
+
+    station.api.delete(ObjectRef("batch", "v1", "Job", here, "first"))
+    station.look_after(wished)
+    assert not live(station, "Job", "first"), "a hook is never put back"
+
+    services.rollback_deployment(
+        by=acting(station.people["rita"]), deployment=wished, revision=first.revision.number, via="browser"
+    )
+    station.work()
+    assert any("going back runs none" in one for one in messages(station, wished, "HOOK-02"))
+    assert station.approve(wished).state == "applied"
+    assert live(station, "ConfigMap", "settings")["data"] == {"version": "1.0.0"}
+    assert (uid(station, "migrate"), uid(station, "first")) == (ran["migrate"], "")
+
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.work()
+    assert messages(station, wished, "HOOK-01") == [
+        f"A hook runs Job {here}/farewell before the objects are deleted, as `default` with example.com/farewell:1.0.0"
+    ]
+    (left,) = messages(station, wished, "HOOK-03")
+    assert f"Job {here}/migrate" in left
+    assert station.approve(wished).state == "applied"
+    assert live(station, "ConfigMap", "settings") is None
+    assert image(station, "farewell") == "example.com/farewell:1.0.0"
+    assert uid(station, "migrate") == ran["migrate"], "what hooks made stays"
+
+
+def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(any_station: Station, git_server: GitServer) -> None:
+    station, here = any_station, any_station.namespace
+    repository = git_server.repository(here)
+    hook = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, annotations: {helm.sh/hook: pre-install}}\n"
+    files = {**chart("1.0.0"), "chart/templates/theirs.yaml": hook}
+    repository.commit(files)
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": here}}
+    station.api.create({**theirs, "data": {"by": "somebody"}})
+    wished = wish(station, repository)
+    station.work()
+    assert messages(station, wished, "OWN-02")
+    assert live(station, "ConfigMap", "theirs")["data"] == {"by": "somebody"}
+
+
+def test_a_chart_of_hooks_only_runs_those_of_its_deletion_before_it_goes(
+    any_station: Station, git_server: GitServer
+) -> None:
+    station, here = any_station, any_station.namespace
+    repository = git_server.repository(here)
+    files = chart("1.0.0")
+    del files["chart/templates/settings.yaml"]
+    repository.commit(files)
+    wished = wish(station, repository)
+    station.work()
+    first = station.approve(wished)
+    assert (first.state, first.content.has_deletion_hooks) == ("applied", True), first.problem
+    assert not wished.inventory.exists()
+    station.look_after(wished)
+    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.work()
+    wished.refresh_from_db()
+    request = station.latest(wished)
+    assert (request.purpose, request.state, wished.needs_deletion) == ("delete", "in_review", True)
+    assert station.approve(wished).state == "applied"
+    assert live(station, "Job", "farewell")
+    wished.refresh_from_db()
+    assert not wished.needs_deletion

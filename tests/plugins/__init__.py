@@ -1,0 +1,1 @@
+"""Packages that an operator could install beside Pratique. The tests do so; they are no part of Pratique."""

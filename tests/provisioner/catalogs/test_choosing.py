@@ -1,0 +1,158 @@
+"""Which bundle a wish takes; the names of cases follow those of operator-controller's resolver."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provisioner.catalogs import (
+    CatalogOffer,
+    Choice,
+    Deprecation,
+    Installed,
+    NoChoice,
+    Package,
+    PackageWish,
+    UpgradeEdges,
+    choose,
+)
+from provisioner.versions import range_of, version_of
+from tests.support.provisioner.catalogs import bundle, channel, harbour, package, read
+
+
+def installed(version: str) -> Installed:
+    return Installed(f"harbour.v{version}", version_of(version))
+
+
+def chosen(wish: PackageWish, *offers: CatalogOffer, of: Installed | None = None) -> str:
+    found = choose(wish, offers or [CatalogOffer("main", harbour())], of)
+    return str(found.bundle.version) if isinstance(found, Choice) else found.code
+
+
+ANY = PackageWish("harbour")
+STABLE = PackageWish("harbour", channels=("stable",))
+
+
+@pytest.mark.parametrize(
+    ("wish", "running", "answer"),
+    [
+        pytest.param(ANY, None, "2.0.0", id="the highest of all channels"),
+        pytest.param(STABLE, None, "1.2.0", id="the highest of a channel"),
+        pytest.param(replace(ANY, versions=range_of("<1.1.0")), None, "1.0.1", id="in a range"),
+        pytest.param(
+            replace(STABLE, versions=range_of(">=2")), None, "no-bundle", id="version exists in another channel"
+        ),
+        pytest.param(replace(ANY, channels=("slow",)), None, "no-bundle", id="channel does not exist"),
+        pytest.param(replace(ANY, channels=("slow", "stable")), None, "1.2.0", id="one of the channels exists"),
+        pytest.param(STABLE, "1.0.0", "1.0.1", id="upgrade found"),
+        pytest.param(STABLE, "1.0.1", "1.2.0", id="upgrade found by a range"),
+        pytest.param(STABLE, "1.2.0", "1.2.0", id="the installed one is the newest"),
+        pytest.param(STABLE, "2.0.0", "no-bundle", id="downgrade not found"),
+        pytest.param(replace(STABLE, edges=UpgradeEdges.SELF_CERTIFIED), "2.0.0", "1.2.0", id="downgrade found"),
+        pytest.param(
+            replace(STABLE, edges=UpgradeEdges.SELF_CERTIFIED), "1.0.0", "1.2.0", id="over an edge that is missing"
+        ),
+        pytest.param(replace(STABLE, versions=range_of("1.1.0")), "1.0.0", "no-bundle", id="upgrade not found"),
+    ],
+)
+def test_one_catalogue(wish: PackageWish, running: str | None, answer: str) -> None:
+    assert chosen(wish, of=installed(running) if running else None) == answer
+
+
+def without(found: Package, *versions: str) -> Package:
+    gone = {f"harbour.v{version}" for version in versions}
+    return replace(found, bundles={name: one for name, one in found.bundles.items() if name not in gone})
+
+
+def retired(found: Package, *versions: str) -> Package:
+    words = tuple(Deprecation("olm.bundle", f"harbour.v{version}", "gone") for version in versions)
+    return replace(found, deprecations=words)
+
+
+OLD = without(harbour(), "2.0.0", "1.2.0")
+
+
+@pytest.mark.parametrize(
+    ("offers", "answer"),
+    [
+        pytest.param([CatalogOffer("a", harbour()), CatalogOffer("b", None)], "2.0.0", id="one has it"),
+        pytest.param([CatalogOffer("a", None), CatalogOffer("b", None)], "no-package", id="none has it"),
+        pytest.param([], "no-package", id="no catalogue"),
+        pytest.param([CatalogOffer("a", harbour()), CatalogOffer("b", OLD)], "ambiguous", id="equal priority"),
+        pytest.param([CatalogOffer("a", harbour(), 1), CatalogOffer("b", OLD, 2)], "1.1.0", id="unequal priority"),
+        pytest.param(
+            [CatalogOffer("a", harbour(), 1), CatalogOffer("b", OLD, 2), CatalogOffer("c", OLD, 2)],
+            "ambiguous",
+            id="two of the highest",
+        ),
+        pytest.param(
+            [
+                CatalogOffer("a", retired(harbour(), *("1.0.0", "1.0.1", "1.1.0", "1.2.0", "2.0.0")), 9),
+                CatalogOffer("b", OLD, 1),
+            ],
+            "1.1.0",
+            id="prefer what is not deprecated",
+        ),
+    ],
+)
+def test_several_catalogues(offers: list[CatalogOffer], answer: str) -> None:
+    found = choose(ANY, offers)
+    assert (str(found.bundle.version) if isinstance(found, Choice) else found.code) == answer
+
+
+def test_what_is_not_deprecated_comes_before_a_higher_version() -> None:
+    assert chosen(ANY, CatalogOffer("a", retired(harbour(), "2.0.0"))) == "1.2.0"
+
+
+def test_what_is_deprecated_is_taken_where_nothing_else_is_there_and_said() -> None:
+    found = choose(replace(ANY, channels=("fast",)), [CatalogOffer("a", retired(harbour(), "2.0.0"))])
+    assert isinstance(found, Choice)
+    assert (found.bundle.name, found.deprecation) == ("harbour.v2.0.0", "gone")
+
+
+@pytest.mark.parametrize("kind", ["olm.package.required", "olm.gvk.required", "olm.constraint"])
+def test_a_bundle_that_depends_on_others_is_not_taken(kind: str) -> None:
+    found = read(
+        package(), bundle("1.0.0", properties=({"type": kind, "value": {}},)), channel("s", {"name": "harbour.v1.0.0"})
+    )
+    answer = choose(ANY, [CatalogOffer("a", found.packages["harbour"])])
+    assert isinstance(answer, NoChoice)
+    assert (answer.code, kind in answer.words) == ("has-dependencies", True)
+
+
+def test_a_release_orders_bundles_of_one_version() -> None:
+    documents: list[dict[str, Any]] = []
+    for release in ("2", "10", ""):
+        one = bundle("1.0.0")
+        one["name"] += f"-{release}"
+        one["properties"][0]["value"]["release"] = release
+        documents.append(one)
+    entries = [{"name": one["name"]} for one in documents]
+    found = read(package(), *documents, channel("s", *entries)).packages["harbour"]
+    answer = choose(ANY, [CatalogOffer("a", found)])
+    assert isinstance(answer, Choice)
+    assert answer.bundle.name == "harbour.v1.0.0-10"
+
+
+def test_why_nothing_is_chosen_names_what_there_is() -> None:
+    offers = [CatalogOffer("main", harbour())]
+    no_channel = choose(replace(ANY, channels=("slow",)), offers)
+    no_edge = choose(replace(STABLE, versions=range_of("1.1.0")), offers, installed("1.0.0"))
+    assert isinstance(no_channel, NoChoice)
+    assert isinstance(no_edge, NoChoice)
+    assert no_channel.words == "package harbour has no channel slow; it has fast, stable"
+    assert no_edge.words == (
+        "package harbour has no bundle in 1.1.0 in channel stable that may follow harbour.v1.0.0 (1.0.0) "
+        "by the catalogue's edges"
+    )
+
+
+@given(st.permutations([("a", 1), ("b", 2), ("c", 0)]))
+def test_the_order_of_catalogues_changes_nothing(order: list[tuple[str, int]]) -> None:
+    found = choose(ANY, [CatalogOffer(name, harbour(), priority) for name, priority in order])
+    assert isinstance(found, Choice)
+    assert found.catalog == "b"

@@ -1,0 +1,81 @@
+"""What may follow what: replaces, skips and skipRange, as operator-controller reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioner.catalogs import Channel, ChannelEntry, circle_of, heads_of, route, successors
+from provisioner.versions import version_of
+from tests.support.provisioner.catalogs import harbour
+
+
+@pytest.mark.parametrize(
+    ("channel", "installed", "following"),
+    [
+        pytest.param("stable", "1.0.0", ["1.0.1"], id="replaces"),
+        pytest.param("stable", "1.0.1", ["1.1.0", "1.2.0"], id="replaces, and a range"),
+        pytest.param("stable", "1.1.0", ["1.2.0"], id="one by both"),
+        pytest.param("stable", "1.2.0", [], id="the head"),
+        pytest.param("fast", "1.0.1", ["2.0.0"], id="skips"),
+        pytest.param("fast", "1.1.0", [], id="not skipped"),
+        pytest.param("stable", "1.0.5", ["1.2.0"], id="an installed version that the catalogue no longer has"),
+        pytest.param("stable", "0.9.0", [], id="before every range"),
+    ],
+)
+def test_successors(channel: str, installed: str, following: list[str]) -> None:
+    found = successors(harbour().channels[channel], f"harbour.v{installed}", version_of(installed))
+    assert [one.name for one in found] == [f"harbour.v{version}" for version in following]
+
+
+def test_a_bundle_does_not_follow_itself_though_its_range_holds_it() -> None:
+    entry = ChannelEntry("a", replaces="a", skips=("a",))
+    assert successors(Channel("stable", (entry,)), "a", version_of("1.0.0")) == ()
+
+
+def test_heads_are_what_nothing_replaces_or_skips() -> None:
+    package = harbour()
+    assert heads_of(package.channels["stable"]) == ("harbour.v1.2.0",)
+    assert heads_of(Channel("empty")) == ()
+    assert heads_of(Channel("c", (ChannelEntry("a"), ChannelEntry("b", skips=("a",))))) == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("replaces", "circle"),
+    [
+        ({"a": "", "b": "a", "c": "b"}, ()),
+        ({"a": "c", "b": "a", "c": "b"}, ("a", "c", "b")),
+        ({"a": "b", "b": "c", "c": "b"}, ("b", "c")),
+        ({"a": "a"}, ("a",)),
+        ({"a": "gone"}, ()),
+    ],
+)
+def test_circles_are_found(replaces: dict[str, str], circle: tuple[str, ...]) -> None:
+    entries = tuple(ChannelEntry(name, replaces=before) for name, before in replaces.items())
+    assert circle_of(Channel("stable", entries)) == circle
+
+
+@pytest.mark.parametrize(
+    ("channel", "installed", "wanted", "way"),
+    [
+        ("stable", "1.0.0", "1.2.0", ("1.0.1", "1.2.0")),
+        ("stable", "1.0.1", "1.2.0", ("1.2.0",)),
+        ("stable", "1.2.0", "1.2.0", ()),
+        ("stable", "1.2.0", "1.0.0", None),
+        ("fast", "1.0.0", "2.0.0", None),
+    ],
+)
+def test_a_route_takes_the_fewest_upgrades(
+    channel: str, installed: str, wanted: str, way: tuple[str, ...] | None
+) -> None:
+    package = harbour()
+    found = route(package, package.channels[channel], package.bundles[f"harbour.v{installed}"], f"harbour.v{wanted}")
+    assert found == (None if way is None else tuple(f"harbour.v{version}" for version in way))
+
+
+def test_a_route_ends_where_entries_follow_each_other_in_a_circle() -> None:
+    package = harbour()
+    entries = (
+        ChannelEntry("harbour.v1.0.0", replaces="harbour.v1.0.1"),
+        ChannelEntry("harbour.v1.0.1", replaces="harbour.v1.0.0"),
+    )
+    assert route(package, Channel("c", entries), package.bundles["harbour.v1.0.0"], "harbour.v2.0.0") is None

@@ -1,0 +1,187 @@
+"""A catalogue is read whole, bounded, and what is wrong in it is said beside what is right."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from provisioner.catalogs import CatalogLimits, read_catalog
+from provisioner.catalogs.reading import CatalogFile
+from provisioner.errors import BundleTooLarge
+from tests.support.folders import CORPUS
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read, read_text
+
+
+def problems(*documents: Any) -> list[str]:
+    return [str(one) for one in read(*documents).problems]
+
+
+def test_documents_may_come_in_any_order() -> None:
+    documents = [channel("stable", {"name": "harbour.v1.0.0"}), bundle("1.0.0"), package(defaultChannel="stable")]
+    found = read(*documents).packages["harbour"]
+    assert (found.default_channel, list(found.channels), list(found.bundles)) == (
+        "stable",
+        ["stable"],
+        ["harbour.v1.0.0"],
+    )
+
+
+def test_a_bundle_keeps_its_image_version_apis_and_needs() -> None:
+    properties = (
+        {"type": "olm.gvk", "value": {"group": "example.com", "kind": "Berth", "version": "v1"}},
+        {"type": "olm.gvk.required", "value": {"group": "cert-manager.io", "kind": "Issuer", "version": "v1"}},
+        {"type": "olm.bundle.object", "value": {"data": "eHg="}},
+    )
+    found = read(package(), bundle("1.0.0", properties=properties)).packages["harbour"].bundles["harbour.v1.0.0"]
+    assert (found.image, str(found.version), found.apis, found.needs) == (
+        "example.com/harbour:1.0.0",
+        "1.0.0",
+        ("Berth.example.com/v1",),
+        ("olm.gvk.required",),
+    )
+
+
+def test_deprecations_are_kept_with_their_words() -> None:
+    found = read(package(), bundle("1.0.0"), deprecated("olm.bundle", "harbour.v1.0.0")).packages["harbour"]
+    assert found.deprecation_of("harbour.v1.0.0") == "harbour.v1.0.0 is no longer supported"
+    assert found.deprecation_of("harbour.v2.0.0") is None
+
+
+def test_a_document_of_a_schema_of_somebodys_own_is_passed_over() -> None:
+    assert problems(package(), {"schema": "example.com.notes", "text": "hello"}) == []
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        pytest.param([{"kind": "ConfigMap"}], "no document of a catalogue: it has no schema", id="no schema"),
+        pytest.param([["a"]], "no document of a catalogue: it has no schema", id="a list"),
+        pytest.param([bundle("1.0.0")], "no olm.package describes it, so it is left out", id="no package"),
+        pytest.param([package(), package()], "package harbour is there twice; the first one counts", id="twice"),
+        pytest.param(
+            [package(), bundle("1.0.0"), bundle("1.0.0")],
+            "bundle harbour.v1.0.0 of package harbour is there twice",
+            id="bundle twice",
+        ),
+        pytest.param([package(), bundle("one")], "bundle harbour.vone: 'one' is no version", id="no version"),
+        pytest.param(
+            [package(), {**bundle("1.0.0"), "properties": []}],
+            "has 0 properties olm.package; expected one",
+            id="no properties",
+        ),
+        pytest.param(
+            [package(), {**bundle("1.0.0", of="port"), "package": "harbour"}],
+            "calls its package 'port', not 'harbour'",
+            id="shadow",
+        ),
+        pytest.param(
+            [package(), channel("stable", {"name": "harbour.v9.0.0"})],
+            "names bundles that do not exist: harbour.v9.0.0",
+            id="entry without bundle",
+        ),
+        pytest.param(
+            [package(), bundle("1.0.0"), channel("stable", {"name": "harbour.v1.0.0", "skipRange": ">=="})],
+            "skipRange is ignored",
+            id="range",
+        ),
+        pytest.param(
+            [package(), channel("stable", {"replaces": "a"})], "an entry without name", id="entry without name"
+        ),
+        pytest.param([package(), channel("stable", 7)], "an entry that is no mapping", id="entry is a number"),
+        pytest.param(
+            [package(), {**channel("stable"), "entries": {}}], "entries is dict, expected a list", id="entries"
+        ),
+        pytest.param([package(defaultChannel="gone")], "its default channel gone does not exist", id="default channel"),
+        pytest.param([package(), bundle("1.0.0")], "no channel has these bundles: harbour.v1.0.0", id="no channel"),
+        pytest.param([package(name="x" * 300)], "name has 300 characters, at most 253", id="long name"),
+        pytest.param(
+            [
+                package(),
+                bundle("1.0.0"),
+                bundle("1.1.0"),
+                channel(
+                    "stable",
+                    {"name": "harbour.v1.0.0", "replaces": "harbour.v1.1.0"},
+                    {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"},
+                ),
+            ],
+            "replace each other in a circle: harbour.v1.0.0, harbour.v1.1.0",
+            id="circle",
+        ),
+        pytest.param(
+            [
+                package(),
+                bundle("1.0.0"),
+                bundle("1.1.0"),
+                channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0"}),
+            ],
+            "channel stable has several heads: harbour.v1.0.0, harbour.v1.1.0",
+            id="heads",
+        ),
+    ],
+)
+def test_what_is_wrong_is_a_problem_that_says_where(documents: list[Any], words: str) -> None:
+    found = problems(*documents)
+    assert any(words in one for one in found), found
+
+
+def test_one_bad_package_hides_no_other() -> None:
+    found = read(
+        package(name="broken", defaultChannel=7), package(), bundle("1.0.0"), channel("s", {"name": "harbour.v1.0.0"})
+    )
+    assert list(found.packages) == ["harbour"]
+    assert [str(one) for one in found.problems] == ["catalog.json:1: defaultChannel is int, expected a text"]
+
+
+@pytest.mark.parametrize("text", ['{"schema": "olm.package", ', "schema: [olm", "a: 1\na: 2", b"\xff\xfe", "\x00"])
+def test_what_cannot_be_parsed_is_a_problem_with_its_line(text: str | bytes) -> None:
+    good = json.dumps(package()).encode()
+    bad = text.encode() if isinstance(text, str) else text
+    found = read_text(good + b"\n---\n" + bad)
+    assert list(found.packages) == ["harbour"]
+    assert [one.where for one in found.problems] == ["catalog.json:2"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (CatalogLimits(max_bytes=100), "max_bytes"),
+        (CatalogLimits(max_documents=2), "max_documents"),
+        (CatalogLimits(max_document_bytes=50), "max_document_bytes"),
+        (CatalogLimits(max_entries=1), "max_entries"),
+    ],
+)
+def test_a_limit_that_is_passed_is_named(limits: CatalogLimits, words: str) -> None:
+    entries = ({"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0"})
+    with pytest.raises(BundleTooLarge, match=words):
+        read(package(), bundle("1.0.0"), bundle("1.1.0"), channel("stable", *entries), limits=limits)
+
+
+def test_a_channel_with_too_many_entries_is_left_out_in_words() -> None:
+    entries = [{"name": f"harbour.v1.0.{number}"} for number in range(1001)]
+    found = read(package(), channel("stable", *entries))
+    assert found.packages["harbour"].channels == {}
+    assert "has 1001 entries, at most 1000" in str(found.problems[0])
+
+
+def test_problems_are_counted_beyond_those_that_are_listed() -> None:
+    found = read(*({"no": "schema"} for _ in range(12)), limits=CatalogLimits(max_problems=10))
+    assert len(found.problems) == 11
+    assert str(found.problems[-1]) == "the catalogue: 2 more problems are not listed"
+
+
+def test_a_description_is_cut_and_nothing_else_is_kept() -> None:
+    found = read(package(description="x" * 10_000, icon={"base64data": "eA==", "mediatype": "image/svg+xml"}))
+    assert len(found.packages["harbour"].description) == 4096
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("folder", sorted((CORPUS / "fbc").glob("*/catalog-*")), ids=lambda path: path.name)
+def test_real_catalogues_have_no_problem_and_one_head_a_channel(folder: Any) -> None:
+    files = [CatalogFile(file.name, partial(file.open, "rb")) for file in sorted(folder.rglob("*.yaml"))]
+    found = read_catalog(files)
+    assert found.problems == ()
+    assert sum(len(one.bundles) for one in found.packages.values()) == len(list(folder.rglob("bundle-*.yaml")))

@@ -1,0 +1,126 @@
+"""What `kubectl pratique` prints and completes, without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.cli.plugin import complete, main
+from provisioner.cli.plugin.commands import COMMANDS, parser
+from provisioner.cli.plugin.showing import of_history, of_list, of_request
+
+DIGEST = "sha256:" + "a" * 64
+
+
+def request(name: str = "web-2", **status: Any) -> dict[str, Any]:
+    spec = {
+        "bundleDeploymentRef": {"name": "web"},
+        "purpose": "deploy",
+        "requester": {"username": "rita", "via": "browser"},
+    }
+    told = {
+        "state": "in_review",
+        "round": 1,
+        "subjectDigest": DIGEST,
+        "reportSummary": {"worst": "critical", "headline": ["creates 3 objects"]},
+        "conditions": [{"type": "Prepared", "status": "True", "reason": "InReview", "message": ""}],
+        **status,
+    }
+    return {"metadata": {"name": name, "creationTimestamp": "2026-11-24T00:00:00Z"}, "spec": spec, "status": told}
+
+
+def review(*conditions: dict[str, Any], name: str = "web-2") -> dict[str, Any]:
+    spec = {"requestRef": {"name": name}, "decision": "Approve", "round": 1, "reviewer": {"username": "alice"}}
+    return {"spec": spec, "status": {"conditions": [*conditions]}}
+
+
+def test_what_is_decided_is_shown_with_its_whole_digest() -> None:
+    shown = of_request(request(), [], is_coloured=False)
+    assert f"Digest:      {DIGEST}\n" in shown
+    for words in ("web-2", "rita (by browser)", "in review", "critical", "creates 3 objects", "Prepared=True InReview"):
+        assert words in shown
+    assert "\x1b" not in shown
+
+
+def test_colours_come_only_where_they_are_wanted() -> None:
+    assert "\x1b[31mcritical\x1b[0m" in of_request(request(), [], is_coloured=True)
+
+
+@pytest.mark.parametrize("hidden", ["\x1b[2J", "\u202e", "\u200b", "a\rb"])
+def test_nothing_that_strangers_wrote_hides_or_moves_the_cursor(hidden: str) -> None:
+    there = request(reportSummary={"worst": hidden, "headline": [hidden]}, state=hidden)
+    there["spec"]["requester"]["username"] = hidden
+    there["status"]["conditions"][0]["message"] = hidden
+    denied = {"type": "Counted", "status": "False", "reason": "DigestMoved", "message": hidden}
+    for shown in (of_request(there, [review(denied)], is_coloured=False), of_list([there]), of_history([there])):
+        assert hidden not in shown
+
+
+def test_reviews_say_whether_they_counted_and_why_not() -> None:
+    counted = {"type": "Counted", "status": "True", "reason": "Counted", "message": ""}
+    refused = {"type": "Counted", "status": "False", "reason": "OldRound", "message": "review it again"}
+    reviews = [review(counted), review(refused), review(), review(counted, name="web-1")]
+    lines = of_request(request(), reviews, is_coloured=False).splitlines()
+    assert [line for line in lines if "by alice" in line] == [
+        "  Approve by alice in round 1: counted",
+        "  Approve by alice in round 1: not counted, review it again",
+        "  Approve by alice in round 1: not counted yet",
+    ]
+
+
+def test_who_may_not_list_reviews_is_told_so() -> None:
+    assert "you may not list them" in of_request(request(), None, is_coloured=False)
+
+
+def test_the_history_begins_with_the_latest() -> None:
+    applied = {"type": "Applied", "status": "True", "reason": "Applied", "message": "revision 7"}
+    shown = of_history([request("web-9"), request("web-10", state="applied", conditions=[applied])])
+    lines = shown.splitlines()
+    assert lines[0].split() == ["REQUEST", "PURPOSE", "STATE", "REQUESTER", "APPLIED", "CREATED"]
+    assert lines[1].split() == ["web-10", "deploy", "applied", "rita", "revision", "7", "2026-11-24T00:00:00Z"]
+    assert lines[2].startswith("web-9 ")
+
+
+def test_an_empty_list_says_so() -> None:
+    assert of_list([]) == "No requests.\n"
+
+
+@pytest.mark.parametrize("command", [one.name for one in COMMANDS])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args([command, "--help"])
+    assert ended.value.code == 0
+    assert f"kubectl pratique {command}" in capsys.readouterr().out
+
+
+def test_rules_are_explained_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "RB-11"]) == 0
+    assert "RB-11" in capsys.readouterr().out
+
+
+def test_a_kubeconfig_that_cannot_be_read_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert main(["list", "--kubeconfig", "/nowhere/config"]) == 2
+    assert capsys.readouterr().err == "kubectl pratique: /nowhere/config: there is no such kubeconfig (--kubeconfig)\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "proposed"),
+    [
+        (["req"], ["request-changes"]),
+        (["re"], ["request-changes", "resume"]),
+        (["explain", "RB-11"], ["RB-11"]),
+        (["nothing", ""], []),
+    ],
+)
+def test_the_shell_is_told_what_may_follow(
+    typed: list[str], proposed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert complete(typed) == 0
+    *found, directive = capsys.readouterr().out.splitlines()
+    assert directive == ":4"
+    assert set(found) <= set(proposed)
+    assert bool(found) == bool(proposed)

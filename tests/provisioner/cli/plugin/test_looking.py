@@ -1,0 +1,199 @@
+"""`list`, `show`, `history`, `preview` and decisions beside a cluster; and what is said where it says no."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from provisioner.cli.plugin import complete, looking, main
+from provisioner.cli.plugin.deciding import _agree
+from provisioner.cluster.client.api import ClusterClient
+from tests.provisioner.cli.plugin.conftest import Run
+from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, kubeconfig, wish
+from tests.support.kubernetes.endpoint import Endpoint
+
+OTHER_DIGEST = "sha256:" + "b" * 64
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_programs_get_objects_and_no_colours(run: Run, output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    read = {"json": json.loads, "yaml": yaml.safe_load}[output]
+    for command in (("list",), ("history", "web"), ("show", "web")):
+        assert run(*command, "-o", output, "--color", "always") == 0
+        text = capsys.readouterr().out
+        assert "\x1b" not in text
+        found = read(text)
+        (request,) = found["items"] if found["kind"] == "List" else [found]
+        assert (request["kind"], request["status"]["subjectDigest"]) == ("BundleDeploymentRequest", DIGEST)
+
+
+def test_tables_have_colours_where_they_are_wanted(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "--color", "always") == 0
+    assert "\x1b[33mdangerous" in capsys.readouterr().out
+    assert run("list") == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_watch_shows_what_changed_and_nothing_twice(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    looks = iter(["nothing", "approve", "nothing", "stop"])
+
+    def sleep(_: float) -> None:
+        match next(looks):
+            case "approve":
+                set_status(api, state="approved")
+            case "stop":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(looking.time, "sleep", sleep)
+    assert run("list", "--watch") == 130
+    assert [" ".join(line.split()[:3]) for line in capsys.readouterr().out.splitlines()] == [
+        "REQUEST DEPLOYMENT STATE",
+        "web-2 web in",
+        "",
+        "REQUEST DEPLOYMENT STATE",
+        "web-2 web approved",
+    ]
+
+
+def set_status(api: ClusterClient, **status: Any) -> None:
+    about = {"apiVersion": GROUP, "kind": "BundleDeploymentRequest", "metadata": {"name": "web-2"}}
+    told = {"state": "in_review", "round": 1, "subjectDigest": DIGEST, **status}
+    api.apply({**about, "status": told}, field_manager="test", subresource="status", force=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("show", "wbe-2"), "no request and no BundleDeployment wbe-2: did you mean web-2"),
+        (("history", "webb"), "no BundleDeployment webb: did you mean web?"),
+        (("approve", "nothing-like-it", "--yes"), "`kubectl get bundledeployments` lists what there is"),
+    ],
+)
+def test_a_name_that_does_not_exist_gets_near_ones(
+    run: Run, command: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*command) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"subjectDigest": OTHER_DIGEST, "round": 2}, f"now is round 2 with {OTHER_DIGEST}"),
+        ({"state": "denied"}, "request web-2 is denied"),
+    ],
+)
+def test_S23_a_request_that_changes_while_somebody_reads_is_not_decided(
+    run: Run,
+    own_sandbox: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+    words: str,
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+
+    def agree(*given: Any) -> None:
+        _agree(*given)
+        set_status(api, **changes)
+
+    monkeypatch.setattr("provisioner.cli.plugin.deciding._agree", agree)
+    assert run("approve", "web", "--yes", "--timeout", "0") == 1
+    assert words in capsys.readouterr().err
+    reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
+    assert reviews is not None
+    assert [*api.list(reviews)] == []
+
+
+def test_a_cluster_without_pratique_is_said_so(
+    own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(kubeconfig(own_sandbox, tmp_path))
+    for command in (("list",), ("show", "web"), ("pause", "web")):
+        assert main([*command, "--kubeconfig", path]) == 2
+        shown = capsys.readouterr().err
+        assert "Pratique is not installed there" in shown
+        assert "cluster_manifests" in shown
+
+
+@pytest.mark.parametrize(
+    ("user", "changed", "words"),
+    [
+        ("admin", {"token": "wrong"}, "log in to the cluster again"),
+        ("mallory", {}, "ClusterRole pratique-reader"),
+        ("admin", {"server": "https://127.0.0.1:1"}, "is the cluster up"),
+    ],
+    ids=["401", "403", "unreachable"],
+)
+def test_what_the_api_server_refuses_comes_with_what_to_do(
+    own_sandbox: Endpoint,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    user: str,
+    changed: dict[str, str],
+    words: str,
+) -> None:
+    wish(own_sandbox, tmp_path)
+    path = kubeconfig(own_sandbox, tmp_path / "theirs", user, **changed)
+    assert main(["list", "--kubeconfig", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("x: [", "kubeconfig"), ("", "kubeconfig"), ("apiVersion: v1\nkind: Config\n", "kubeconfig")],
+    ids=["no YAML", "empty", "nothing in it"],
+)
+def test_a_broken_kubeconfig_comes_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    (tmp_path / "config").mkdir()
+    path = tmp_path / "config" / "broken"
+    path.write_text(text)
+    assert main(["list", "--kubeconfig", str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "kubectl config" in shown
+
+
+def test_a_preview_is_made_with_the_callers_own_rights(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n")
+    assert run("preview", str(bundle), "-o", "json", "--fail-on", "breaking") == 0
+    report = json.loads(capsys.readouterr().out)
+    (action,) = report["plan"]["actions"]
+    assert (action["action"], action["isProved"]) == ("create", True)
+    path = kubeconfig(own_sandbox, tmp_path / "theirs", "mallory")
+    main(["preview", str(bundle), "--kubeconfig", str(path), "-o", "json"])
+    report = json.loads(capsys.readouterr().out)
+    (action,) = report["plan"]["actions"]
+    assert 'User "mallory" cannot' in action["problem"] + action["serverWords"]
+
+
+def test_the_shell_is_told_the_names_of_this_cluster(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(kubeconfig(own_sandbox, tmp_path))
+
+    def proposed(*words: str) -> list[str]:
+        complete([words[0], "--kubeconfig", path, *words[1:]])
+        return capsys.readouterr().out.splitlines()
+
+    assert proposed("approve", "") == ["web-2", ":4"]
+    assert proposed("diff", "we") == ["web-2", ":4"]
+    assert proposed("pause", "") == ["web", ":4"]
+    assert proposed("pause", "web", "") == [":4"]
+    assert proposed("show", "--output", "") == ["json", "text", "yaml", ":4"]
+    assert "--watch" in proposed("list", "--")
+    assert proposed("convert", "") == [":0"]

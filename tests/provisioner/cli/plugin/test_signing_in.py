@@ -1,0 +1,127 @@
+"""`login` by a browser: what it opens, what it believes, and what it brings to the service."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import threading
+import urllib.error
+import urllib.request
+import webbrowser
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from provisioner.cli.plugin import logins, main
+from tests.provisioner.cli.plugin.scene import TOKEN, Recorder
+
+ISSUER = {
+    "name": "example",
+    "title": "Example",
+    "authorization_url": "https://issuer.example/authorize?a=b",
+    "client_id": "kubectl-pratique",
+    "scopes": ["openid", "groups"],
+}
+
+
+@pytest.fixture
+def opened(service: Recorder, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A browser that brings back what the test puts into `back`; the wish that it was sent with is noted."""
+    service.answers["/api/v1/sign-in/issuers"] = (200, [ISSUER])
+    service.answers["/api/v1/sign-in/exchange"] = (201, {"token": TOKEN, "about": {}})
+    wish: dict[str, str] = {}
+
+    def open_(address: str) -> bool:
+        wish.update({name: texts[0] for name, texts in parse_qs(urlsplit(address).query).items()}, address=address)
+        threading.Thread(target=visit, args=(wish,), daemon=True).start()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_)
+    return wish
+
+
+def visit(wish: dict[str, str]) -> None:
+    """First strangers, who know neither place nor state; then the issuer's answer."""
+    for address in (
+        f"{wish['redirect_uri']}?code=evil&state=guessed",
+        f"{wish['redirect_uri']}x?code=evil&state={wish['state']}",
+    ):
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(address, timeout=10)
+    back = {"error": "access_denied"} if wish.get("refuse") else {"code": "the-code"}
+    urllib.request.urlopen(f"{wish['redirect_uri']}?{urlencode({**back, 'state': wish['state']})}", timeout=10).read()
+
+
+def digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+def test_the_browsers_code_is_exchanged_with_the_secret_that_only_this_program_knew(
+    opened: dict[str, str], service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["login", "--service", service.url]) == 0
+    assert opened["address"].startswith("https://issuer.example/authorize?a=b&response_type=code&")
+    assert (opened["code_challenge_method"], opened["client_id"], opened["scope"]) == (
+        "S256",
+        "kubectl-pratique",
+        "openid groups",
+    )
+    sent = json.loads(next(body for _, path, _, body in service.came if path.endswith("/exchange")))
+    assert (sent["code"], sent["issuer"], sent["service"]) == ("the-code", "example", service.url)
+    assert sent["redirect_uri"] == opened["redirect_uri"]
+    assert digest(sent["verifier"]) == opened["code_challenge"]
+    assert digest(f"{service.url}\n{sent['verifier']}") == opened["nonce"]
+    assert sent["verifier"] not in opened["address"]
+    login = logins.kept(service.url)
+    assert login is not None
+    assert (login.token, login.ends_at) == (TOKEN, "2026-12-01T00:00:00Z")
+    shown = capsys.readouterr()
+    assert "as ada on cluster prod" in shown.out
+    assert TOKEN not in shown.out + shown.err
+
+
+def test_an_issuer_that_refuses_is_told_of(
+    opened: dict[str, str], service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened["refuse"] = "yes"
+    assert main(["login", "--service", service.url]) == 2
+    assert "the issuer refused the sign-in: access_denied" in capsys.readouterr().err
+    assert logins.every() == []
+
+
+@pytest.mark.parametrize(
+    ("issuers", "words"),
+    [
+        ([], "has no issuer for the command line. Create a token with the scope read"),
+        ([ISSUER, {**ISSUER, "name": "other"}], "choose one with --issuer: example, other"),
+        ([{**ISSUER, "authorization_url": "http://issuer.example/"}], "without https: nothing was opened"),
+    ],
+)
+def test_where_nobody_can_sign_in_it_says_what_to_do(
+    opened: dict[str, str], service: Recorder, capsys: pytest.CaptureFixture[str], issuers: object, words: str
+) -> None:
+    service.answers["/api/v1/sign-in/issuers"] = (200, issuers)
+    assert main(["login", "--service", service.url]) == 2
+    assert words in capsys.readouterr().err
+    assert opened == {}
+
+
+def test_nobody_who_comes_in_time_is_not_waited_for(service: Recorder, capsys: pytest.CaptureFixture[str]) -> None:
+    service.answers["/api/v1/sign-in/issuers"] = (200, [ISSUER])
+    assert main(["login", "--service", service.url, "--no-browser", "--timeout", "0.1"]) == 2
+    shown = capsys.readouterr().err
+    assert "https://issuer.example/authorize" in shown
+    assert "nobody signed in within 0 s" in shown
+
+
+def test_a_login_needs_a_service_and_a_token_with_the_scope(
+    service: Recorder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["login"]) == 2
+    assert "which service?" in capsys.readouterr().err
+    assert main(["login", "--service", service.url, "--token", TOKEN]) == 2
+    assert "--token takes only -" in capsys.readouterr().err
+    assert main(["logout"]) == 2
+    assert "there is no login to end" in capsys.readouterr().err
+    assert service.came == []

@@ -1,0 +1,1 @@
+"""Plug-ins: what is found of them, and what becomes of one that is broken."""

@@ -1,0 +1,1 @@
+"""Helm charts become the objects that Helm would make of them."""

@@ -1,0 +1,186 @@
+"""What a chart is given, what it sees, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioner.errors import BadBundle, BadConfig
+from provisioner.render import Target
+from tests.provisioner.render.helm.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
+
+NEEDS_SUB = CHART + b"dependencies: [{name: sub, version: 1.0.0}]\n"
+SUB = {"Chart.yaml": b"apiVersion: v2\nname: sub\nversion: 1.0.0\n"}
+
+
+def test_values_of_the_chart_of_files_and_of_the_spec_are_laid_over_each_other() -> None:
+    files = chart(one=b"text: unused", templates__two=config_map("print .Values.a .Values.b .Values.c"))
+    files |= {"values.yaml": b"a: 1\nb: 1\nc: 1\n", "more.yaml": b"b: 2\nc: 2\n"}
+    found = rendered(files, {"valuesFiles": ["more.yaml"], "values": {"c": 3}})
+    assert texts(found)["made"] == "1 2 3"
+
+
+@pytest.mark.parametrize("name", ["helm", "helm+v3"])
+def test_a_chart_lies_at_the_root_or_in_the_one_folder_there(name: str) -> None:
+    at_root = rendered(chart(), name=name)
+    inside = rendered({f"shop/{path}": data for path, data in chart().items()}, name=name)
+    assert [one.body for one in at_root.manifests] == [one.body for one in inside.manifests]
+    (one,) = at_root.manifests
+    assert (one.ref.name, one.ref.namespace, one.body["data"]) == ("shop-one", "home", {"text": "own"})
+
+
+def test_releases_of_other_names_lie_side_by_side() -> None:
+    names = [set(texts(rendered(chart(), {"releaseName": name}))) for name in ("a", "b")]
+    assert names == [{"a-one"}, {"b-one"}]
+
+
+def test_a_chart_sees_the_version_and_exactly_the_apis_of_the_cluster() -> None:
+    see = (
+        'print .Capabilities.KubeVersion.GitVersion " " (.Capabilities.APIVersions.Has "apps/v1/Deployment")'
+        ' " " (.Capabilities.APIVersions.Has "batch/v1") " " (len .Capabilities.APIVersions)'
+    )
+    sub = {"charts/sub/Chart.yaml": SUB["Chart.yaml"], "charts/sub/templates/sub.yaml": config_map(see, "sub").encode()}
+    files = chart(templates__see=config_map(see)) | sub | {"Chart.yaml": NEEDS_SUB}
+    found = texts(rendered(files, target=Target("v1.30.2", SERVED)))
+    assert (found["made"], found["sub"]) == ("v1.30.2 true false 4",) * 2
+    assert texts(rendered(files))["made"].startswith("v1.36.0 "), "without a cluster, as helm template"
+
+
+def test_the_version_is_printed_as_helm_prints_it() -> None:
+    see = config_map("1").replace("{{ 1 | quote }}", "{{ .Capabilities.KubeVersion }}")
+    assert texts(rendered(chart(templates__a=see), target=Target("v1.30.2", SERVED)))["made"] == "v1.30.2"
+
+
+def test_a_chart_for_which_the_two_cannot_be_told_apart_is_refused() -> None:
+    see = 'print .Capabilities.KubeVersion (.Capabilities.APIVersions.Has "batch/v1")'
+    with pytest.raises(BadBundle, match=r"let it print \.Capabilities\.KubeVersion\.Version"):
+        rendered(chart(templates__a=config_map(see)), target=Target("v1.30.2", SERVED))
+
+
+def test_a_template_sees_the_same_cluster_through_the_charts_below_it() -> None:
+    see = '.Subcharts.sub.Capabilities.APIVersions.Has "batch/v1"'
+    sub = {"charts/sub/Chart.yaml": SUB["Chart.yaml"], "charts/sub/templates/z.yaml": b"# nothing"}
+    files = chart(templates__a=config_map(see)) | sub | {"Chart.yaml": NEEDS_SUB}
+    assert texts(rendered(files, target=Target("v1.30.2", SERVED)))["made"] == "false"
+
+
+@pytest.mark.parametrize(("is_upgrade", "expected"), [(False, "true false 1"), (True, "false true 2")])
+def test_a_chart_sees_whether_it_is_an_upgrade(*, is_upgrade: bool, expected: str) -> None:
+    see = 'print .Release.IsInstall " " .Release.IsUpgrade " " .Release.Revision'
+    assert texts(rendered(chart(templates__a=config_map(see)), target=Target("", (), is_upgrade)))["made"] == expected
+
+
+def test_lookup_finds_nothing() -> None:
+    see = 'len (lookup "v1" "Secret" "kube-system" "")'
+    assert texts(rendered(chart(templates__a=config_map(see)), target=Target("v1.36.3", SERVED)))["made"] == "0"
+
+
+def test_values_have_to_meet_the_schema() -> None:
+    files = chart() | {"values.schema.json": b'{"properties": {"text": {"type": "string"}}}'}
+    assert texts(rendered(files)) == {"shop-one": "own"}
+    with pytest.raises(BadBundle, match="at '/text': got number, want string"):
+        rendered(files, {"values": {"text": 1}})
+
+
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:1/x.json", "https://example.com/x", "file:///etc/passwd", "x.json"]
+)
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_schema_refers_to_nothing_outside(target: str, *, is_packed: bool) -> None:
+    schema = f'{{"properties": {{"text": {{"$ref": "{target}"}}}}}}'.encode()
+    sub = {**SUB, "values.schema.json": schema}
+    files = {"charts/sub-1.0.0.tgz": packed(sub, "sub")} if is_packed else {"values.schema.json": schema}
+    with pytest.raises(BadBundle, match="which is not in the chart"):
+        rendered(chart() | {"Chart.yaml": NEEDS_SUB if is_packed else CHART} | files)
+
+
+def test_packed_and_unpacked_subcharts_render_alike() -> None:
+    sub = {**SUB, "templates/sub.yaml": config_map(".Release.Name", "sub").encode()}
+    base = chart() | {"Chart.yaml": NEEDS_SUB}
+    as_folder = rendered(base | {f"charts/sub/{path}": data for path, data in sub.items()})
+    as_archive = rendered(base | {"charts/sub-1.0.0.tgz": packed(sub, "sub")})
+    assert texts(as_folder) == {"shop-one": "own", "sub": "shop"}
+    assert as_folder.digest == as_archive.digest
+
+
+def test_missing_dependencies_are_named() -> None:
+    with pytest.raises(BadBundle, match="lacks the dependencies sub; run `helm dependency build`"):
+        rendered(chart() | {"Chart.yaml": NEEDS_SUB})
+
+
+def test_a_library_has_nothing_to_install() -> None:
+    with pytest.raises(BadBundle, match="it is a library chart"):
+        rendered(chart() | {"Chart.yaml": CHART + b"type: library\n"})
+
+
+@pytest.mark.parametrize(("wanted", "version"), [(">=1.30.0", "v1.30.2-gke.100"), ("^1.29.0", "v1.30.2+k3s1")])
+def test_a_version_of_kubernetes_that_fits(wanted: str, version: str) -> None:
+    files = chart() | {"Chart.yaml": CHART + f"kubeVersion: '{wanted}'\n".encode()}
+    assert texts(rendered(files, target=Target(version, SERVED))) == {"shop-one": "own"}
+
+
+def test_a_version_of_kubernetes_that_does_not_fit() -> None:
+    files = chart() | {"Chart.yaml": CHART + b"kubeVersion: '>=1.31.0'\n"}
+    with pytest.raises(BadBundle, match=r"it needs Kubernetes >=1\.31\.0, but the cluster has v1\.30\.2"):
+        rendered(files, target=Target("v1.30.2", SERVED))
+
+
+@pytest.mark.parametrize("text", ["randAlphaNum 20", "genPrivateKey `ed25519`", "uuidv4", "now | unixEpoch"])
+def test_what_renders_differently_each_time_is_refused_by_name(text: str) -> None:
+    with pytest.raises(BadBundle, match=r"templates/made\.yaml renders differently each time"):
+        rendered(chart(templates__made=config_map(text)))
+
+
+def test_crds_are_content_and_come_first() -> None:
+    crd = (
+        b"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.x.io}\n"
+        b"spec: {group: x.io, scope: Cluster, names: {kind: A, plural: as}}\n"
+    )
+    own = rendered(chart(crds__a=crd, templates__a="apiVersion: x.io/v1\nkind: A\nmetadata: {name: a}\n"))
+    assert [str(one.ref.kind) for one in own.manifests] == ["CustomResourceDefinition", "A", "ConfigMap"]
+    assert own.manifests[1].ref.namespace == ""
+
+
+def test_other_sources_bring_values_and_manifests() -> None:
+    more = {"more/extra.yaml": config_map("1").replace("{{ 1 | quote }}", "'{{ plain }}'").encode()}
+    files = {f"chart/{path}": data for path, data in chart().items()} | more | {"values/v.yaml": b"text: theirs\n"}
+    found = rendered(files, {"valuesFiles": ["values/v.yaml"]}, destinations=("chart", "more", "values"))
+    assert texts(found) == {"shop-one": "theirs", "made": "{{ plain }}"}
+    assert found.unused.count == 0
+
+
+def test_ignored_files_are_not_rendered_and_said() -> None:
+    files = chart(templates__dev=config_map("1"), ci__values="a: 1") | {".helmignore": b"# none\ntemplates/dev*\nci/\n"}
+    found = rendered(files)
+    assert texts(found) == {"shop-one": "own"}
+    assert found.unused.paths == ("ci/values.yaml", "templates/dev.yaml")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"value": {}}, "config has value; a chart takes values"),
+        ({"values": "a: 1"}, "config.values is str; expected a mapping"),
+        ({"valuesFiles": ["../a"]}, "no source has the file '../a'"),
+        ({"valuesFiles": "a"}, "expected a list of paths"),
+        ({"releaseName": "A"}, "the release name 'A'"),
+        ({"releaseName": "a" * 54}, "at most 53"),
+    ],
+)
+def test_a_config_that_no_chart_takes(config: dict[str, object], words: str) -> None:
+    with pytest.raises(BadConfig, match=words.replace(".", r"\.")):
+        rendered(chart(), config)
+
+
+def test_no_chart_and_several() -> None:
+    with pytest.raises(BadBundle, match=r"found no Chart\.yaml"):
+        rendered({"a.yaml": b"a: 1"})
+    two = {f"{name}/{path}": data for name in "ab" for path, data in chart().items()}
+    with pytest.raises(BadBundle, match=r"several charts \(a, b\)"):
+        rendered(two)
+
+
+@pytest.mark.parametrize("name", ["NOTES.txt", "more-NOTES.txt"])
+def test_notes_are_no_manifests(name: str) -> None:
+    assert texts(rendered(chart() | {f"templates/{name}": b"Thank you for installing {{ .Release.Name }}"})) == {
+        "shop-one": "own"
+    }

@@ -1,0 +1,222 @@
+"""Findings that say the same, told together: nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from provisioner.review.base.causes import said_by_cause
+from provisioner.review.base.facts import ReviewRule, said
+from provisioner.review.base.fold import folded
+from provisioner.review.base.places import FieldPlace, path_text, places_of
+from provisioner.review.base.record import from_record, to_record
+from provisioner.review.base.statements import EACH, common_words, reaches, statements
+from provisioner.review.output.html import as_html
+from provisioner.review.output.terminal import as_text
+from provisioner.schema.verdicts import shown
+from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity, worst_first
+
+LOUD = (Severity.CRITICAL, Severity.UNKNOWN)
+CRDS = [ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"{one}.example.org") for one in "abc"]
+NAMES = st.sampled_from(["spec", "size", "name", "at", "most", "[]", "{}", "kind", "v1"])
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda parts: ("spec", *parts))
+WORDS = ["at most {} characters are allowed now", "it is required now", "field is removed: {}"]
+
+
+@st.composite
+def found(draw: st.DrawFn) -> Finding:
+    """A finding as checks make them: of a field of a CRD, or of an object."""
+    severity, is_new = draw(st.sampled_from(list(Severity))), draw(st.booleans())
+    if draw(st.booleans()):
+        ref, path, version = draw(st.sampled_from(CRDS)), draw(PATHS), draw(st.sampled_from(["v1", "v1beta1"]))
+        words = draw(st.sampled_from(WORDS)).format(draw(st.integers(1, 3)))
+        message = f"{said(ref)} {version}, {shown(path)}: {words}"
+        made = ReviewRule("SCH-25", Section.CRDS, severity).at(
+            ref, message, path=path, evidence={"version": version, "old": draw(st.integers(0, 2))}, key=[version, words]
+        )
+    else:
+        ref = ObjectRef("apps", "v1", "Deployment", "shop", f"one-{draw(st.integers(0, 30))}")
+        path = ("spec", "containers", draw(st.integers(0, 2)), "image")
+        made = ReviewRule("IMG-01", Section.IMAGES, severity).at(ref, f"{said(ref)} names a tag only", path=path)
+    return replace(made, is_new=is_new, fingerprint=f"{made.fingerprint}{severity}{is_new}")
+
+
+def report_of(findings: list[Finding]) -> Report:
+    once = {one.fingerprint: one for one in findings}.values()
+    return Report((), worst_first(folded(said_by_cause(once))), Plan((), ""))
+
+
+def all_places(findings: list[Finding]) -> Counter[FieldPlace]:
+    return Counter(place for one in findings for place in places_of(one))
+
+
+@given(st.lists(found(), max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_every_place_of_every_finding_is_in_the_json(findings: list[Finding]) -> None:
+    report = report_of(findings)
+    kept = from_record(json.loads(json.dumps(to_record(report)))).findings
+    for severity in Severity:
+        before, after = (
+            {place for one in every if one.severity is severity for place in places_of(one)}
+            for every in (findings, kept)
+        )
+        assert after == before
+
+
+@given(st.lists(found(), max_size=60))
+@settings(max_examples=100, deadline=None)
+def test_every_finding_is_in_one_statement_and_every_place_in_one_reach(findings: list[Finding]) -> None:
+    report = report_of(findings)
+    told = statements(report.findings)
+    assert Counter(one.fingerprint for group in told for one in group.everything) == Counter(
+        one.fingerprint for one in report.findings
+    )
+    for one in told:
+        reached = {
+            (name, field, version)
+            for reach in one.reaches
+            for name in reach.objects
+            for field in reach.fields
+            for version in reach.versions or ("",)
+        }
+        assert reached == {(place.of, path_text(place.path), place.version) for place in one.places}
+
+
+@given(st.lists(found(), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_every_place_of_every_finding_is_on_the_page_and_in_the_whole_text(findings: list[Finding]) -> None:
+    report = report_of(findings)
+    page = unescape(re.sub(r"<[^>]*>", "", as_html(report, title="a")))
+    text = " ".join(as_text(report, with_all=True).split())
+    for place in all_places(findings):
+        assert place.of in page
+        assert path_text(place.path) in page
+        assert place.of in text
+        assert path_text(place.path) in text
+
+
+@given(st.lists(found(), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_S24_the_short_text_says_every_place_of_what_is_critical_or_unknown(findings: list[Finding]) -> None:
+    loud = [one for one in findings if one.severity in LOUD]
+    text = " ".join(as_text(report_of(findings)).split())
+    for one in loud:
+        assert said(one.ref) in text if one.ref else True
+        assert path_text(one.path) in text
+
+
+def image(name: str, severity: Severity = Severity.NOTABLE) -> Finding:
+    ref = ObjectRef("apps", "v1", "Deployment", "shop", name)
+    return ReviewRule("IMG-01", Section.IMAGES, severity).at(ref, f"{said(ref)} names a tag only: it may change")
+
+
+def test_findings_that_say_the_same_are_one_statement() -> None:
+    (one,) = statements([image("a"), image("b")])
+    assert one.words == "Each of these names a tag only: it may change"
+    assert [place.of for place in one.places] == ["Deployment shop/a", "Deployment shop/b"]
+    assert one.size == "2 objects"
+
+
+def test_one_finding_keeps_its_own_words() -> None:
+    (one,) = statements([image("a")])
+    assert one.words == image("a").message
+    assert not one.is_of_several
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(image("b"), is_new=False),
+        replace(image("b"), rule="IMG-02"),
+        image("b", Severity.BREAKING),
+        replace(image("b"), server_words="no"),
+        replace(image("b"), evidence={"steps": ["kubectl delete"]}),
+        replace(image("b"), also=("IMG-02",)),
+    ],
+    ids=["as before", "another rule", "another severity", "words of the server", "steps", "a further rule"],
+)
+def test_what_differs_in_more_than_its_place_is_another_statement(other: Finding) -> None:
+    assert len(statements([image("a"), other])) == 2
+
+
+def test_objects_that_have_the_same_fields_stand_together_unless_they_are_critical() -> None:
+    places = [FieldPlace(f"CRD {one}", ("spec", field), "v1") for one in "ab" for field in ("x", "y")]
+    (one,) = reaches(places)
+    assert (one.objects, one.versions, one.fields) == (("CRD a", "CRD b"), ("v1",), ("spec.x", "spec.y"))
+    assert [reach.objects for reach in reaches(places, is_apart=True)] == [("CRD a",), ("CRD b",)]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("CRD a.example.org v1, spec.size: at most 3", "at most 3"),
+        ("CRD a.example.org v1: field spec.size removed", "field … removed"),
+        ("CRD a.example.org v1, spec.size: size must be there now", "it must be there now"),
+        ("Deletes CRD a.example.org: all is lost", f"Deletes {EACH}: all is lost"),
+        ("CRD a.example.org changes", "Each of these changes"),
+        ("Nobody is named", ""),
+    ],
+)
+def test_what_a_statement_leaves_out_is_its_place(message: str, words: str) -> None:
+    path, version = ("spec", "size"), {"version": "v1"}
+    made = ReviewRule("SCH-25", Section.CRDS, Severity.BREAKING).at(CRDS[0], message, path=path, evidence=version)
+    assert common_words(made) == words
+
+
+def test_S24_a_field_whose_name_reads_like_our_words_hides_none_of_a_statement() -> None:
+    names = [f"a{at}. The same holds for nothing" for at in range(12)]
+    found = [
+        ReviewRule("SCH-25", Section.CRDS, Severity.BREAKING).at(
+            CRDS[0],
+            f"{said(CRDS[0])} v1, spec.{name}: at most 10 characters",
+            path=("spec", name),
+            evidence={"version": "v1"},
+            key=name,
+        )
+        for name in names
+    ]
+    text = " ".join(as_text(Report((), tuple(folded(found)), Plan((), "")), with_all=True).split())
+    assert "at most 10 characters" in text
+    assert all(f"spec.{name}" in text for name in names)
+
+
+def test_S24_full_power_is_told_beside_the_power_over_approvals_in_lines_of_their_own() -> None:
+    robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
+    power = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL).at(
+        robot, "`shop/robot` can bypass the approvals", evidence={"powers": ["do everything in the cluster"]}
+    )
+    everything = ReviewRule("RB-01", Section.PERMISSIONS, Severity.CRITICAL).at(robot, "`shop/robot` can do everything")
+    (one,) = statements([power, everything])
+    assert (one.findings, one.attached) == ((power,), (everything,))
+    text = as_text(Report((), (power, everything), Plan((), "")))
+    assert "◆ critical  RB-01: `shop/robot` can do everything" in text
+    assert "PERMISSIONS  2 critical" in text
+    known = replace(everything, is_new=False)
+    assert [len(it.everything) for it in statements([power, known])] == [1, 1]
+
+
+def test_a_label_that_changes_on_fifty_objects_of_several_kinds_is_one_statement() -> None:
+    kinds = ("ConfigMap", "Service", "Role", "ServiceAccount", "Deployment")
+    objects = [ObjectRef("", "v1", kind, f"space-{at % 2}", f"one-{at}") for kind in kinds for at in range(10)]
+    changed = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
+    found = [
+        changed.at(ref, f"Changes metadata.labels.version of {said(ref)}", evidence={"changes": at})
+        for at, ref in enumerate(objects)
+    ]
+    (one,) = statements(folded(found))
+    assert one.words == f"Changes metadata.labels.version of {EACH}"
+    assert one.size == "50 objects"
+    assert {place.of for place in one.places} == set(map(said, objects))
+
+
+@pytest.mark.parametrize("severity", LOUD)
+def test_S24_each_object_of_what_is_critical_or_unknown_has_a_line_of_its_own(severity: Severity) -> None:
+    lines = as_text(Report((), (image("a", severity), image("b", severity)), Plan((), ""))).splitlines()
+    assert [line.strip() for line in lines[-2:]] == ["Deployment shop/a", "Deployment shop/b"]

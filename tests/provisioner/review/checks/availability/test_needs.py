@@ -1,0 +1,178 @@
+"""What pods need by name: whether the bundle or the cluster has it, or something will make it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from provisioner.api_groups import RBAC_GROUP
+from provisioner.review.checks.availability import needs
+from provisioner.review.frame import mentioned
+from provisioner.values import Action, ObjectRef, Severity
+from tests.support.provisioner.contents import (
+    an_object,
+    config_map,
+    core_ref,
+    facts,
+    findings_of,
+    named,
+    planned,
+    reading,
+    web_workload,
+)
+
+found_by = partial(findings_of, needs.CHECK)
+
+
+@pytest.mark.parametrize(
+    ("pod", "exists", "severities"),
+    [
+        pytest.param(web_workload(env=[reading("Secret", "s", "k")]), {core_ref("Secret", "s"): True}, [], id="there"),
+        pytest.param(
+            web_workload(env=[reading("Secret", "s", "k")]),
+            {core_ref("Secret", "s"): False},
+            [Severity.BREAKING],
+            id="nowhere",
+        ),
+        pytest.param(web_workload(env=[reading("Secret", "s", "k")]), {}, [Severity.UNKNOWN], id="nobody may look"),
+        pytest.param(web_workload(env=[reading("Secret", "s", optional=True)]), {}, [], id="optional"),
+        pytest.param(
+            web_workload(volumes=[{"name": "v", "configMap": {"name": "c"}}]),
+            {core_ref("ConfigMap", "c"): False},
+            [Severity.BREAKING],
+            id="a volume",
+        ),
+        pytest.param(
+            web_workload(volumes=[{"name": "v", "projected": {"sources": [{"secret": {"name": "s"}}]}}]),
+            {core_ref("Secret", "s"): False},
+            [Severity.BREAKING],
+            id="inside a projected volume",
+        ),
+        pytest.param(
+            web_workload(volumes=[{"name": "v", "configMap": {"name": "kube-root-ca.crt"}}]),
+            {},
+            [],
+            id="in every namespace",
+        ),
+    ],
+)
+def test_what_pods_read_has_to_be_there(
+    pod: dict[str, Any], exists: dict[ObjectRef, bool], severities: list[Severity]
+) -> None:
+    found = found_by(planned(pod, Action.CREATE), exists=exists)
+    assert [one.severity for one in named(found, "SEC-04")] == severities
+
+
+@pytest.mark.parametrize(
+    ("key", "count"), [pytest.param("a", 0, id="a key it has"), pytest.param("b", 1, id="a key it has not")]
+)
+def test_a_map_of_the_bundle_needs_the_key_that_is_read(key: str, count: int) -> None:
+    pod = web_workload(env=[reading("ConfigMap", "settings", key)])
+    found = found_by(planned(config_map(a="x"), Action.CREATE), planned(pod, Action.CREATE))
+    assert len(named(found, "SEC-04")) == count
+
+
+def test_a_secret_that_an_object_of_the_bundle_makes_is_no_obstacle() -> None:
+    certificate = an_object("cert-manager.io/v1", "Certificate", "web", "shop", spec={"secretName": "tls"})
+    pod = web_workload(env=[reading("Secret", "tls", "tls.crt")])
+    exists = {core_ref("Secret", "tls"): False}
+    (found,) = named(
+        found_by(planned(certificate, Action.CREATE), planned(pod, Action.CREATE), exists=exists), "SEC-04"
+    )
+    assert found.severity is Severity.NOTABLE
+    assert "Certificate.cert-manager.io shop/web" in found.message
+
+
+def test_a_pull_secret_that_nobody_has_is_said() -> None:
+    pod = web_workload(imagePullSecrets=[{"name": "pull"}])
+    found = found_by(planned(pod, Action.CREATE), exists={core_ref("Secret", "pull"): False})
+    assert [one.severity for one in named(found, "IMG-09")] == [Severity.DANGEROUS]
+
+
+def test_of_secrets_only_existence_is_asked() -> None:
+    given = facts(planned(web_workload(env=[reading("Secret", "s", "k")]), Action.CREATE))
+    assert mentioned(given, [needs.CHECK]) == [core_ref("Secret", "s")]
+
+
+MOUNTING = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "missing", "words"),
+    [
+        pytest.param(
+            MOUNTING, core_ref("PersistentVolumeClaim", "data"), "mounts PersistentVolumeClaim shop/data", id="claim"
+        ),
+        pytest.param(
+            {"serviceAccountName": "web"},
+            core_ref("ServiceAccount", "web"),
+            "runs as ServiceAccount shop/web",
+            id="account",
+        ),
+    ],
+)
+def test_claims_and_accounts_have_to_be_there(pod: dict[str, Any], missing: ObjectRef, words: str) -> None:
+    made = planned(web_workload(**pod), Action.CREATE)
+    (found,) = named(found_by(made, exists={missing: False}), "SEC-04")
+    assert found.severity is Severity.BREAKING
+    assert words in found.message
+    assert named(found_by(made, exists={missing: True}), "SEC-04") == []
+
+
+def test_the_default_account_is_in_every_namespace() -> None:
+    pod = planned(web_workload(serviceAccountName="default"), Action.CREATE)
+    assert named(found_by(pod), "SEC-04") == []
+    assert mentioned(facts(pod), [needs.CHECK]) == []
+
+
+def test_what_exists_and_is_deleted_by_the_change_is_missing_afterwards() -> None:
+    pod, gone = web_workload(env=[reading("ConfigMap", "settings", "a")]), config_map(a="x")
+    actions = [planned(pod, Action.NONE), planned(gone, Action.DELETE, before=gone)]
+    (found,) = named(found_by(*actions, exists={core_ref("ConfigMap", "settings"): True}), "SEC-04")
+    assert (found.severity, "which this change deletes" in found.message) == (Severity.BREAKING, True)
+
+
+def rights(account: str, resource: str, verb: str) -> list[Any]:
+    role = an_object(
+        f"{RBAC_GROUP}/v1", "Role", "r", "shop", rules=[{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]
+    )
+    binding = an_object(
+        f"{RBAC_GROUP}/v1",
+        "RoleBinding",
+        "r",
+        "shop",
+        roleRef={"apiGroup": RBAC_GROUP, "kind": "Role", "name": "r"},
+        subjects=[{"kind": "ServiceAccount", "name": account, "namespace": "shop"}],
+    )
+    return [planned(one, Action.CREATE) for one in (role, binding)]
+
+
+@pytest.mark.parametrize(
+    ("account", "resource", "verb", "severity"),
+    [
+        pytest.param("redis", "secrets", "create", Severity.NOTABLE, id="may make it"),
+        pytest.param("redis", "secrets", "get", Severity.BREAKING, id="may only read it"),
+        pytest.param("redis", "configmaps", "create", Severity.BREAKING, id="may make something else"),
+        pytest.param("stranger", "secrets", "create", Severity.BREAKING, id="no pod runs as the account"),
+    ],
+)
+def test_an_account_of_the_bundle_that_may_make_it_is_named(
+    account: str, resource: str, verb: str, severity: Severity
+) -> None:
+    """So the init container of Argo CD's Redis makes the Secret of its password."""
+    pod = planned(web_workload(env=[reading("Secret", "password", "auth")], serviceAccountName="redis"), Action.CREATE)
+    exists = {core_ref("Secret", "password"): False, core_ref("ServiceAccount", "redis"): True}
+    (found,) = named(found_by(pod, *rights(account, resource, verb), exists=exists), "SEC-04")
+    assert found.severity is severity
+    assert ("shop/redis of the bundle may make" in found.message) is (severity is Severity.NOTABLE)
+
+
+def test_the_certificate_that_a_service_asks_its_platform_for_is_no_obstacle() -> None:
+    service = an_object("v1", "Service", "web", "shop")
+    service["metadata"]["annotations"] = {"service.beta.openshift.io/serving-cert-secret-name": "tls"}
+    pod = web_workload(volumes=[{"name": "v", "secret": {"secretName": "tls"}}])
+    actions = [planned(one, Action.CREATE) for one in (service, pod)]
+    (found,) = named(found_by(*actions, exists={core_ref("Secret", "tls"): False}), "SEC-04")
+    assert found.severity is Severity.NOTABLE

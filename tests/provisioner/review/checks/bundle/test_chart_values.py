@@ -1,0 +1,62 @@
+"""Which values of a chart are told, and which are hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from provisioner.render.helm import values
+from provisioner.review.checks.bundle import chart_values
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, Severity
+from tests.support.provisioner.contents import config_map, content_with, facts, planned
+
+
+def found(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> list[Finding]:
+    made = facts(planned(config_map(), Action.CREATE))
+    previous = replace(content_with(config_map()), values=before)
+    made = replace(made, content=replace(made.content, values=after), previous=previous)
+    return [one for one in report(made, [chart_values.CHECK]).findings if one.rule == "VAL-01"]
+
+
+def test_values_that_changed_came_and_went_are_told() -> None:
+    (told,) = found(
+        {"image.tag": '"1"', "replicas": "2", "old": "true"}, {"image.tag": '"2"', "replicas": "2", "new": "[]"}
+    )
+    assert (told.severity, told.is_new) == (Severity.NOTABLE, True)
+    assert told.message == (
+        '3 values of the chart changed: `image.tag` was "1", is "2"; `new` is new, []; `old` is gone, was true'
+    )
+    assert told.evidence["values"][0] == {"path": "image.tag", "before": '"1"', "after": '"2"'}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({"a": "1"}, {"a": "1"}), (None, {"a": "1"}), ({"a": "1"}, None)],
+    ids=["the same", "nobody knows what was", "another format"],
+)
+def test_nothing_is_told_without_two_sides_that_differ(
+    before: Mapping[str, str] | None, after: Mapping[str, str] | None
+) -> None:
+    assert found(before, after) == []
+
+
+def test_hundreds_of_changes_are_one_finding() -> None:
+    (told,) = found({f"a{number:03}": "1" for number in range(500)}, {f"a{number:03}": "2" for number in range(500)})
+    assert told.message.startswith("500 values of the chart changed: `a000` was 1, is 2; ")
+    assert told.message.endswith("and 497 more")
+    assert (len(told.evidence["values"]), told.evidence["left_out"]) == (200, 300)
+
+
+def test_as_many_are_taken_for_all_as_a_chart_keeps() -> None:
+    assert chart_values.MAX_VALUES == values.MAX_VALUES
+
+
+def test_of_more_than_are_kept_nobody_knows_what_came_or_went() -> None:
+    kept = {f"a{number:05}": "1" for number in range(chart_values.MAX_VALUES)}
+    without = {path: text for path, text in kept.items() if path != "a00000"}
+    assert found(kept, {**without, "b": "1"}) == []
+    (told,) = found(kept, {**kept, "a00001": "2"})
+    assert told.message.startswith("1 value of the chart changed: `a00001` was 1, is 2")

@@ -1,0 +1,38 @@
+"""The tools that figures and results are held against, built from the Go modules in tests/bench/peers/."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+PEERS = Path(__file__).parents[1] / "bench/peers"
+BUILD_SECONDS = 1800
+
+
+def built(peer: str, package: str = ".") -> Path | None:
+    """The binary of peers/`peer`, built once into the user's cache (minutes); None where it cannot be had, said why."""
+    go = shutil.which("go")
+    if go is None:
+        print(f"{peer}: there is no Go here")
+        return None
+    folder = PEERS / peer
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.iterdir()))).hexdigest()[:16]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pratique"
+    made = base / f"{peer}-bench-{key}"
+    if made.exists():
+        return made
+    base.mkdir(parents=True, exist_ok=True)
+    scratch = made.with_name(f".{made.name}.{os.getpid()}")
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
+    command = [go, "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(scratch), package]
+    done = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS
+    )
+    if done.returncode:
+        print(f"{peer}: could not be built: {done.stderr.strip().splitlines()[-1:]}")
+        return None
+    scratch.rename(made)
+    return made

@@ -1,0 +1,60 @@
+"""Catalogues for tests, written as their publishers write them."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from provisioner.catalogs import Catalog, CatalogFile, CatalogLimits, Package, read_catalog
+
+
+def package(name: str = "harbour", **fields: Any) -> dict[str, Any]:
+    return {"schema": "olm.package", "name": name, **fields}
+
+
+def bundle(version: str, of: str = "harbour", *, properties: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
+    about = {"type": "olm.package", "value": {"packageName": of, "version": version}}
+    return {
+        "schema": "olm.bundle",
+        "name": f"{of}.v{version}",
+        "package": of,
+        "image": f"example.com/{of}:{version}",
+        "properties": [about, *properties],
+    }
+
+
+def channel(name: str, *entries: dict[str, Any], of: str = "harbour") -> dict[str, Any]:
+    return {"schema": "olm.channel", "name": name, "package": of, "entries": list(entries)}
+
+
+def deprecated(schema: str, name: str, of: str = "harbour") -> dict[str, Any]:
+    entry = {"reference": {"schema": schema, "name": name}, "message": f"{name} is no longer supported"}
+    return {"schema": "olm.deprecations", "package": of, "entries": [entry]}
+
+
+def read(*documents: Any, limits: CatalogLimits | None = None) -> Catalog:
+    return read_text("\n".join(map(json.dumps, documents)), limits=limits)
+
+
+def read_text(text: str | bytes, *, limits: CatalogLimits | None = None) -> Catalog:
+    data = text.encode() if isinstance(text, str) else text
+    return read_catalog([CatalogFile("catalog.json", lambda: io.BytesIO(data))], limits=limits)
+
+
+def harbour() -> Package:
+    """1.0.0 → 1.0.1 → 1.1.0 by replaces, 1.2.0 by skipRange, and a channel of its own for 2.0.0, which skips 1.0.1."""
+    found = read(
+        package(defaultChannel="stable"),
+        *(bundle(version) for version in ("1.0.0", "1.0.1", "1.1.0", "1.2.0", "2.0.0")),
+        channel(
+            "stable",
+            {"name": "harbour.v1.0.0"},
+            {"name": "harbour.v1.0.1", "replaces": "harbour.v1.0.0"},
+            {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.1"},
+            {"name": "harbour.v1.2.0", "replaces": "harbour.v1.1.0", "skipRange": ">=1.0.1 <1.2.0"},
+        ),
+        channel("fast", {"name": "harbour.v2.0.0", "skips": ["harbour.v1.0.1", "harbour.v1.2.0"]}),
+    )
+    assert found.problems == ()
+    return found.packages["harbour"]
