@@ -7,6 +7,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 PORT ?=
 FRESH ?=
+PART ?=
 CLUSTER ?=
 # Only one that was written on make's command line: the demo must not write to the cluster that your shell happens to name.
 OWN_CLUSTER := $(if $(filter command,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))
@@ -19,9 +20,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
 SELF := $(PIP) install --no-deps --no-build-isolation --editable .
-# In the order of the folders: else the files with the fewest tests, which take the longest, come last, on one core.
-# A test that hangs fails after 20 minutes, with the stack of every thread.
-PYTEST := $(BIN)/python -m pytest --timeout=1200 --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --ignore=tests/bench
+RUNNER := $(BIN)/python -m tests.runner
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
 # What is written by hand and what is generated, links and anchors included: a warning is an error, and nothing is kept of the last build.
@@ -29,7 +28,7 @@ SPHINX := $(BIN)/sphinx-build --fresh-env --fail-on-warning --quiet --conf-dir d
 # Python without a .py that the tools would not find by themselves.
 SCRIPTS := tests/controlplane/build tests/controlplane/run
 
-.PHONY: help demo test quick lint docs screenshots bench lock clean
+.PHONY: help demo test thorough quick lint docs screenshots bench lock clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,13 +36,18 @@ help: ## say what can be made
 demo: .venv/installed ## try it: PORT=8000 FRESH=1 CLUSTER=real KUBECONFIG=file; Ctrl-C stops everything
 	@PORT="$(PORT)" FRESH="$(FRESH)" CLUSTER="$(CLUSTER)" KUBECONFIG="$(OWN_CLUSTER)" exec $(BIN)/pratique-manage demo
 
-test: lint ## everything, as continuous integration does it; installs and builds what it needs
+test: lint ## lint and the tests of each promise, as continuous integration does it; installs and builds what it needs
 	tests/install
 	$(BIN)/python tests/controlplane/build
-	$(PYTEST)
+	$(RUNNER) test --workers $(WORKERS)
 
-quick: .venv/installed-dev ## in 90 s, without Kubernetes, other services, a browser and what is thorough
-	$(PYTEST) -m "not controlplane and not services and not browser and not thorough"
+thorough: .venv/installed-dev ## the long tests, in about an hour: random differentials, chaos, races; PART=chaos runs one folder
+	tests/install
+	$(BIN)/python tests/controlplane/build
+	$(RUNNER) thorough --workers $(WORKERS) $(if $(PART),--part $(PART))
+
+quick: .venv/installed-dev ## in two minutes, those of the tests that need neither Kubernetes, other services nor a browser
+	$(RUNNER) quick --workers $(WORKERS)
 
 lint: .venv/installed-dev ## style, types, imports, templates, migrations, pages
 	$(BIN)/ruff check . $(SCRIPTS)

@@ -7,19 +7,15 @@ Its processes share a folder in which each keeps its counts, so that whichever i
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
-_is_our_folder = MULTIPROCESS not in os.environ
-if _is_our_folder:
-    # Before prometheus_client is imported: it looks once.
-    os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="pratique-metrics-")
+from approvals.project import metrics_folder
+
+metrics_folder.provide()
 
 from approvals import logs, proxies  # noqa: E402 - after the folder of metrics is named
 from approvals.health_endpoints import (  # noqa: E402 - after the folder of metrics is named
@@ -176,8 +172,3 @@ def _refuse(server: Any, words: str) -> None:
 def _named(address: tuple[str, int]) -> str:
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def on_exit(server: Any) -> None:
-    if _is_our_folder:
-        shutil.rmtree(os.environ[MULTIPROCESS], ignore_errors=True)

@@ -15,21 +15,22 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.patience import NotInTime, wait_for
+
 PR_SET_PDEATHSIG = 1
 SIGKILL = int(signal.SIGKILL)
 STOP_SECONDS = 10.0
-POLL_SECONDS = 0.05
 LOG_TAIL_LINES = 30
 PORTS = range(10_000, 65_536)
 # As Linux has them where nobody changed it (Documentation/networking/ip-sysctl.rst, ip_local_port_range).
 EPHEMERAL_PORTS = (32_768, 60_999)
 MOST_TRIES = 1_000
 _MARKS: list[socket.socket] = []
+_RUNNING: list[Server] = []
 # Loaded here and not in the child: between fork and exec nothing may be imported.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -115,12 +116,11 @@ def answers_on(port: int) -> bool:
 
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float) -> None:
-    """Return once `is_so()`; raises ServiceFailed naming `what` after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise ServiceFailed(f"{what}: not within {seconds:.0f} s")
-        time.sleep(POLL_SECONDS)
+    """Return once `is_so()`; raises ServiceFailed naming `what` after `seconds` of a quiet machine."""
+    try:
+        wait_for(is_so, what, seconds)
+    except NotInTime as exc:
+        raise ServiceFailed(str(exc)) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,11 @@ class Options:
     env: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
     stop_signal: signal.Signals = signal.SIGTERM
+
+
+def running_logs() -> list[tuple[str, str]]:
+    """Name and end of the log of each server that this process has started and not stopped."""
+    return [(server.name, server.log_tail()) for server in _RUNNING]
 
 
 def die_with_parent() -> None:
@@ -166,6 +171,7 @@ class Server:
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of libc, loaded before; no lock is taken
             )
         atexit.register(self.stop)
+        _RUNNING.append(self)
 
     @property
     def pid(self) -> int:
@@ -196,6 +202,8 @@ class Server:
     def stop(self, *, hard: bool = False) -> None:
         """Stop the server and everything in its process group; does nothing the second time."""
         atexit.unregister(self.stop)
+        if self in _RUNNING:
+            _RUNNING.remove(self)
         if self.is_running():
             self._signal(signal.SIGKILL if hard else self._options.stop_signal)
             try:
