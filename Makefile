@@ -20,7 +20,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
 SELF := $(PIP) install --no-deps --no-build-isolation --editable .
-RUNNER := $(BIN)/python -m tests.runner
+RUNNER := $(BIN)/python -m tests.support.runner
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
 # What is written by hand and what is generated, links and anchors included: a warning is an error, and nothing is kept of the last build.

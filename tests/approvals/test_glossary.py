@@ -145,6 +145,5 @@ def test_a_class_name_means_one_thing() -> None:
     assert OFTEN.keys() - twice.keys() == set(), "these need no reason any more"
 
 
-@pytest.mark.parametrize("word", sorted(explained()))
-def test_a_sentence_explains_each_word(word: str) -> None:
-    assert re.fullmatch(r"[A-Z`].+\.", explained()[word])
+def test_a_sentence_explains_each_word() -> None:
+    assert [word for word, words in explained().items() if not re.fullmatch(r"[A-Z`].+\.", words)] == []

@@ -10,18 +10,21 @@ from typing import Any
 
 import playwright.sync_api as pw
 import pytest
+import urllib3
 from django.contrib.auth.models import User
 from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 from pytest_django.plugin import DjangoDbBlocker
 
-from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient
+from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
+from tests.support.patience import scaled
+from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 
 # A page asks every ten seconds what has become of a request.
-pw.expect.set_options(timeout=20_000)
+pw.expect.set_options(timeout=scaled(60_000))
 PASSWORD = "correct horse battery staple"
 append_only = importlib.import_module("approvals.migrations.0002_append_only")
 request_changes = importlib.import_module("approvals.migrations.0050_request_changes")
@@ -82,6 +85,7 @@ def enter(browser: pw.Browser, live_server: LiveServer) -> Iterator[Enter]:
         person.set_password(PASSWORD)
         person.save()
         opened.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options}))
+        opened[-1].set_default_timeout(scaled(PAGE_TIMEOUT_MILLISECONDS))
         page = opened[-1].new_page()
         page.goto(f"{live_server.url}/sign-in")
         page.get_by_label("Username").fill(person.username)
@@ -103,10 +107,13 @@ def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict
     known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT))
     changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": site, "RENEW_MINUTES": 0}
     settings.PRATIQUE = {**settings.PRATIQUE, **changed}
-    try:
-        yield running
-    finally:
-        running.stop()
+    with pytest.MonkeyPatch.context() as patient:
+        patient.setattr(discovery, "TIMEOUT", urllib3.Timeout(scaled(60)))
+        patient.setattr(discovery, "ANSWER_SECONDS", scaled(60))
+        try:
+            yield running
+        finally:
+            running.stop()
 
 
 @pytest.fixture

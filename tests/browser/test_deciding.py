@@ -69,7 +69,8 @@ def test_changes_are_requested_and_the_next_request_is_approved_in_two_browsers_
     carol_page = open_anew(carol_page, f"{live_server.url}/requests/{later.uid}")
     ada_page.get_by_role("button", name="Approve").click()
     carol_page.get_by_role("button", name="Approve").click()
-    pw.expect(carol_page.get_by_text("Your decision: Approve")).to_be_visible()
+    for page in (ada_page, carol_page):
+        pw.expect(page.get_by_text("Your decision: Approve")).to_be_visible()
     look(later)
     later.refresh_from_db()
     assert (later.state, Review.objects.filter(request=later, decision="Approve").count()) == ("approved", 2)

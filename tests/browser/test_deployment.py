@@ -69,8 +69,8 @@ def test_what_runs_follows_the_request_until_it_is_applied(
     Request.objects.filter(pk=serious.pk).update(state="applied")
     pw.expect(page.locator("#requests-of-it li").first).to_contain_text("applied")
     pw.expect(page.get_by_text("has changed since you opened the page")).to_be_visible()
-    assert page.locator("#progress[hx-get]").count() == 0
-    assert page.locator("#requests-of-it").count() == 1
+    pw.expect(page.locator("#progress[hx-get]")).to_have_count(0)
+    pw.expect(page.locator("#requests-of-it")).to_have_count(1)
     assert heard == []
 
 

@@ -13,6 +13,7 @@ from tests.browser.complaints import complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
+from tests.support.patience import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,8 @@ def test_rows_stay_where_they_are_while_some_are_ticked(here: World, live_server
     box = page.get_by_role("checkbox", name="Select buoy")
     box.check()
     asked(here, "tugboat")
-    page.wait_for_timeout(2_500)
+    page.evaluate("document.addEventListener('htmx:beforeRequest', () => (window.tries = (window.tries || 0) + 1))")
+    wait_for(lambda: page.evaluate("window.tries || 0"), "the list would ask", is_so=lambda tries: tries >= 2)
     pw.expect(box).to_be_checked()
     assert page.get_by_role("link", name="tugboat").count() == 0
     box.uncheck()

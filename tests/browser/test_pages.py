@@ -121,7 +121,7 @@ def test_progress_moves_by_itself_and_ends(
     pw.expect(page.get_by_text("1 of 6 objects")).to_be_visible()
     Request.objects.filter(pk=serious.pk).update(state="applied")
     pw.expect(page.locator("#progress .label", has_text="applied")).to_be_visible()
-    assert page.locator("#progress[hx-get]").count() == 0
+    pw.expect(page.locator("#progress[hx-get]")).to_have_count(0)
 
 
 def test_lists_are_walked_by_keys(here: World, site: dict[str, str], sign_in: SignIn) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +10,9 @@ from approvals.audit import verify_chain
 from approvals.models import AuditEntry, BundleDeployment, OptionalObject, Request
 from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
-from tests.chaos.scenarios import PATIENCE_SECONDS, WIDGETS
+from tests.chaos.scenarios import WIDGETS
 from tests.support.kubernetes.endpoint import Endpoint, Refused
+from tests.support.patience import wait_for
 
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
 # Every kind that the bundles hold: an orphan is one of these.
@@ -126,16 +126,20 @@ def _mirror(endpoint: Endpoint, name: str) -> str | None:
 
 def _asked(endpoint: Endpoint, path: str) -> dict[str, Any] | None:
     """None where it is not there. A server that has just started may say 429 of what it does not serve yet."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while True:
+
+    def look() -> dict[str, Any] | Refused | None:
         try:
             return dict(endpoint.ask("GET", path))
         except Refused as exc:
             if exc.status == 404:
                 return None
-            if exc.status != 429 or time.monotonic() > end:
+            if exc.status != 429:
                 raise
-        time.sleep(0.2)
+            return exc
+
+    found = wait_for(look, f"GET {path}", is_so=lambda it: not isinstance(it, Refused))
+    assert not isinstance(found, Refused)
+    return found
 
 
 def differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:

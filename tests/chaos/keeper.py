@@ -22,6 +22,7 @@ from typing import Protocol
 from provisioner.sandbox import Sandbox, SandboxUser
 from tests.support.kubernetes.controlplane import ControlPlane
 from tests.support.kubernetes.endpoint import USERS
+from tests.support.patience import scaled
 from tests.support.servers.process import die_with_parent, free_port
 
 AWAY_SECONDS = 0.3
@@ -57,7 +58,7 @@ class Keeper:
     def ask(self, word: str) -> None:
         """Have it done: "restart", "crash", what else the cluster knows, "end", or only "ready?" once it is back."""
         with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(ANSWER_SECONDS)
+            line.settimeout(scaled(ANSWER_SECONDS))
             line.connect(str(self.folder / SOCKET))
             line.sendall(word.encode())
             answer = line.recv(1000)

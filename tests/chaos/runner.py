@@ -41,6 +41,7 @@ from tests.support.folders import ROOT
 from tests.support.journeys import station as built
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled, wait_for
 from tests.support.servers.process import Options, Server
 
 START_SECONDS = 240.0
@@ -111,7 +112,7 @@ class Chaos:
     def furnish(self) -> None:
         endpoint = self._endpoint()
         cluster = built.register(endpoint.kubeconfig("pratique"))
-        api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
+        api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
         self.station = Station(cluster, api, "", Path("kubectl"), self.folder / KUBECONFIG)
         self.station.people = {name: built.user(name, cluster) for name in built.PEOPLE}
         built.prepare(api, "chaos")
@@ -145,7 +146,7 @@ class Chaos:
             self._rewind()
             return self.cases[scenario]
         self._let_go()
-        self.station.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=20)
+        self.station.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=scaled(60))
         wish = ask(scenario, self.station, self.bundles, f"chaos-{number}x")
         return self._approved(scenario, wish)
 
@@ -234,7 +235,7 @@ class Chaos:
 
         def work() -> None:
             self._hurting(case, quiet, Path(os.devnull)).install()
-            end = time.monotonic() + SETTLE_SECONDS
+            end = time.monotonic() + scaled(SETTLE_SECONDS)
             while case.is_open() and time.monotonic() < end:
                 time.sleep(RIVAL_SECONDS)
                 act(case.messages[::-1])
@@ -246,13 +247,14 @@ class Chaos:
         return Hurting(harm, case.claim, os.environ["PRATIQUE_DATABASE_URL"], log, self.keeper, takes)
 
     def _waited(self, pid: int) -> int:
-        end = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < end:
-            done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
-            if done:
-                return status
-            time.sleep(0.005)
-        raise RuntimeError(f"a worker did not come to an end within {SETTLE_SECONDS:.0f} s")
+        _, status = wait_for(
+            lambda: os.waitpid(pid, os.WNOHANG | os.WUNTRACED),
+            "the end of a worker",
+            SETTLE_SECONDS,
+            is_so=lambda found: found[0],
+            every=0.005,
+        )
+        return status
 
     def _let_go(self) -> None:
         """A fork shares sockets: nothing that is open may be used on both sides."""

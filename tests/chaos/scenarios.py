@@ -16,7 +16,6 @@ Correction of drift has its own test with killed workers (tests/journeys/applied
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -30,11 +29,11 @@ from tests.support.approvals.world import acting
 from tests.support.journeys.station import Station, prepare_namespace
 from tests.support.kubernetes.endpoint import Endpoint, Refused
 from tests.support.kubernetes.live import until_served
+from tests.support.patience import wait_for
 
 VERSIONS = ("1", "2", "crowded", "optional", "this", "that")
 # Two versions that share one object and have one each of their own (tests/chaos/together.py).
 SHARED = "shared"
-PATIENCE_SECONDS = 30.0
 WIDGETS = "chaos.example.com"
 ADOPTED = "lying"
 
@@ -167,17 +166,16 @@ def _withdraw_widgets(api: Api) -> None:
 
 def _create_at_last(endpoint: Endpoint, path: str, obj: dict[str, Any]) -> None:
     """The cluster may be away just now, or not know anybody's rights yet: then that somebody tries again as well."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while True:
+
+    def trouble() -> Exception | None:
         try:
             endpoint.ask("POST", path, obj)
-            return
         except (Refused, OSError) as exc:
-            if isinstance(exc, Refused) and exc.status == 409:  # it is there from an earlier worker
-                return
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.1)
+            is_there = isinstance(exc, Refused) and exc.status == 409  # from an earlier worker
+            return None if is_there else exc
+        return None
+
+    wait_for(trouble, f"POST {path}", is_so=lambda it: it is None)
 
 
 def source(bundles: str, version: str) -> dict[str, Any]:

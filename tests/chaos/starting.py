@@ -11,6 +11,7 @@ from pathlib import Path
 
 from approvals.encryption.keys import new_key
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.postgresql import Postgres
 
 SECONDS = int(os.environ.get("PRATIQUE_CHAOS_SECONDS", "2400"))
@@ -28,10 +29,14 @@ class Starter:
         folder.mkdir()
         environment = self._environment(folder)
         run = partial(
-            subprocess.run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+            subprocess.run,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=scaled(SECONDS),
         )
-        migrated = run([sys.executable, "manage.py", "migrate", "--verbosity", "0"])
-        assert migrated.returncode == 0, migrated.stderr
         every = ["--folder", folder, "--bundles", self.bundles, *words]
         done = run([sys.executable, "-m", "tests.support.program", module, *map(str, every)])
         assert done.returncode == 0, done.stderr[-4000:]
@@ -43,7 +48,7 @@ class Starter:
             "PRATIQUE_SECRET_KEY": "x" * 50,
             "PRATIQUE_LOCAL_ACCOUNTS": "true",
             "PRATIQUE_ENCRYPTION_KEYS": new_key(),
-            "PRATIQUE_DATABASE_URL": self.postgres.fresh_database(),
+            "PRATIQUE_DATABASE_URL": self.postgres.migrated_database(),
             "PRATIQUE_CONTENT_DIR": str(folder / "content"),
             "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
             "PRATIQUE_PLAIN_HTTP_HOSTS": "127.0.0.1",

@@ -1,8 +1,8 @@
 """Whatever happens between any two writes: after it, all is as if nothing had happened.
 
 In `make bench` every kind that draw.NAMED lists meets every point of every scenario of the sandbox, so little is left
-to chance: who begins where two kinds take turns, where a rival takes over, and the order. `make test` draws some of
-them: after each death a process is started for the request alone, which takes seconds. Runs on a real control plane
+to chance: who begins where two kinds take turns, where a rival takes over, and the order. `make thorough` draws some of
+them, `make test` a few: after each death a process is started for the request alone, which takes seconds. Runs on a real control plane
 are always drawn, each class of write before any a second time. The seed is the same every day: what fails is then the
 change's and fails again; another PRATIQUE_SEED looks elsewhere.
 """
@@ -27,6 +27,7 @@ from tests.support.servers.postgresql import Postgres
 
 # So many at most. 0: everything, which is some thousand, as `make bench` does.
 RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "60"))
+FEW_RUNS = 6
 REAL_RUNS = int(os.environ.get("PRATIQUE_CHAOS_REAL_RUNS", "8"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))
 # What everything is at least.
@@ -132,12 +133,33 @@ def say(capsys: pytest.CaptureFixture[str], runs: list[Run], points: dict[Scenar
 
 
 @pytest.mark.services
+def test_a_few_harms_between_two_writes_leave_all_as_if_nothing_had_happened(
+    bundles: str, postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hurt, _ = all_as_undisturbed(Starter(postgres, bundles, tmp_path), FEW_RUNS, 1, capsys)
+    assert len(hurt) == FEW_RUNS
+    assert any(run.is_killed for run in hurt)
+
+
+@pytest.mark.services
+@pytest.mark.thorough
 def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
     bundles: str, postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    starter = Starter(postgres, bundles, tmp_path)
-    with ThreadPoolExecutor(PARTS) as parts:
-        shares = list(parts.map(lambda part: started(starter, RUNS, part, PARTS), range(PARTS)))
+    hurt, missed = all_as_undisturbed(Starter(postgres, bundles, tmp_path), RUNS, PARTS, capsys)
+    if RUNS:
+        assert len(hurt) == RUNS
+    else:
+        assert missed == []
+        assert len(hurt) >= LEAST_RUNS
+
+
+def all_as_undisturbed(
+    starter: Starter, runs: int, count: int, capsys: pytest.CaptureFixture[str]
+) -> tuple[list[Run], list[Any]]:
+    """The runs that were hurt, all of which ended as those that were not, and the points that no promised harm met."""
+    with ThreadPoolExecutor(count) as parts:
+        shares = list(parts.map(lambda part: started(starter, runs, part, count), range(count)))
     hurt, counted = [], []
     for share in shares:
         undisturbed = {run.harm.scenario: run for run in share[: len(Scenario)]}
@@ -150,13 +172,10 @@ def test_whatever_happens_between_two_writes_all_is_as_if_nothing_had_happened(
     happened = [run.harm for run in hurt if run.has_happened]
     missed = unvisited(points, happened, {Scenario.RESTORE: begins})
     say(capsys, hurt, points, f"points that something promised did not meet: {len(missed)}")
-    if RUNS:
-        assert len(hurt) == RUNS
-    else:
-        assert missed == []
-        assert len(hurt) >= LEAST_RUNS
+    return hurt, missed
 
 
+@pytest.mark.thorough
 def test_a_real_api_server_and_etcd_may_go_and_come_back_between_two_writes(
     bundles: str, postgres: Postgres, binaries: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

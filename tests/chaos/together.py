@@ -33,9 +33,10 @@ from tests.chaos.rewind import Rewound
 from tests.chaos.runner import MAX_TURNS, Case, Chaos, Message, act, forked, kept
 from tests.chaos.scenarios import ask, source, taking
 from tests.support.journeys.station import prepare_namespace
+from tests.support.patience import scaled
 
 FORKS = get_context("fork")
-MEETING_SECONDS = 20.0
+MEETING_SECONDS = 60.0
 WRITES = ("apply", "create", "replace", "merge", "delete")
 # In a namespace each, and in one namespace with an object that both of them hold.
 APART = {"apart-one": "1", "apart-two": "1"}
@@ -83,7 +84,7 @@ class Writing:
     def _meet(self, meet: Barrier) -> None:
         """The product goes on after whatever is raised here, so it is written down as well."""
         try:
-            meet.wait(MEETING_SECONDS)
+            meet.wait(scaled(MEETING_SECONDS))
         except threading.BrokenBarrierError:
             self.log.with_name(f"together-{os.getpid()}.error").write_text("it alone had begun to write")
             raise
@@ -162,7 +163,7 @@ class Together(Chaos):
         def work() -> None:
             Writing(log, taking(case.scenario, self._endpoint(), case.namespace), meet).install()
             if begin is not None:
-                begin.wait(MEETING_SECONDS)
+                begin.wait(scaled(MEETING_SECONDS))
             act(messages)
 
         return forked(work, self.folder / f"together-{uuid.uuid4().hex}.error")

@@ -22,6 +22,7 @@ from tests.contract.objects import crd
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
 from tests.support.kubernetes.endpoint import USERS, Endpoint
+from tests.support.patience import scaled
 
 CRD = ROOT / "deploy/crds/bundledeployments.yaml"
 PATH = "/apis/core.rukpak.io/v1alpha2/bundledeployments"
@@ -29,7 +30,9 @@ PATH = "/apis/core.rukpak.io/v1alpha2/bundledeployments"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
+# More than the longest --timeout of a command.
+COMMAND_SECONDS = 180
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class Server:
 
     def run(self, *words: str, user: str = "admin", given: str = "") -> subprocess.CompletedProcess[str]:
         command = [self.kubectl, "--kubeconfig", str(self.kubeconfig), "--context", user, *words]
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, check=False, timeout=scaled(COMMAND_SECONDS)
+        )
 
     def ctl(self, *words: str, user: str = "admin", given: Any = None) -> str:
         text = given if isinstance(given, str) else json.dumps(given) if given is not None else ""
@@ -104,7 +109,7 @@ class Server:
         )
         context = ssl.create_default_context(cadata=self.endpoint.ca_pem)
         try:
-            with urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS, context=context) as answer:
+            with urllib.request.urlopen(asked, timeout=scaled(TIMEOUT_SECONDS), context=context) as answer:
                 return _reply(answer.status, answer.read(), answer.headers)
         except urllib.error.HTTPError as exc:
             return _reply(exc.code, exc.read(), exc.headers)
@@ -133,7 +138,7 @@ class Server:
 
 
 def admin(endpoint: Endpoint) -> ClusterClient:
-    return ClusterClient.connect(endpoint.kubeconfig("admin"), timeout_seconds=TIMEOUT_SECONDS)
+    return ClusterClient.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(TIMEOUT_SECONDS))
 
 
 def _reply(code: int, body: bytes, headers: Any) -> Reply:

@@ -110,11 +110,11 @@ def test_objects_that_are_no_longer_listed_are_pruned(server: Server) -> None:
 def test_a_wait_ends_with_what_is_waited_for(server: Server) -> None:
     server.apply(web())
     server.ctl(
-        "wait", "-n", server.namespace, "deployment/web", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=30s"
+        "wait", "-n", server.namespace, "deployment/web", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=120s"
     )
     server.ctl("delete", "deployment", "web", "-n", server.namespace, "--wait=false")
-    server.ctl("wait", "-n", server.namespace, "deployment/web", "--for=delete", "--timeout=30s")
-    server.ctl("wait", "-n", server.namespace, "pods", "-l", "app=web", "--for=delete", "--timeout=30s")
+    server.ctl("wait", "-n", server.namespace, "deployment/web", "--for=delete", "--timeout=120s")
+    server.ctl("wait", "-n", server.namespace, "pods", "-l", "app=web", "--for=delete", "--timeout=120s")
 
 
 def test_a_wait_for_what_does_not_come_fails(server: Server) -> None:
@@ -129,13 +129,13 @@ def test_a_wait_for_what_does_not_come_fails(server: Server) -> None:
 def test_a_rollout_goes_on_and_back(server: Server) -> None:
     place = ("-n", server.namespace, "deployment/web")
     server.apply(web("example.com/web:1"))
-    server.ctl("rollout", "status", *place, "--timeout=30s")
+    server.ctl("rollout", "status", *place, "--timeout=120s")
     server.ctl("set", "image", *place, "web=example.com/web:2")
-    assert "successfully rolled out" in server.ctl("rollout", "status", *place, "--timeout=30s")
+    assert "successfully rolled out" in server.ctl("rollout", "status", *place, "--timeout=120s")
     history = server.ctl("rollout", "history", *place)
     assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["1", "2"]
     server.ctl("rollout", "undo", *place)
-    server.ctl("rollout", "status", *place, "--timeout=30s")
+    server.ctl("rollout", "status", *place, "--timeout=120s")
     (container,) = server.get("deployment", "web")["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "example.com/web:1"
 
@@ -143,10 +143,10 @@ def test_a_rollout_goes_on_and_back(server: Server) -> None:
 def test_a_rollout_is_restarted(server: Server) -> None:
     place = ("-n", server.namespace, "deployment/web")
     server.apply(web())
-    server.ctl("rollout", "status", *place, "--timeout=30s")
+    server.ctl("rollout", "status", *place, "--timeout=120s")
     before = {pod["metadata"]["uid"] for pod in server.get("pods", "-l", "app=web")["items"]}
     server.ctl("rollout", "restart", *place)
-    server.ctl("rollout", "status", *place, "--timeout=30s")
+    server.ctl("rollout", "status", *place, "--timeout=120s")
     running = [
         pod for pod in server.get("pods", "-l", "app=web")["items"] if "deletionTimestamp" not in pod["metadata"]
     ]
@@ -180,19 +180,19 @@ def test_a_watch_shows_what_happens(server: Server) -> None:
 @pytest.mark.parametrize(("cascade", "is_kept"), [("background", False), ("foreground", False), ("orphan", True)])
 def test_what_belongs_to_the_deleted_goes_or_stays_as_asked(server: Server, cascade: str, is_kept: bool) -> None:
     server.apply(web())
-    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=30s")
-    server.ctl("delete", "deployment", "web", "-n", server.namespace, f"--cascade={cascade}", "--timeout=30s")
+    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=120s")
+    server.ctl("delete", "deployment", "web", "-n", server.namespace, f"--cascade={cascade}", "--timeout=120s")
     if is_kept:
         (left,) = server.get("replicasets", "-l", "app=web")["items"]
         assert not left["metadata"].get("ownerReferences")
     else:
-        server.ctl("wait", "replicasets", "-l", "app=web", "-n", server.namespace, "--for=delete", "--timeout=30s")
+        server.ctl("wait", "replicasets", "-l", "app=web", "-n", server.namespace, "--for=delete", "--timeout=120s")
         assert server.get("replicasets", "-l", "app=web")["items"] == []
 
 
 def test_everything_of_ours_is_shown_and_deleted_at_once(server: Server) -> None:
     server.apply(web())
-    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=30s")
+    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=120s")
     shown = server.ctl("get", "all", "-n", server.namespace)
     assert "deployment.apps/web" in shown
     assert "1/1" in shown
@@ -259,7 +259,7 @@ def test_what_is_wrong_in_a_manifest_is_said(server: Server) -> None:
 def test_events_and_logs_do_not_break(server: Server) -> None:
     server.ctl("get", "events", "-n", server.namespace)
     server.apply(web())
-    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=30s")
+    server.ctl("rollout", "status", "deployment/web", "-n", server.namespace, "--timeout=120s")
     assert "web" in server.ctl("describe", "pods", "-l", "app=web", "-n", server.namespace)
     assert "Replicas:" in server.ctl("describe", "replicasets", "-l", "app=web", "-n", server.namespace)
 

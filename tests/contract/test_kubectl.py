@@ -12,8 +12,8 @@ from tests.contract.objects import config, web
 
 def test_a_deployment_becomes_available_and_is_waited_for(server: Server) -> None:
     assert server.apply(web()).returncode == 0
-    server.ctl("wait", "-n", server.namespace, "deployment/web", "--for=condition=Available", "--timeout=30s")
-    server.ctl("rollout", "status", "-n", server.namespace, "deployment/web", "--timeout=30s")
+    server.ctl("wait", "-n", server.namespace, "deployment/web", "--for=condition=Available", "--timeout=120s")
+    server.ctl("rollout", "status", "-n", server.namespace, "deployment/web", "--timeout=120s")
     pods = server.get("pods", "-l", "app=web")["items"]
     assert [pod["status"]["phase"] for pod in pods] == ["Running"]
 
@@ -202,19 +202,19 @@ def test_a_claim_goes_once_no_pod_uses_it(server: Server) -> None:
     volume = {"name": "hold", "persistentVolumeClaim": {"claimName": "hold"}}
     container = {"name": "main", "image": "registry.example.com/main"}
     spec = {"nodeName": "elsewhere", "containers": [container], "volumes": [volume]}
-    server.ctl("wait", "serviceaccount/default", "--for=create", "-n", server.namespace, "--timeout=60s")
+    server.ctl("wait", "serviceaccount/default", "--for=create", "-n", server.namespace, "--timeout=120s")
     server.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": spec})
     assert server.get("pvc", "hold")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     assert server.run("delete", "pvc", "hold", "-n", server.namespace, "--timeout=2s").returncode != 0
     assert server.get("pvc", "hold")["metadata"]["deletionTimestamp"]
     server.ctl("delete", "pod", "user", "-n", server.namespace, "--force")
-    server.ctl("wait", "--for=delete", "pvc/hold", "-n", server.namespace, "--timeout=30s")
+    server.ctl("wait", "--for=delete", "pvc/hold", "-n", server.namespace, "--timeout=120s")
 
 
 def test_describe_and_scale_work(server: Server) -> None:
     server.apply(web())
     server.ctl("scale", "deployment/web", "-n", server.namespace, "--replicas=2")
-    server.ctl("rollout", "status", "-n", server.namespace, "deployment/web", "--timeout=30s")
+    server.ctl("rollout", "status", "-n", server.namespace, "deployment/web", "--timeout=120s")
     assert "2 desired" in server.ctl("describe", "deployment", "web", "-n", server.namespace)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.kubernetes.controlplane import ControlPlane
 from tests.support.kubernetes.endpoint import USERS, Endpoint, Refused
+from tests.support.patience import scaled
 from tests.support.servers.process import wait_until
 
 WAIT_SECONDS = 60
@@ -182,4 +183,4 @@ def test_run_ends_with_the_process_that_it_is_told_to_watch(binaries: Path, tmp_
         assert running.stdout is not None
         assert any(line.startswith("Ready: https://127.0.0.1:") for line in running.stdout)
         watched.communicate(b"\n")
-        assert running.wait(WAIT_SECONDS) == 0
+        assert running.wait(scaled(WAIT_SECONDS)) == 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 
 SECONDS = 120
 # What lies about in a checkout in use, and must not be packed.
@@ -62,7 +63,7 @@ def hatch(source: Path, into: Path, *targets: str) -> None:
 
 def run(command: list[str], folder: Path) -> str:
     """Run to a successful end in `folder`; returns what was written to stdout."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=scaled(SECONDS))
     assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

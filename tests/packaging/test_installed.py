@@ -20,6 +20,7 @@ from provisioner.review.rules import rule_ids
 from tests.packaging.building import SECONDS
 from tests.packaging.installing import Installed
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.process import Server, answers_on, free_port, wait_until
 
 pytestmark = pytest.mark.thorough
@@ -89,13 +90,13 @@ def _served(service: Installed) -> Iterator[str]:
     words: list[str] = json.loads(DOCKERFILE.partition("\nCMD ")[2])
     words[words.index("--bind") + 1] = f"127.0.0.1:{port}"
     with _running(service, "web", *words) as server:
-        server.wait(lambda: answers_on(port))
+        server.wait(lambda: answers_on(port), SECONDS)
         yield f"http://127.0.0.1:{port}"
 
 
 def _get(url: str, kind: str) -> str:
     """The text of a page of that content type; other answers than 200 are errors."""
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url, timeout=scaled(SECONDS)) as answer:
         assert (answer.status, answer.headers.get_content_type()) == (200, kind)
         return str(answer.read().decode())
 
@@ -115,7 +116,12 @@ def _without(service: Installed, name: str) -> Installed:
 
 def _attempt(service: Installed, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        service.command(*words), cwd=service.folder, capture_output=True, text=True, check=False, timeout=SECONDS
+        service.command(*words),
+        cwd=service.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=scaled(SECONDS),
     )
 
 
@@ -129,7 +135,11 @@ def test_worker_beat_and_watch_run(installed: Installed, redis: str) -> None:
         _running(service, "beat", *programs["beat"]["command"][:-1], str(service.folder / "beat")) as beat,
     ):
         done = '"event": "task done", "task'
-        worker.wait(lambda: any(done in line and "approvals.sweep" in line for line in worker.log_tail().splitlines()))
+
+        def has_swept() -> bool:
+            return any(done in line and "approvals.sweep" in line for line in worker.log.read_text().splitlines())
+
+        worker.wait(has_swept, SECONDS)
         assert watch.is_running()
         assert beat.is_running()
 
@@ -165,7 +175,7 @@ def test_the_demo_runs_with_its_extra_and_no_checkout(installed_with_demo: Insta
         demo.wait(lambda: "Ready: http" in demo.log_tail(), SECONDS)
         assert "Sign in" in _get(f"http://127.0.0.1:{port}/", "text/html")
         os.kill(demo.pid, signal.SIGINT)
-        wait_until(lambda: not demo.is_running(), "the end of the demo", 30)
+        wait_until(lambda: not demo.is_running(), "the end of the demo", SECONDS)
     assert (service.folder / ".demo" / "pratique.sqlite3").exists()
 
 

@@ -10,6 +10,7 @@ import pytest
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 from tests.support.provisioner import findings_made
 
 findings_made.watch()
@@ -29,7 +30,7 @@ def rules_are_as_their_files_say() -> Iterator[None]:
 
 @pytest.fixture
 def api(controlplane: Endpoint) -> ClusterClient:
-    return ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    return ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=scaled(60))
 
 
 @pytest.fixture

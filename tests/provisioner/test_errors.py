@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import approvals
 import approvals.errors
 import provisioner
@@ -45,7 +43,9 @@ def test_each_code_is_written_once_and_in_a_file_of_errors() -> None:
     assert {code for code, _ in found} == {one.code for one in CODED}
 
 
-@pytest.mark.parametrize("error", CODED, ids=lambda one: one.__name__)
-def test_an_error_says_what_it_means(error: type[Exception]) -> None:
-    assert (vars(error).get("__doc__") or "").splitlines()
-    assert "advice" not in vars(error), "what to do about a code stands in docs/generators/error_codes.yaml"
+def test_an_error_says_what_it_means() -> None:
+    assert [one.__name__ for one in CODED if not (vars(one).get("__doc__") or "").strip()] == []
+
+
+def test_what_to_do_about_an_error_stands_in_the_docs_alone() -> None:
+    assert [one.__name__ for one in CODED if "advice" in vars(one)] == [], "docs/generators/error_codes.yaml says it"

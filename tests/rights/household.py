@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.support.journeys.machine import Machine
 from tests.support.journeys.station import binding, group
 from tests.support.kubernetes import live
 from tests.support.kubernetes.controlplane import ControlPlane
+from tests.support.patience import scaled, wait_for
 from tests.support.servers.process import free_port
 
 APPLIED = (
@@ -142,7 +142,7 @@ class Household:
         self.folder, self.control_plane = folder, control_plane
         self.sources = folder / "sources"
         self.machine = Machine(folder, environment)
-        self.api = Api.connect(control_plane.kubeconfig("admin"), timeout_seconds=20)
+        self.api = Api.connect(control_plane.kubeconfig("admin"), timeout_seconds=scaled(60))
         self.bundles_port, self.port, self.probe_port = free_port(), free_port(), free_port()
         self.admin = folder / "admin"
         self.admin.write_text(control_plane.kubeconfig("admin"))
@@ -204,12 +204,12 @@ class Household:
         }
         command = [sys.executable, "manage.py", "rights", "--cluster", NAME, *words]
         return subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=scaled(60)
         )
 
     def kubectl(self, *words: str, given: str = "") -> str:
         command = [str(self.control_plane.kubectl), "--kubeconfig", str(self.admin), *words]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=scaled(60))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -224,18 +224,16 @@ class Household:
     def readiness(self) -> dict[str, Any]:
         """What `/readyz` of the web process answers; without an answer its status is ""."""
         try:
-            answer: dict[str, Any] = requests.get(f"http://127.0.0.1:{self.probe_port}/readyz", timeout=10).json()
+            answer: dict[str, Any] = requests.get(
+                f"http://127.0.0.1:{self.probe_port}/readyz", timeout=scaled(60)
+            ).json()
         except requests.RequestException:
             return {"status": ""}
         return answer
 
     def until(self, is_so: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS) -> Any:
         """What `is_so` returned first that is true."""
-        end = time.monotonic() + seconds
-        while not (found := is_so()):
-            assert time.monotonic() < end, f"waited until {what}\n{self.machine.log()}"
-            time.sleep(0.2)
-        return found
+        return wait_for(is_so, what, seconds, log=self.machine.log)
 
     def archive(self, name: str, version: str) -> dict[str, str]:
         file = f"{name}-{version}.tar.gz"
@@ -254,11 +252,11 @@ class Person:
     def __init__(self, household: Household, name: str):
         self.household, self.base = household, f"http://127.0.0.1:{household.port}"
         self.session = requests.Session()
-        self.session.get(f"{self.base}/sign-in", timeout=20)
+        self.session.get(f"{self.base}/sign-in", timeout=scaled(60))
         token = household.control_plane.endpoint.tokens[name]
         form = {"with": "token", "cluster": NAME, "token": token, "next": "/"}
         answer = self.session.post(
-            f"{self.base}/sign-in", data=self._protected(form), timeout=20, allow_redirects=False
+            f"{self.base}/sign-in", data=self._protected(form), timeout=scaled(60), allow_redirects=False
         )
         assert answer.status_code == 302, (answer.status_code, answer.text[:2000], household.machine.log())
 
@@ -267,7 +265,9 @@ class Person:
 
     def ask(self, method: str, path: str, body: Any = None) -> requests.Response:
         headers = {"X-CSRFToken": self.session.cookies["csrftoken"]}
-        return self.session.request(method, f"{self.base}/api/v1/{path}", json=body, headers=headers, timeout=30)
+        return self.session.request(
+            method, f"{self.base}/api/v1/{path}", json=body, headers=headers, timeout=scaled(60)
+        )
 
     def get(self, path: str) -> Any:
         answer = self.ask("GET", path)

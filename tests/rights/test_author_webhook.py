@@ -13,6 +13,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from tests.rights.conftest import Noted
 from tests.rights.household import prepare
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 
 FILE = ROOT / "deploy/admission/author-webhook.yaml"
 OBJECTS: list[dict[str, Any]] = [*yaml.safe_load_all(FILE.read_text())]
@@ -24,12 +25,12 @@ def only(kind: str) -> dict[str, Any]:
 
 
 def test_the_api_server_takes_the_file_without_a_warning(noted: Noted, tmp_path: Path) -> None:
-    prepare(Api.connect(noted.control_plane.kubeconfig("admin"), timeout_seconds=20))
+    prepare(Api.connect(noted.control_plane.kubeconfig("admin"), timeout_seconds=scaled(60)))
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(noted.control_plane.kubeconfig("admin"))
     words = ["apply", "--server-side", "--dry-run=server", "-f", str(FILE)]
     command = [str(noted.control_plane.kubectl), "--kubeconfig", str(kubeconfig), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -22,6 +22,7 @@ from provisioner.render import load_all
 from tests.support.approvals import world
 from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 
 SOURCES = [
     {"kind": "configMap", "configMap": {"name": "bundle"}},
@@ -240,7 +241,10 @@ def install(cluster: Cluster, request: pytest.FixtureRequest, settings: Any) -> 
     The command asks as who may ask about others, as web and worker may.
     """
     endpoint: Endpoint = request.getfixturevalue(request.node.callspec.params["cluster"])
-    api, namespace = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20), f"own-{uuid.uuid4().hex[:8]}"
+    api, namespace = (
+        Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60)),
+        f"own-{uuid.uuid4().hex[:8]}",
+    )
     about = {"apiVersion": "rbac.authorization.k8s.io/v1"}
     for role in yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()):
         name, process = f"{namespace}-{role['metadata']['name']}", role["metadata"]["name"].removeprefix("pratique-")
@@ -300,7 +304,7 @@ def test_S31_an_account_whose_token_is_registered_gets_the_rights_of_all_process
     cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
     endpoint: Endpoint = request.getfixturevalue(request.node.callspec.params["cluster"])
-    api, name = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20), f"robot-{uuid.uuid4().hex[:8]}"
+    api, name = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60)), f"robot-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}})
     path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
     config = yaml.safe_load(cluster.kubeconfig)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
 
 from approvals.rights import ImpersonationForm, Process
@@ -27,6 +28,7 @@ SETTINGS = ObjectRef("", "v1", "ConfigMap", SHOP, "lighthouse")
 WISH = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "lighthouse")
 
 
+@pytest.mark.thorough
 def test_S31_the_whole_journey_with_an_account_for_each_process(household: Household, noted: Noted) -> None:
     rita, alice = household.person("rita"), household.person("alice")
     _check_web_is_missing_its_right(rita)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from tests.rights.conftest import Noted
 from tests.rights.household import NAMESPACE, prepare
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 
 DEPLOY = ROOT / "deploy/kubernetes"
 FILES = ("accounts.yaml", "network-policies.yaml", "pratique.yaml", "migrate.yaml")
@@ -179,21 +179,22 @@ def test_a_pod_of_the_new_version_begins_when_the_migrations_are_there(tmp_path:
         "PRATIQUE_CONTENT_DIR": str(tmp_path / "content"),
     }
     command = [*PODS["web"]["spec"]["initContainers"][0]["command"]]
-    command[-1] = command[-1].replace("sleep 5", "sleep 0.2")
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as waiting:
+    command[-1] = command[-1].replace("sleep 5", "echo not yet; sleep 0.2")
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as waiting:
         try:
-            time.sleep(6)
+            assert waiting.stdout is not None
+            assert b"not yet\n" in iter(waiting.stdout.readline, b""), "it looked, and waits"
             assert waiting.poll() is None
             job = PODS["migrate"]["spec"]["containers"][0]["command"]
-            subprocess.run([*job, "--verbosity", "0"], env=environment, check=True, timeout=120)
-            assert waiting.wait(timeout=60) == 0
+            subprocess.run([*job, "--verbosity", "0"], env=environment, check=True, timeout=scaled(120))
+            assert waiting.wait(timeout=scaled(60)) == 0
         finally:
             waiting.kill()
 
 
 @pytest.fixture(scope="module")
 def admin(noted: Noted) -> Api:
-    api = Api.connect(noted.control_plane.kubeconfig("admin"), timeout_seconds=20)
+    api = Api.connect(noted.control_plane.kubeconfig("admin"), timeout_seconds=scaled(60))
     prepare(api)
     return api
 
@@ -202,7 +203,7 @@ def _kubectl(noted: Noted, folder: Path, *words: str) -> subprocess.CompletedPro
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(noted.control_plane.kubeconfig("admin"))
     command = [str(noted.control_plane.kubectl), "--kubeconfig", str(kubeconfig), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
 
 
 @pytest.mark.parametrize("file", ["../rbac.yaml", *FILES])

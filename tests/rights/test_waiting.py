@@ -55,6 +55,7 @@ def follow(any_station: Station) -> Iterator[Follow]:
         any_station.api.delete(ref)
 
 
+@pytest.mark.proof
 def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(
     any_station: Station, registry: Registry, follow: Follow
 ) -> None:

@@ -38,7 +38,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
 OPERATOR = Actor("demo", "shell")
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 # Each start of the demo gives the service a new one.
 TOKEN_SECONDS = 30 * 24 * 3600
 SEEDER = "pratique-demo"

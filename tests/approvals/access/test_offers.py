@@ -15,12 +15,13 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 
 
 @pytest.fixture
 def row(sandbox: Endpoint) -> Cluster:
     """The sandbox, on which the namespace `pier` has two ServiceAccounts."""
-    api = ClusterClient.connect(sandbox.kubeconfig("admin"), timeout_seconds=20)
+    api = ClusterClient.connect(sandbox.kubeconfig("admin"), timeout_seconds=scaled(60))
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pier"}}, field_manager="test")
     for name in ("crane", "porter"):
         meta = {"name": name, "namespace": "pier"}

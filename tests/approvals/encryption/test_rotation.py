@@ -22,6 +22,7 @@ from approvals.models import AuditEntry, Cluster, Report
 from approvals.models import Content as StoredContent
 from provisioner import render
 from tests.support.approvals.fixtures import World
+from tests.support.patience import wait_for
 from tests.support.secrets import KUBECONFIG, NEW, OLD, TOKEN, keep, raw, reported, secret, with_keys
 
 
@@ -94,7 +95,8 @@ def test_S30_a_rotation_that_is_killed_goes_on_where_it_was(
 
 def test_S30_a_rotation_beside_readers_disturbs_none(filled: list[StoredContent], folder: Path, settings: Any) -> None:
     paths = [(row.digest, folder / store.path_of(row.digest)) for row in filled]
-    stop, read, troubles = threading.Event(), itertools.count(), []
+    stop, read, rotations, troubles = threading.Event(), itertools.count(), itertools.count(1), []
+    keys = itertools.cycle([(OLD, NEW), (NEW, OLD)])
 
     def reading() -> None:
         while not stop.is_set():
@@ -109,13 +111,18 @@ def test_S30_a_rotation_beside_readers_disturbs_none(filled: list[StoredContent]
     threads = [threading.Thread(target=reading) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for first, second in itertools.islice(itertools.cycle([(OLD, NEW), (NEW, OLD)]), 6):
-        with_keys(settings, first, second)
+
+    def rotated() -> bool:
+        with_keys(settings, *next(keys))
         rotate()
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert next(read) > 20
+        return next(rotations) >= 6 and next(read) > 20
+
+    try:
+        wait_for(rotated, "they read beside it", every=0.0)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     assert troubles == []
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.approvals.databases import environment, manage
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 
 pytestmark = pytest.mark.thorough
 
@@ -19,6 +20,7 @@ SETTING = """
 import time
 from datetime import timedelta
 from django.utils import timezone
+from tests.support.patience import wait_for
 from approvals import lifecycle
 from approvals.ledger import claims, pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
@@ -82,19 +84,20 @@ ROUNDS = 40
 APPLYING = """
 for number in range(ROUNDS):
     request = approved(f"d{number:03}")
-    while not claims.BundleDeployment.objects.filter(pk=request.deployment_id, drift_problem="ready").exists():
-        time.sleep(0.001)
-    while start(request) == "busy":
-        time.sleep(0.001)
+    ready = claims.BundleDeployment.objects.filter(pk=request.deployment_id, drift_problem="ready")
+    wait_for(ready.exists, "the corrector is ready", every=0.001)
+    wait_for(lambda: start(request), "it starts", is_so=lambda said: said != "busy", every=0.001)
     print("started")
 """
 CORRECTING = """
 for number in range(ROUNDS):
-    while not (row := Request.objects.filter(deployment__name=f"d{number:03}", state="approved").first()):
-        time.sleep(0.001)
+    row = wait_for(
+        lambda: Request.objects.filter(deployment__name=f"d{number:03}", state="approved").first(),
+        "one is approved", every=0.001,
+    )
     BundleDeployment.objects.filter(pk=row.deployment_id).update(drift_problem="ready")
     def writes():
-        time.sleep(0.002)
+        time.sleep(0.002)  # so that the other one comes in between
         print("wrote while", Request.objects.get(pk=row.pk).state)
     while correct(row, writes=writes) == "corrected":
         pass
@@ -106,28 +109,26 @@ def script(*parts: str) -> list[str]:
     return [sys.executable, "manage.py", "shell", "-v", "0", "-c", "\n".join([SETTING, f"ROUNDS = {ROUNDS}", *parts])]
 
 
-def test_who_comes_first_holds_off_the_other_and_other_deployments_go_on(database_url: str) -> None:
-    manage(database_url, "migrate", "-v", "0")
-    said = manage(database_url, *script(ROWS, IN_TURN)[2:]).splitlines()
+def test_who_comes_first_holds_off_the_other_and_other_deployments_go_on(migrated_database_url: str) -> None:
+    said = manage(migrated_database_url, *script(ROWS, IN_TURN)[2:]).splitlines()
     assert said == ["busy started", "corrected", "not now started not now", "started False"]
 
 
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_two_workers_racing_on_postgresql_never_write_at_once(database_url: str, tmp_path: Path) -> None:
-    manage(database_url, "migrate", "-v", "0")
-    manage(database_url, *script(ROWS)[2:])
+@pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
+def test_two_workers_racing_on_postgresql_never_write_at_once(migrated_database_url: str, tmp_path: Path) -> None:
+    manage(migrated_database_url, *script(ROWS)[2:])
     workers: list[subprocess.Popen[Any]] = [
         subprocess.Popen(
             script(part),
             cwd=ROOT,
-            env=environment(database_url),
+            env=environment(migrated_database_url),
             stdout=subprocess.PIPE,
             stderr=(tmp_path / "errors").open("ab"),
             text=True,
         )
         for part in (APPLYING, CORRECTING)
     ]
-    applied, corrected = (worker.communicate(timeout=120)[0].splitlines() for worker in workers)
+    applied, corrected = (worker.communicate(timeout=scaled(240))[0].splitlines() for worker in workers)
     assert [worker.returncode for worker in workers] == [0, 0], (tmp_path / "errors").read_text()
     assert applied == ["started"] * ROUNDS
     assert corrected.count("held off") == ROUNDS

@@ -46,16 +46,15 @@ HOLDING_THE_REQUEST = {
 }
 
 
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_who_waits_for_a_lock_holds_none_that_comes_after_it(database_url: str) -> None:
+@pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
+def test_who_waits_for_a_lock_holds_none_that_comes_after_it(migrated_database_url: str) -> None:
     tables = {"on_deployment": HOLDING_THE_DEPLOYMENT, "on_request": HOLDING_THE_REQUEST}
     cases = [(lock, name, *parts) for lock, table in tables.items() for name, parts in table.items()]
     lines = [
         f"name = {name!r}\nrequest = {setting}\nprint(name, {lock}(request, lambda: {act}))"
         for lock, name, setting, act in cases
     ]
-    manage(database_url, "migrate", "-v", "0")
-    said = manage(database_url, "shell", "-v", "0", "-c", "\n".join([SETTING, *lines])).splitlines()
+    said = manage(migrated_database_url, "shell", "-v", "0", "-c", "\n".join([SETTING, *lines])).splitlines()
     assert said == [f"{name} waits holding nothing" for _, name, *_ in cases]
 
 
@@ -118,12 +117,13 @@ SEVERAL_OPTIONAL = {
 }
 
 
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_several_rows_of_one_table_are_locked_by_their_key(database_url: str) -> None:
+@pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
+def test_several_rows_of_one_table_are_locked_by_their_key(migrated_database_url: str) -> None:
     lines = [f"print({name!r}, on_first(lambda: {act}))" for name, act in SEVERAL_ITEMS.items()]
     lines += [OPTIONAL, *(f"print({name!r}, on_first_left(lambda: {act}))" for name, act in SEVERAL_OPTIONAL.items())]
-    manage(database_url, "migrate", "-v", "0")
-    said = manage(database_url, "shell", "-v", "0", "-c", "\n".join([SETTING, INVENTORY, *lines, STIRRED])).splitlines()
+    said = manage(
+        migrated_database_url, "shell", "-v", "0", "-c", "\n".join([SETTING, INVENTORY, *lines, STIRRED])
+    ).splitlines()
     names = [*SEVERAL_ITEMS, *SEVERAL_OPTIONAL, "deployments that stir"]
     assert said == [f"{name} waits holding nothing" for name in names]
 
@@ -192,11 +192,12 @@ print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "brows
 MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW}
 
 
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+@pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
 @pytest.mark.parametrize("meeting", MEETINGS)
-def test_rows_that_are_added_wait_for_nobody_who_has_locked_what_they_refer_to(database_url: str, meeting: str) -> None:
-    manage(database_url, "migrate", "-v", "0")
-    said = manage(database_url, "shell", "-v", "0", "-c", SETTING + MEETING + MEETINGS[meeting])
+def test_rows_that_are_added_wait_for_nobody_who_has_locked_what_they_refer_to(
+    migrated_database_url: str, meeting: str
+) -> None:
+    said = manage(migrated_database_url, "shell", "-v", "0", "-c", SETTING + MEETING + MEETINGS[meeting])
     assert said.strip() == "done, done"
 
 

@@ -229,6 +229,5 @@ print("made", Request.objects.count(), "waiting", quotas.waiting().count())
 
 
 @pytest.mark.thorough
-def test_S25_many_at_once_do_not_slip_past_the_quota(database_url: str, tmp_path: Path) -> None:
-    manage(database_url, "migrate")
-    assert "made 2 waiting 22" in manage(database_url, "shell", "-c", AT_ONCE)
+def test_S25_many_at_once_do_not_slip_past_the_quota(migrated_database_url: str, tmp_path: Path) -> None:
+    assert "made 2 waiting 22" in manage(migrated_database_url, "shell", "-c", AT_ONCE)

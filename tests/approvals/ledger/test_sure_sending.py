@@ -21,9 +21,9 @@ from approvals.working import Heartbeat
 from provisioner.errors import BadBundle, TryLater
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.patience import scaled, wait_for
 
 LONG_AGO = timedelta(hours=1)
-PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -76,20 +76,25 @@ def test_who_stood_still_and_has_its_claim_still_goes_on_once_that_is_known(
 ) -> None:
     claims.claim(request_.pk, "one")
     holding = HELD._holdings["one"]
-    stand_still(monkeypatch, 11.0)
-    sent: list[float] = []
+    sent: list[str] = []
+    asked: list[threading.Thread] = []
+
+    def later() -> float:
+        asked.append(threading.current_thread())
+        return clock() + 11.0
 
     def send() -> None:
         claims.sure_sending("one")()
-        sent.append(time.monotonic())
+        sent.append("one")
 
+    monkeypatch.setattr(held, "clock", later)
     sending = threading.Thread(target=send)
     sending.start()
-    time.sleep(0.2)
+    wait_for(lambda: asked.count(sending), "it looks again and again", is_so=lambda times: times >= 4)
     assert sent == [], "nobody knows yet whose it is"
     beat_at = held.clock()
     kept.beat(beat_at)
-    sending.join(PATIENCE_SECONDS)
+    sending.join(scaled(60))
     assert sent
     assert holding.sure_until > beat_at + 9
 
@@ -129,7 +134,7 @@ def test_the_claim_is_sure_from_when_its_renewal_was_asked_for_and_not_from_its_
 
     def slowly(*words: object) -> object:
         asked_at.append(clock())
-        time.sleep(0.5)
+        time.sleep(0.5)  # so that the time of the answer would be too late
         return renew(*words)  # type: ignore[arg-type]
 
     monkeypatch.setattr(claims, "renew_held", slowly)

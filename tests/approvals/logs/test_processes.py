@@ -19,8 +19,9 @@ import pytest
 import redis as redis_client
 
 from tests.support.folders import ROOT
-from tests.support.journeys import databases
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
+from tests.support.servers import migrated
 from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
 
 SECONDS = 120.0
@@ -43,7 +44,7 @@ class Place:
         self.folder, self.redis, self.servers = folder, redis, list[Server]()
         self.database = folder / "db.sqlite3"
         (folder / "content").mkdir()
-        databases.make({**os.environ, **self.environment})
+        migrated.make({**os.environ, **self.environment})
 
     @property
     def environment(self) -> dict[str, str]:
@@ -55,6 +56,8 @@ class Place:
             "PRATIQUE_REDIS_URL": self.redis,
             "PRATIQUE_CLUSTER_TIMEOUT_SECONDS": "2",
             "PRATIQUE_LOG_FORMAT": "json",
+            # Its usual port may be another worker's of this run.
+            "PRATIQUE_PROBE_ADDRESS": "",
         }
 
     def manage(self, *words: object) -> None:
@@ -103,7 +106,7 @@ def has_told(server: Server, event: str, **facts: object) -> bool:
 
 
 def ask(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=scaled(SECONDS))
     connection.putrequest(method, path, skip_host="Host" in headers)
     form = {"Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))} if body else {}
     for name, value in {**form, **headers}.items():
@@ -255,7 +258,7 @@ def test_a_service_that_cannot_start_says_so_in_json(command: list[object], tmp_
         env=environment,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=scaled(SECONDS),
         check=False,
     )
     assert done.returncode != 0

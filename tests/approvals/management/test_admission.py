@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 
 from approvals.management.commands.admission import READ_SECONDS
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.http import Authority, make_authority
 from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
 
@@ -31,7 +32,7 @@ class Serving:
     def connected(self) -> ssl.SSLSocket:
         context = ssl.create_default_context(cafile=str(self.authority.ca_file))
         return context.wrap_socket(
-            socket.create_connection(("127.0.0.1", self.port), timeout=20), server_hostname="127.0.0.1"
+            socket.create_connection(("127.0.0.1", self.port), timeout=scaled(60)), server_hostname="127.0.0.1"
         )
 
     def is_well(self) -> bool:
@@ -50,7 +51,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     env = {name: "" for name in os.environ if name.startswith("PYTEST")} | nowhere
     server = Server("admission", command, folder / "log", Options(env=env))
     try:
-        server.wait(lambda: answers_on(port))
+        server.wait(lambda: answers_on(port), 60)
         yield Serving(folder, port, authority)
     finally:
         server.stop()

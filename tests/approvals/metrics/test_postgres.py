@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.postgresql import Postgres
 
 # In a process of its own: the database of the test run itself may be SQLite.
 PROGRAM = """
-import time, uuid
+import uuid
 from django.db import connection
 from django.utils import timezone
 from django.test.utils import CaptureQueriesContext
@@ -25,6 +26,7 @@ ChatDelivery.objects.bulk_create(
 )
 with connection.cursor() as cursor:
     cursor.execute("ANALYZE")
+records.TIMEOUT_MILLISECONDS = 600_000
 with CaptureQueriesContext(connection) as asked:
     records.RecordsCollector().read()
 words = [one["sql"] for one in asked]
@@ -38,14 +40,13 @@ with connection.cursor() as cursor:
 records.TIMEOUT_MILLISECONDS = 200
 def slow(now):
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_sleep(60)")
+        cursor.execute("SELECT pg_sleep(3600)")
     yield
 records.FAMILIES = (slow,)
-began = time.monotonic()
 try:
     records.RecordsCollector().read()
 except SourceAway:
-    assert time.monotonic() - began < 20
+    pass
 else:
     raise AssertionError("nothing cut the query off")
 with connection.cursor() as cursor:
@@ -68,5 +69,6 @@ def test_a_scrape_reads_by_indexes_and_is_cut_off(postgres: Postgres, tmp_path: 
             capture_output=True,
             text=True,
             check=False,
+            timeout=scaled(240),
         )
         assert done.returncode == 0, done.stderr[-3000:]

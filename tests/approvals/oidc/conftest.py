@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import urllib3
 
-from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient
+from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import COMMAND_LINE_SCOPES, Prefixed
 from tests.approvals.oidc.visits import PEOPLE, SITE
 from tests.support.approvals.fixtures import World
+from tests.support.patience import scaled
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 
 
@@ -19,6 +21,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIssuer]
     issuer = start_issuer(tmp_path_factory.mktemp("issuer"), SITE, PEOPLE)
     yield issuer
     issuer.stop()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An issuer on a slow machine is not silent; tests of silence set their own times."""
+    monkeypatch.setattr(discovery, "TIMEOUT", urllib3.Timeout(scaled(60)))
+    monkeypatch.setattr(discovery, "ANSWER_SECONDS", scaled(60))
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from approvals.oidc import (
 from approvals.oidc.discovery import ASK_AGAIN_SECONDS, FRESH_SECONDS, PATH
 from approvals.oidc.tokens import LOGOUT_EVENT, MAX_CHARACTERS, issuer_of
 from tests.approvals.oidc.signing import AUDIENCE, Signer, new_key, running_signer
+from tests.support.patience import scaled, wait_for
 
 IN_2096 = 4_000_000_000
 EVENTS: dict[str, dict[str, str]] = {LOGOUT_EVENT: {}}
@@ -78,7 +79,7 @@ def verify(signer: Signer, discovery: IssuerDiscovery, token: str, **more: Any) 
 def test_a_token_for_us_is_believed(signer: Signer, discovery: IssuerDiscovery) -> None:
     verified = verify(signer, discovery, signer.token(nonce="n-1"), nonce="n-1")
     assert (verified.subject, verified.claims["groups"]) == ("u-1", ["platform"])
-    assert 0 <= time.time() - verified.issued_at.timestamp() < 60
+    assert 0 <= time.time() - verified.issued_at.timestamp() < scaled(60)
 
 
 @pytest.mark.parametrize(
@@ -244,27 +245,34 @@ def test_S29_a_silent_issuer_is_not_asked_for_each_token_that_says_it_is_of_it(
 def test_S29_one_thread_waits_for_an_issuer_that_was_silent(discovery: IssuerDiscovery, clock: Clock) -> None:
     """Else as many tokens as there are threads, which anybody can write, would stop all pages."""
     with socket.create_server(("127.0.0.1", 0)) as mute, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=1, read=4))
+        patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=60, read=1))
         away = Signer(url=f"http://127.0.0.1:{mute.getsockname()[1]}")
         text = away.token()
 
-        def seconds() -> float:
-            began = time.monotonic()
-            with pytest.raises(IssuerSilent):
-                verify(away, discovery, text)
-            return time.monotonic() - began
-
-        assert seconds() > 3
+        with pytest.raises(IssuerSilent, match="ReadTimeoutError"):
+            verify(away, discovery, text)
+        mute.accept()[0].close()
+        # From now on it is the test that ends the waiting.
+        patch.setattr("approvals.oidc.discovery.TIMEOUT", urllib3.Timeout(connect=60, read=3600))
         clock.now += ASK_AGAIN_SECONDS
         with ThreadPoolExecutor(6) as pool:
-            took = sorted(pool.map(lambda _: seconds(), range(6)))
-    assert took[-1] > 3
-    assert took[-2] < 2
+            tried = [pool.submit(verify, away, discovery, text) for _ in range(6)]
+            try:
+                wait_for(lambda: sum(one.done() for one in tried), "the others end", is_so=lambda ended: ended == 5)
+            finally:
+                mute.settimeout(scaled(60))
+                mute.accept()[0].close()
+        mute.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            mute.accept()
+        assert {type(one.exception()) for one in tried} == {IssuerSilent}
 
 
 def test_S29_an_answer_that_drips_is_cut_off(discovery: IssuerDiscovery) -> None:
     with socket.create_server(("127.0.0.1", 0)) as slow, pytest.MonkeyPatch.context() as patch:
         patch.setattr("approvals.oidc.discovery.ANSWER_SECONDS", 0.5)
+
+        dripped: list[bytes] = []
 
         def drip() -> None:
             with slow.accept()[0] as client, contextlib.suppress(OSError):
@@ -272,14 +280,14 @@ def test_S29_an_answer_that_drips_is_cut_off(discovery: IssuerDiscovery) -> None
                 client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
                 for _ in range(600):
                     client.sendall(b" ")
+                    dripped.append(b" ")
                     time.sleep(0.1)
 
         Thread(target=drip, daemon=True).start()
         away = Signer(url=f"http://127.0.0.1:{slow.getsockname()[1]}")
-        began = time.monotonic()
         with pytest.raises(IssuerSilent, match="took more than"):
             verify(away, discovery, away.token())
-        assert time.monotonic() - began < 30
+        assert len(dripped) < 600
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
 
 SECONDS = 90.0
@@ -81,7 +82,7 @@ def test_pages_and_tasks_are_traced_where_the_operator_says(collector: Collector
     ]
     try:
         servers[0].wait(lambda: answers_on(port), SECONDS)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=scaled(SECONDS))
         connection.request("GET", "/healthz")
         assert connection.getresponse().status == 200
         wait_until(lambda: "GET healthz" in collector.spans.get("pratique-web", ()), "the page's span", SECONDS)

@@ -17,6 +17,7 @@ from approvals.project import configuration
 from approvals.proxies import parse_identity_proxies
 from approvals.proxies.declared import CLEARED, Headers
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 
 CLUSTER = {"name": "production", "username": {"prefix": "sso:"}, "groups": {"prefix": "sso:"}}
 EXAMPLE: dict[str, Any] = {"name": "sso", "networks": ["10.20.0.4/32", "unix"], "clusters": [CLUSTER]}
@@ -239,5 +240,5 @@ def test_S12_whose_people_cannot_be_compared_do_not_count_on_one_cluster(
 def test_S01_manage_py_check_refuses_an_unsafe_file(tmp_path: Path, content: Any, words: str) -> None:
     command = [sys.executable, ROOT / "manage.py", "check"]
     environment = {**os.environ, "PRATIQUE_IDENTITY_PROXIES_FILE": write(tmp_path, content)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=scaled(60))
     assert (done.returncode == 0, words in done.stderr + done.stdout) == (not words, True), done.stderr

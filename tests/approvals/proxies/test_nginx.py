@@ -19,6 +19,7 @@ import yaml
 
 from approvals.encryption.keys import new_key
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.http import Asked, Listening, Reply
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.site import Site
@@ -147,9 +148,9 @@ def ask(where: int | Path, *lines: str, path: str = "/sign-in", source: str = "1
 
 def _connected(where: int | Path, source: str) -> socket.socket:
     if isinstance(where, int):
-        return socket.create_connection(("127.0.0.1", where), timeout=10, source_address=(source, 0))
+        return socket.create_connection(("127.0.0.1", where), timeout=scaled(60), source_address=(source, 0))
     sock = socket.socket(socket.AF_UNIX)
-    sock.settimeout(10)
+    sock.settimeout(scaled(60))
     sock.connect(str(where))
     return sock
 
@@ -247,7 +248,7 @@ def test_S01_a_group_with_a_comma_is_one_group_at_the_web_process(careless: Site
 
 def test_from_the_proxy_to_a_session_and_out_again(signing: Nginx, folder: Path) -> None:
     """A client's own identifier is not the proxy's, which is the `sub` of the issuer that the file names."""
-    browser = http.client.HTTPConnection("127.0.0.1", signing.port, timeout=10)
+    browser = http.client.HTTPConnection("127.0.0.1", signing.port, timeout=scaled(60))
 
     def send(method: str, path: str, cookies: dict[str, str], body: str = "") -> tuple[int, str]:
         head = {"Cookie": "; ".join(f"{name}={text}" for name, text in cookies.items())}

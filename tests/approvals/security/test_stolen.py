@@ -14,6 +14,7 @@ import pytest
 
 from approvals.encryption.keys import new_key
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.postgresql import find_programs
 
 PASSWORD, TOKEN, LIVE, REPLY = "c4nary-password", "c4nary-token", "c4nary-live-value", "c4nary-reply-address"
@@ -82,7 +83,7 @@ class Service:
     def run(self, *words: str, is_fine: bool = True, **environment: str) -> str:
         done = subprocess.run(
             [sys.executable, "manage.py", *words], cwd=ROOT, env={**self.environment, **environment},
-            capture_output=True, text=True, check=False, timeout=120, umask=0o022,
+            capture_output=True, text=True, check=False, timeout=scaled(120), umask=0o022,
         )  # fmt: skip
         assert (done.returncode == 0) is is_fine, done.stderr
         return done.stdout + done.stderr

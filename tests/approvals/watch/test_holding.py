@@ -15,6 +15,14 @@ from approvals.watch import loop
 from provisioner.errors import Expired
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.patience import scaled, wait_for
+
+FOR_EVER_SECONDS = 3600.0
+
+
+def until_begun(running: list[threading.Event], count: int) -> None:
+    """Until so many watches have begun, in their threads."""
+    wait_for(lambda: len(running), "watches begin", is_so=lambda begun: begun == count)
 
 
 @pytest.fixture
@@ -24,7 +32,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> list[threading.Event]:
 
     def wait_for_the_end(_: Cluster, stop: threading.Event) -> None:
         found.append(stop)
-        stop.wait(30)
+        stop.wait(FOR_EVER_SECONDS)
 
     monkeypatch.setattr(loop, "watch_cluster", wait_for_the_end)
     return found
@@ -34,7 +42,8 @@ def test_of_two_processes_one_watches(here: World, running: list[threading.Event
     one, two = loop.Watches("one"), loop.Watches("two")
     one.look()
     two.look()
-    assert (len(one.threads), len(two.threads), len(running)) == (1, 0, 1)
+    assert (len(one.threads), len(two.threads)) == (1, 0)
+    until_begun(running, 1)
     one.end()
     assert running[0].is_set()
     two.look()
@@ -47,10 +56,12 @@ def test_a_dead_watchers_cluster_is_taken_over_and_the_slow_one_stops(
 ) -> None:
     slow, next_one = loop.Watches("slow"), loop.Watches("next")
     slow.look()
+    (first,) = slow.threads.values()
     Cluster.objects.update(watched_until=timezone.now() - timedelta(seconds=1))
     next_one.look()
+    _, stop = first
     slow.look()
-    assert (running[0].is_set(), slow.threads, len(next_one.threads)) == (True, {}, 1)
+    assert (stop.is_set(), slow.threads, len(next_one.threads)) == (True, {}, 1)
     next_one.end()
 
 
@@ -59,13 +70,13 @@ def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
 ) -> None:
     watches = loop.Watches("one")
     watches.look()
-    watches.look()
-    assert len(running) == 1
     thread, stop = watches.threads[here.cluster.pk]
-    stop.set()
-    thread.join(60)
     watches.look()
-    assert len(running) == 2
+    assert watches.threads[here.cluster.pk] == (thread, stop)
+    stop.set()
+    thread.join(scaled(60))
+    watches.look()
+    until_begun(running, 2)
     assert not claims.hold_watch(here.cluster.pk, "two")
     watches.end()
 
@@ -76,10 +87,12 @@ def test_another_kubeconfig_counts_at_once_also_where_the_one_before_still_works
     """The operator may have replaced it because somebody else has it."""
     watches = loop.Watches("one")
     watches.look()
+    until_begun(running, 1)
     here.cluster.kubeconfig = "{another: one}"
     here.cluster.save(update_fields=["kubeconfig"])
     watches.look()
     watches.look()
+    until_begun(running, 2)
     assert [stop.is_set() for stop in running] == [True, False]
     watches.end()
 
@@ -100,7 +113,7 @@ class Idle:
         self.cluster = cluster
 
     def run(self, stop: threading.Event) -> None:
-        stop.wait(30)
+        stop.wait(FOR_EVER_SECONDS)
 
 
 def test_a_watch_that_crashes_takes_its_informers_with_it(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +145,25 @@ def test_a_watch_outlives_a_database_that_does_not_answer_for_a_while(
     assert len(tries) == 2
 
 
+class Waits(threading.Event):
+    """Where the test itself waits, that takes no time and is kept; the third time is the last."""
+
+    def __init__(self, waits: list[float]) -> None:
+        super().__init__()
+        self._waits = waits
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if threading.current_thread() is not threading.main_thread():
+            return super().wait(timeout)
+        self._waits.append(timeout or 0.0)
+        if len(self._waits) == 3:
+            self.set()
+        return self.is_set()
+
+
 def test_a_version_that_is_always_too_old_is_no_storm_of_lists(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop, lists = threading.Event(), []
+    waits: list[float] = []
+    stop, lists = Waits(waits), []
 
     def expire(*_: object) -> str:
         raise Expired("too old resource version")
@@ -146,6 +176,5 @@ def test_a_version_that_is_always_too_old_is_no_storm_of_lists(here: World, monk
     monkeypatch.setattr(loop, "connect", lambda _: None)
     monkeypatch.setattr(loop, "_begin", begin)
     monkeypatch.setattr(loop, "follow", expire)
-    threading.Timer(0.3, stop.set).start()
     loop.watch_cluster(here.cluster, stop)
-    assert len(lists) == 1
+    assert (len(lists), waits) == (3, [loop.EXPIRED_SECONDS] * 3)

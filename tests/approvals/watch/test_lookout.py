@@ -21,8 +21,9 @@ from approvals.watch.lookout import Lookout
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Expired, Forbidden, TryLater
 from tests.support.approvals.fixtures import World
-from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
+from tests.support.kubernetes.live import wait_until
 
+FOR_EVER_SECONDS = 3600.0
 UNFORESEEN = "uncaught exception: a watch was interrupted and continues"
 
 
@@ -43,7 +44,7 @@ class Meeting(Lookout):
         self.looks.append(time.monotonic())
         for one in self.meets:
             raise one
-        self.stop.wait(PATIENCE_SECONDS)
+        self.stop.wait(FOR_EVER_SECONDS)
 
     def doubt(self) -> None:
         self.doubts += 1
@@ -132,7 +133,7 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
         looks.append(1)
         for death in deaths:
             raise death
-        kind.stop.wait(PATIENCE_SECONDS)
+        kind.stop.wait(FOR_EVER_SECONDS)
 
     monkeypatch.setattr(expected_changes._Kind, "look", look)
     monkeypatch.setattr(expected_changes.waiting, "waiting", lambda *_: _One())
@@ -179,7 +180,7 @@ class _Waits(threading.Event):
         self._waits = waits
 
     def wait(self, timeout: float | None = None) -> bool:
-        if timeout == PATIENCE_SECONDS:
+        if timeout == FOR_EVER_SECONDS:
             self.set()
         elif timeout is not None:
             self._waits.append(timeout)

@@ -15,6 +15,7 @@ from approvals.models import Request
 from approvals.working import Heartbeat, Work, WorkStep, apart, heartbeat
 from approvals.working.places import Places
 from approvals.working.warden import Warden
+from tests.support.patience import scaled
 
 PREPARING = WorkStep("preparing its report", is_foreign=True)
 
@@ -94,4 +95,4 @@ def test_S26_the_heart_goes_on_whatever_a_beat_meets(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(heartbeat, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(heartbeat, "close_old_connections", lambda: None)
     Heart(on_still=nobody).start()
-    assert later.wait(10)
+    assert later.wait(scaled(60))

@@ -10,6 +10,7 @@ import pytest
 from approvals.steps import advance
 from approvals.working import Pledge, aside, go_on, pledged, rest, resting, run_aside
 from tests.support.kubernetes.live import wait_until
+from tests.support.patience import scaled
 
 SECONDS = 60.0
 
@@ -18,7 +19,7 @@ def test_what_does_not_rest_is_waited_for_and_raises_here() -> None:
     done: list[str] = []
 
     def work() -> None:
-        time.sleep(0.05)
+        time.sleep(0.05)  # so that who does not wait comes before it
         done.append(threading.current_thread().name)
         raise ValueError("here")
 
@@ -32,14 +33,14 @@ def test_who_gave_the_order_is_free_as_soon_as_the_work_rests() -> None:
 
     def work() -> None:
         rest(9.0)
-        assert ready.wait(SECONDS)
+        assert ready.wait(scaled(SECONDS))
         go_on()
         done.set()
 
     run_aside(work)
     assert not done.is_set()
     ready.set()
-    assert done.wait(SECONDS)
+    assert done.wait(scaled(SECONDS))
     wait_until(lambda: not aside._resting, "nothing rests")
 
 
@@ -61,17 +62,17 @@ def test_what_work_has_taken_is_left_while_it_rests_and_is_back_before_it_goes_o
             rest(9.0)
             rest(9.0)
             resting.set()
-            assert ready.wait(SECONDS)
+            assert ready.wait(scaled(SECONDS))
             go_on()
             told.append("works")
         rest(9.0)
         done.set()
 
     run_aside(work)
-    assert resting.wait(SECONDS)
+    assert resting.wait(scaled(SECONDS))
     assert told == ["left"]
     ready.set()
-    assert done.wait(SECONDS)
+    assert done.wait(scaled(SECONDS))
     assert told == ["left", "back", "works"]
 
 
@@ -85,14 +86,14 @@ def test_what_says_nothing_while_it_takes_long_rests_as_well_and_comes_back() ->
             with resting():
                 told.append("soon done")
             with resting():
-                assert ready.wait(SECONDS)
+                assert ready.wait(scaled(SECONDS))
             told.append("works")
         done.set()
 
     run_aside(work)
     assert told == ["soon done", "left"]
     ready.set()
-    assert done.wait(SECONDS)
+    assert done.wait(scaled(SECONDS))
     assert told == ["soon done", "left", "back", "works"]
 
 
@@ -141,31 +142,39 @@ def test_outside_of_a_turn_nothing_rests() -> None:
 def test_only_so_many_rest_and_the_next_one_keeps_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aside, "MOST_RESTING", 1)
     ready, ended = threading.Event(), threading.Event()
+    asked: list[str] = []
 
     def work() -> None:
         rest(9.0)
-        assert ready.wait(SECONDS)
+        asked.append("to rest")
+        assert ready.wait(scaled(SECONDS))
 
     run_aside(work)
     second = threading.Thread(target=lambda: (run_aside(work), ended.set()))
     second.start()
-    assert not ended.wait(0.2)
+    wait_until(lambda: len(asked) == 2, "both have asked to rest")
+    assert len(aside._resting) == 1
+    assert not ended.wait(0.2)  # a slow machine may only hide that it ended
     ready.set()
-    assert ended.wait(SECONDS)
+    assert ended.wait(scaled(SECONDS))
 
 
 def test_an_apply_that_rests_takes_none_of_the_room_and_waits_for_it_to_go_on(
     monkeypatch: pytest.MonkeyPatch, settings: pytest.MonkeyPatch
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPLIES_AT_ONCE": 1}  # type: ignore[attr-defined]
-    ready, went_on = threading.Event(), threading.Event()
+    ready, comes_back, went_on = threading.Event(), threading.Event(), threading.Event()
+
+    def come_back() -> None:
+        comes_back.set()
+        advance._await_room(1)
 
     def work() -> None:
         assert advance._has_room(1)
-        pledge = Pledge(lambda: advance._leave_room(1), lambda: advance._await_room(1))
+        pledge = Pledge(lambda: advance._leave_room(1), come_back)
         with pledged(pledge):
             rest(9.0)
-            assert ready.wait(SECONDS)
+            assert ready.wait(scaled(SECONDS))
             go_on()
             went_on.set()
         advance._leave_room(1)
@@ -173,7 +182,8 @@ def test_an_apply_that_rests_takes_none_of_the_room_and_waits_for_it_to_go_on(
     run_aside(work)
     assert advance._has_room(2)
     ready.set()
-    assert not went_on.wait(0.2), "another one is at work"
+    assert comes_back.wait(scaled(SECONDS))
+    assert not went_on.wait(0.2), "another one is at work"  # a slow machine may only hide that it went on
     advance._leave_room(2)
-    assert went_on.wait(SECONDS)
+    assert went_on.wait(scaled(SECONDS))
     wait_until(lambda: not advance._applying, "nothing is applied")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import playwright.sync_api as pw
+import pytest
 
 from tests.browser.journeys.conftest import Offices
 from tests.browser.journeys.office import Office
@@ -44,6 +45,7 @@ def ask_by_keyboard(page: pw.Page, it: Office) -> None:
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text(it.name)
 
 
+@pytest.mark.thorough
 def test_the_whole_way_by_keyboard_alone(office: Offices) -> None:
     it = office("keys")
     ask_by_keyboard(it.screen("rita", "/"), it)
@@ -89,6 +91,7 @@ def test_the_whole_way_by_keyboard_alone(office: Offices) -> None:
     assert (it.request.purpose, it.request.state) == ("delete", "in_review")
 
 
+@pytest.mark.thorough
 def test_the_whole_way_without_scripts(office: Offices) -> None:
     it = office("bare")
     rita = it.screen("rita", "/deployments", java_script_enabled=False)

@@ -68,7 +68,7 @@ def test_a_deployment_from_its_form_to_its_deletion(office: Offices) -> None:
     assert it.request.verdicts.count() == 1
     pw.expect(rita.locator("#progress")).to_contain_text("3 of 3 objects")
     pw.expect(rita.locator("#progress .label", has_text="applied").first).to_be_visible()
-    assert rita.locator("#progress[hx-get]").count() == 0
+    pw.expect(rita.locator("#progress[hx-get]")).to_have_count(0)
     assert it.live()["data"] == {"version": "2"}
 
     # A next version, so that there is something to go back to.

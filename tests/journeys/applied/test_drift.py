@@ -37,6 +37,7 @@ def test_nothing_happened_nothing_is_said(any_station: Station, registry: Regist
     assert all(item.fingerprint and item.look_at is None for item in items)
 
 
+@pytest.mark.proof
 def test_an_edit_is_undone_with_the_approved_value_as_the_installer(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
     it.edit(lambda live: live["data"].update(version="mallory"))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import random
 import time
+from functools import partial
 from typing import Any
+
+import pytest
 
 from tests.support.journeys.machine import SEED_SECONDS, Machine
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled, wait_for
 
 SETTLE_SECONDS = 90
 NAMESPACE = "harbour-system"
@@ -37,13 +41,6 @@ def state_of(machine: Machine) -> list[tuple[object, ...]]:
     )
 
 
-def wait_until(machine: Machine, is_so: Any, seconds: float, words: str) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, words + machine.log()
-        time.sleep(0.3)
-
-
 def approved_fields(endpoint: Endpoint, path: str) -> dict[str, Any] | None:
     found = [
         one for one in endpoint.ask("GET", path.rpartition("/")[0])["items"] if path.endswith(one["metadata"]["name"])
@@ -65,6 +62,7 @@ def spoil(endpoint: Endpoint, path: str, is_deleted: bool) -> None:
     endpoint.ask("PUT", path, live)
 
 
+@pytest.mark.thorough
 def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     machine: Machine, own_sandbox: Endpoint
 ) -> None:
@@ -73,7 +71,13 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     machine.start("manage.py", "watch")
     machine.run(*seed)
     machine.run("manage.py", "shell", "--verbosity", "0", "-c", APPROVE)
-    wait_until(machine, lambda: "applied" in [row[1] for row in state_of(machine)][1:], SEED_SECONDS, "not applied")
+    wait_for(
+        lambda: [row[1] for row in state_of(machine)][1:],
+        "the second request is applied",
+        SEED_SECONDS,
+        is_so=lambda states: "applied" in states,
+        log=machine.log,
+    )
     query = (
         "SELECT i.kind, i.name FROM approvals_inventoryitem i JOIN approvals_bundledeployment d"
         " ON d.id = i.deployment_id WHERE d.name = 'tugboat' AND i.uid != ''"
@@ -81,22 +85,28 @@ def test_kill_9_of_workers_while_others_edit_and_delete_ends_as_approved(
     paths = [f"{PATHS[str(kind)]}/{name}" for kind, name in machine.rows(query) if kind in PATHS]
     assert len(paths) >= 4
     nothing_due = f"{query} AND (i.look_at IS NOT NULL OR i.fingerprint = '')"
-    wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared")
+    until_compared = partial(
+        wait_for, lambda: machine.rows(nothing_due), seconds=SETTLE_SECONDS, is_so=lambda due: not due, log=machine.log
+    )
+    until_compared("all is compared")
     approved = {path: approved_fields(own_sandbox, path) for path in paths}
 
     moments = random.Random(20261121)
     for path in paths:
         spoil(own_sandbox, path, is_deleted="serviceaccounts" in path or moments.random() < 0.4)
-        time.sleep(moments.uniform(0.2, 1.5))
+        time.sleep(scaled(moments.uniform(0.2, 1.5)))
         machine.kill(worker)
         worker = machine.worker()
-        time.sleep(moments.uniform(0.5, 4.0))
+        time.sleep(scaled(moments.uniform(0.5, 4.0)))  # in which a worker gets somewhere
 
-    def is_as_approved() -> bool:
-        return all(approved_fields(own_sandbox, path) == fields for path, fields in approved.items())
-
-    wait_until(machine, is_as_approved, SETTLE_SECONDS, "not corrected: ")
-    wait_until(machine, lambda: not machine.rows(nothing_due), SETTLE_SECONDS, "not compared in the end: ")
+    wait_for(
+        lambda: {path: approved_fields(own_sandbox, path) for path in paths},
+        "all is as approved",
+        SETTLE_SECONDS,
+        is_so=approved.__eq__,
+        log=machine.log,
+    )
+    until_compared("all is compared in the end")
     assert machine.rows("SELECT count(*) FROM approvals_inventoryitem WHERE uid = ''") == [(0,)]
     assert machine.rows("SELECT count(*) FROM approvals_drift WHERE state = 'open' AND kind != 'added'") == [(0,)]
     (found,) = machine.rows("SELECT count(*) FROM approvals_auditentry WHERE verb = 'drift.found'")

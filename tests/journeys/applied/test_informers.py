@@ -20,7 +20,8 @@ from approvals.watch.scopes import Scope, scopes_of
 from provisioner.errors import Expired, Forbidden
 from tests.support.journeys.running import Running
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import PATIENCE_SECONDS, until_current, wait_until
+from tests.support.kubernetes.live import until_current, wait_until
+from tests.support.patience import scaled
 from tests.support.servers.registry import Registry
 
 CONFIG_MAPS = Scope("", "ConfigMap")
@@ -84,6 +85,7 @@ def test_what_changed_or_went_while_nobody_watched_is_found_by_the_list(
     assert (due(it), due(other)) == (["ConfigMap"], ["ConfigMap"])
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("what", ["edited", "labelled", "deleted", "made again"])
 def test_the_watch_sees_what_others_do_and_a_worker_knows_what_it_did_itself(
     any_station: Station, registry: Registry, what: str
@@ -271,16 +273,16 @@ def test_the_installer_may_watch_what_the_service_may_not(any_station: Station, 
 def test_a_thread_that_is_told_to_end_ends_though_it_waits_for_events(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookout, "WATCH_SECONDS", 60.0)
+    monkeypatch.setattr(lookout, "WATCH_SECONDS", 3600.0)
     it = Running(any_station, registry)
     informer = listed(informer_of(it), it)
     monkeypatch.setattr(informer, "tell", lambda _: None)
     thread = threading.Thread(target=follow, args=(informer, it), daemon=True)
     thread.start()
-    thread.join(1.0)
+    thread.join(1.0)  # It waits for an hour: too short a time would only miss that it does not.
     assert thread.is_alive()
     informer.end()
-    thread.join(PATIENCE_SECONDS / 2)
+    thread.join(scaled(60))
     assert not thread.is_alive()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 import yaml
 from django.utils import timezone
 
@@ -23,6 +24,7 @@ def settings_of(station: Station, name: str) -> dict[str, str]:
     return dict(live["data"])
 
 
+@pytest.mark.proof
 def test_an_earlier_revision_comes_back_from_the_store_reviewed_and_without_its_source(
     station: Station, registry: Registry, settings: Any
 ) -> None:

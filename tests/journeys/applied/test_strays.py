@@ -77,6 +77,7 @@ class Late:
         return list(rows.order_by("number").values_list("verb", flat=True))
 
 
+@pytest.mark.proof
 def test_S20_what_arrives_after_it_was_dropped_is_taken_away(any_station: Station, registry: Registry) -> None:
     late = Late(any_station, registry)
     late.drop()

@@ -77,6 +77,7 @@ def states(deployment: BundleDeployment) -> list[tuple[int, str]]:
     return list(deployment.revisions.order_by("number").values_list("number", "state"))
 
 
+@pytest.mark.proof
 def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     any_station: Station, registry: Registry
 ) -> None:

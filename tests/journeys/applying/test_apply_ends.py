@@ -16,6 +16,7 @@ from tests.support.kubernetes.live import until_current, until_may
 from tests.support.servers.registry import Registry
 
 
+@pytest.mark.proof
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

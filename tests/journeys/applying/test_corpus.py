@@ -89,6 +89,7 @@ def commands(request: Request, crd: str) -> list[str]:
     return [step.partition(": ")[2] for step in steps if "kubectl" in step]
 
 
+@pytest.mark.thorough
 def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrated_as_the_report_says(
     station: Station, registry: Registry
 ) -> None:
@@ -173,6 +174,7 @@ def migrate(station: Station, crd: ObjectRef, *stored: ObjectRef) -> None:
     station.ctl("patch", "crd", crd.name, "--subresource=status", "--type=merge", "-p", said)
 
 
+@pytest.mark.thorough
 def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrated(
     station: Station, registry: Registry
 ) -> None:
@@ -216,6 +218,7 @@ def passing(station: Station) -> Iterator[Station]:
     station.ctl("delete", "validatingwebhookconfiguration", "ingress-nginx-admission", "--ignore-not-found")
 
 
+@pytest.mark.thorough
 def test_ingress_nginx_is_reviewed_and_applied(passing: Station, registry: Registry) -> None:
     station = passing
     files = bundles.folder(CORPUS / "plain" / "ingress-nginx" / "controller-v1.12.1" / "provider" / "cloud")

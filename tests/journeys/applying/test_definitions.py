@@ -76,6 +76,7 @@ def order_of(request: Request) -> list[str]:
     return [f"{row.action} {row.object.split('.')[0]}" for row in rows]
 
 
+@pytest.mark.proof
 def test_crds_and_their_objects_come_change_and_go_in_one_bundle(lanterns: Lanterns) -> None:
     station = lanterns.station
     first = lanterns.wish(lanterns.lantern("bow", size=1), lanterns.definition(OLD))
@@ -134,6 +135,7 @@ def leaving(any_station: Station, registry: Registry) -> Request:
     return request
 
 
+@pytest.mark.proof
 def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
     any_station: Station, registry: Registry, leaving: Request
 ) -> None:

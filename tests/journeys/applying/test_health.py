@@ -16,12 +16,14 @@ from pytest_django import Settings
 from approvals import services
 from approvals.models import Revision
 from approvals.steps.records.notes import Notes
+from provisioner.cluster.apply.waiting import Patience
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import wait_until
+from tests.support.patience import scaled
 from tests.support.servers.registry import Registry
 
 
@@ -57,7 +59,7 @@ def test_a_deployment_is_healthy_only_by_its_own_checks_too(station: Station, re
     deployment = station.wish("own", bundles.image(registry, "own", bundles.app("own", "1")), healthChecks=asked)
     station.work()
     station.approve(deployment)
-    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/own", "--timeout=30s")
+    station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/own", "--timeout=60s")
     words = look_until(station, deployment, "its CEL check current is not true yet")
     assert f"Deployment.apps {station.namespace}/own: its CEL check current is not true yet" in words
     assert healthy(station, "own")[:2] == ("False", "InProgress")
@@ -66,10 +68,11 @@ def test_a_deployment_is_healthy_only_by_its_own_checks_too(station: Station, re
     assert healthy(station, "own")[:2] == ("True", "Current")
 
 
+@pytest.mark.proof
 def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
-    any_station: Station, registry: Registry, settings: Settings
+    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 0.05}
+    monkeypatch.setattr(Patience, "left", 2.0)  # of a wait; the writes have all of the time
     gate = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "2"}}
     source = bundles.image(registry, "gated", bundles.app("gated", "1"))
     deployment = any_station.wish("gated", source, healthChecks=[gate])
@@ -88,7 +91,7 @@ def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
 def test_the_claim_is_held_through_a_wait_and_a_pause_ends_it(
     any_station: Station, registry: Registry, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 1, "CLAIM_SECONDS": 4}
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 10, "CLAIM_SECONDS": round(scaled(4))}
     gate = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "2"}}
     source = bundles.image(registry, "patient", bundles.app("patient", "1"))
     deployment = any_station.wish("patient", source, healthChecks=[gate])

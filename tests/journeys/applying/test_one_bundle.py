@@ -23,6 +23,7 @@ from tests.support.kubernetes.live import until_current
 from tests.support.servers.registry import Registry
 
 
+@pytest.mark.proof
 def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry: Registry) -> None:
     deployment = station.wish("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
     station.work()
@@ -75,6 +76,7 @@ def test_a_report_that_no_database_keeps_ends_the_request_in_words_that_quote_no
     assert "hunter2" not in request.problem
 
 
+@pytest.mark.proof
 def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: Station, registry: Registry) -> None:
     deployment = station.wish("mirror", bundles.image(registry, "mirror", bundles.app("mirror", "1")))
     station.work()
@@ -83,11 +85,12 @@ def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: S
     shown = station.ctl("get", "bd,bdr")
     assert "bundledeployment.core.rukpak.io/mirror" in shown
     assert "bundledeploymentrequest.core.rukpak.io/mirror-1" in shown
-    station.ctl("wait", "--for=condition=Approved", "bdr/mirror-1", "--timeout=5s")
-    station.ctl("wait", "--for=condition=Applied", "bd/mirror", "--timeout=5s")
+    station.ctl("wait", "--for=condition=Approved", "bdr/mirror-1", "--timeout=60s")
+    station.ctl("wait", "--for=condition=Applied", "bd/mirror", "--timeout=60s")
     assert "core.rukpak.io/pratique" in station.get("bd", "mirror")["metadata"]["finalizers"]
 
 
+@pytest.mark.proof
 def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(station: Station, registry: Registry) -> None:
     files = bundles.app("prune", "1")
     deployment = station.wish("prune", bundles.image(registry, "prune", files, "1"))
@@ -106,6 +109,7 @@ def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(statio
     assert list(revisions) == ["replaced", "active"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("by", "code"), [("the folder", "undecipherable"), ("the folder and the key", "digest-mismatch")]
 )
@@ -127,6 +131,7 @@ def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
 
 
+@pytest.mark.proof
 def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(station: Station, registry: Registry) -> None:
     deployment = station.wish("moved", bundles.image(registry, "moved", bundles.app("moved", "1")))
     station.work()
@@ -147,6 +152,7 @@ def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(station
     assert live["data"] == foreign["data"]
 
 
+@pytest.mark.proof
 def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(station: Station, registry: Registry) -> None:
     deployment = station.wish("leaving", bundles.image(registry, "leaving", bundles.app("leaving", "1")))
     station.work()
@@ -211,6 +217,7 @@ def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Regis
     assert request.state == "applied", request.problem
 
 
+@pytest.mark.proof
 def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station, registry: Registry) -> None:
     deployment = station.wish("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
     station.work()
@@ -282,6 +289,7 @@ def test_the_history_says_who_did_what(station: Station, registry: Registry) -> 
     ]
 
 
+@pytest.mark.proof
 def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,7 @@ def webhooks_of(station: Station, kind: str) -> list[str]:
     return sorted({one for one in asked if one.startswith(f"{station.namespace}/")})
 
 
+@pytest.mark.thorough
 def test_webhooks_ask_cert_manager_for_their_certificate(station: Station, registry: Registry) -> None:
     serve_cert_manager(station)
     source = image(registry, WEBHOOKS)

@@ -34,6 +34,7 @@ from tests.support.journeys.station import Station, look_alone
 from tests.support.servers.registry import Registry
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("is_annotated", [True, False], ids=["by annotation", "by spec.optionalKinds"])
 def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
     any_station: Station, registry: Registry, is_annotated: bool

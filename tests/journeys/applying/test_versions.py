@@ -138,6 +138,7 @@ def _is_refused(station: Station) -> bool:
     return False
 
 
+@pytest.mark.thorough
 def test_a_version_that_fails_midway_leaves_no_orphans_and_nothing_behind_once_the_next_one_runs(
     prepared: Station, registry: Registry, refusing: None, settings: Any
 ) -> None:

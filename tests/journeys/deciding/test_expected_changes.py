@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
 
 from approvals.errors import Awaits
@@ -20,6 +21,9 @@ from tests.support.journeys.installer import grant, take_away
 from tests.support.journeys.station import SEEDER, SERVICE, Station
 from tests.support.kubernetes.live import until_may, wait_until
 from tests.support.servers.registry import Registry
+
+# Of the clock that the watch is told: so far apart that it looks each time.
+MOMENTS = itertools.count(step=60.0)
 
 
 @pytest.fixture
@@ -44,7 +48,8 @@ def state(request: Request) -> tuple[str, str, str]:
 
 
 def rests(request: Request) -> None:
-    """Nobody looks at it for an hour, unless the watch says so."""
+    """Nobody looks at it for an hour, unless the watch says so; that it was looked at before is long ago."""
+    cache.delete(f"awaited:{request.pk}")
     Request.objects.filter(pk=request.pk).update(look_again_at=timezone.now() + timedelta(hours=1))
 
 
@@ -63,12 +68,13 @@ def hears(expected_changes: ExpectedChanges, request: Request, change: Callable[
     change()
 
     def is_heard() -> bool:
-        expected_changes.look(time.monotonic())
+        expected_changes.look(next(MOMENTS))
         return is_due(request)
 
     wait_until(is_heard, "what the request waits for is seen")
 
 
+@pytest.mark.proof
 def test_a_missing_account_is_waited_for(
     any_station: Station, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
@@ -91,14 +97,16 @@ def test_a_missing_account_is_waited_for(
     hears(expected_changes, request, lambda: put(here, _account_object(here)))
     here.work()
     assert state(request) == ("in_review", "", "")
-    wait_until(
-        lambda: (time.sleep(1.1), expected_changes.look(time.monotonic()), expected_changes.running == {})[-1],
-        "no watch is left",
-    )
+
+    def has_ended() -> bool:
+        expected_changes.look(next(MOMENTS))
+        return expected_changes.running == {}
+
+    wait_until(has_ended, "no watch is left")
 
 
 def test_another_account_wakes_nobody(
-    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+    any_station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = any_station
     here.api.delete(account(here))
@@ -108,11 +116,17 @@ def test_another_account_wakes_nobody(
     rests(request)
     other = _account_object(here)
     other["metadata"]["name"] = "somebody"
+    note, noted = Changes.note, list[Name | None]()
+
+    def heard(changes: Changes, awaits: Awaits, name: Name | None) -> None:
+        note(changes, awaits, name)
+        noted.append(name)
+
+    monkeypatch.setattr(Changes, "note", heard)
     put(here, other)
-    until = time.monotonic() + 4
-    while time.monotonic() < until:
-        expected_changes.look(time.monotonic())
-        time.sleep(0.2)
+    wait_until(lambda: (here.namespace, "somebody") in noted, "the other account is seen")
+    expected_changes.look(next(MOMENTS))
+    assert expected_changes.changes.noted == {}
     assert not is_due(request)
 
 

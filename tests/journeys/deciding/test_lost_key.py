@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
 
 from approvals import services, store
@@ -29,6 +30,7 @@ def ask_again(person: User, deployment: BundleDeployment) -> None:
     services.ask_again(by=acting(person), deployment=deployment, via="browser")
 
 
+@pytest.mark.proof
 def test_S30_what_was_open_is_read_afresh_from_its_source_when_somebody_asks_again(
     any_station: Station, registry: Registry, settings: Any
 ) -> None:

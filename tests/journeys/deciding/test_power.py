@@ -117,6 +117,7 @@ def test_S28_neither_a_policy_nor_a_chat_approves_power_over_pratique(
     stays_for_people(any_station, asked(any_station, registry, *objects(any_station, ATTACKS[attack])))
 
 
+@pytest.mark.proof
 def test_S28_neither_a_policy_nor_a_chat_approves_a_binding_of_edit_over_everything(
     any_station: Station, registry: Registry
 ) -> None:

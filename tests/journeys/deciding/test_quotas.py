@@ -47,6 +47,7 @@ def condition(station: Station, deployment: BundleDeployment) -> Any:
     return next(one for one in live["status"]["conditions"] if one["type"] == "UpToDate")
 
 
+@pytest.mark.proof
 def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) -> None:
     station = any_station
     first, _, third = (apply(station, f"{station.namespace}-{number}") for number in range(3))

@@ -186,6 +186,7 @@ def leaks(told: dict[str, str], texts: dict[str, str]) -> list[tuple[str, str]]:
     return [(channel, kind) for channel, said in told.items() for kind, text in texts.items() if text in said]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("protection", ["Prevent", "IfNoController"])
 def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
     any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str

@@ -83,6 +83,7 @@ def test_S04_an_approval_does_not_stand_for_more_than_was_reviewed(approved: App
     assert list(Review.objects.filter(request=again).values_list("round", flat=True)) == [1, 2]
 
 
+@pytest.mark.proof
 def test_S04_an_approval_never_stands_for_other_bytes(approved: Approved) -> None:
     approved.wish("3")
     other = approved.station.latest(approved.deployment)

@@ -128,6 +128,7 @@ def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(any_station: Station, 
     assert (given.username, given.access_reason) == (own, "Kubernetes allowed this policy's identity to approve")
 
 
+@pytest.mark.proof
 def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_station: Station, registry: Registry) -> None:
     station, name = any_station, f"{any_station.namespace}-stops"
     policy = grant(station)
@@ -156,6 +157,7 @@ def test_S13_who_may_not_approve_all_of_it_saves_no_policy(any_station: Station)
     assert not Policy.objects.exists()
 
 
+@pytest.mark.proof
 def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_station: Station, settings: Any) -> None:
     station = any_station
     rita = known_by_token(station, "rita")

@@ -90,6 +90,7 @@ def test_S15_without_the_operators_word_every_deletion_is_reviewed(leaving: Leav
     assert leaving.waits_for_review(leaving.delete())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["Secret", "PersistentVolumeClaim"])
 def test_S15_what_holds_data_is_reviewed(leaving: Leaving, kind: str) -> None:
     claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from approvals.models import Request
 from tests.support.journeys import bundles
 from tests.support.journeys.station import Station
@@ -20,6 +22,7 @@ def told(station: Station, name: str) -> dict[str, tuple[str, int]]:
     return {one["reason"]: (one["type"], (one.get("series") or {}).get("count", 1)) for one in ours}
 
 
+@pytest.mark.proof
 def test_the_way_of_a_request_is_told_by_events(any_station: Station, registry: Registry) -> None:
     station, name = any_station, f"{any_station.namespace}-told"
     deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))

@@ -31,7 +31,7 @@ POLICIES = [
     for file in ("author-stamp.yaml", "authors.yaml")
     for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text())
 ]
-SECONDS = 2.0
+SECONDS = 1.0
 
 
 @dataclass
@@ -65,8 +65,14 @@ class Seen:
         self.version = loop.take_list(self.station.cluster, api, resource, self.authorship)
 
     def watch(self) -> None:
+        """Until it has seen what the object is now: a watch may end before a busy server tells it anything."""
+        live: Any = self.station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", self.name))
+        wait_until(lambda: self._seen_after_a_watch() >= int(live["metadata"]["resourceVersion"]), "the watch sees it")
+
+    def _seen_after_a_watch(self) -> int:
         stop = threading.Event()
         self.version = loop.follow(self.authorship, self.station.api, self._resource(), self.version, stop)
+        return int(self.version)
 
     def latest(self) -> Request:
         deployment = BundleDeployment.objects.get(cluster=self.station.cluster, name=self.name)

@@ -102,6 +102,7 @@ def answer(here: Station, obj: dict[str, Any]) -> dict[str, Any]:
     return dict(condition)
 
 
+@pytest.mark.proof
 def test_a_review_by_kubectl_approves_and_what_was_approved_is_applied(reviewed: tuple[Station, Request]) -> None:
     station, request = reviewed
     condition = give(station, said(request, "alice"), "alice")
@@ -185,6 +186,7 @@ def test_a_request_that_is_not_there_is_not_found(reviewed: tuple[Station, Reque
     assert give(station, said(request, "alice", **other), "alice")["reason"] == "NotFound"
 
 
+@pytest.mark.thorough
 def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request], registry: Registry) -> None:
     station, request = reviewed
     station.approve(request.deployment)
@@ -220,6 +222,7 @@ def test_a_review_whose_report_is_too_serious_is_sent_to_the_browser(
     assert f"/requests/{request.uid}" in condition["message"]
 
 
+@pytest.mark.proof
 def test_S23_nobody_counts_while_a_policy_is_missing_or_changed_or_new(reviewed: tuple[Station, Request]) -> None:
     station, request = reviewed
     policy, binding = POLICIES[0], POLICIES[1]
@@ -278,6 +281,7 @@ def test_S12_a_service_account_counts_only_where_the_operator_lists_it(
     assert give(station, said(request, "alice", reviewer=who), "robot")["status"] == "True"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("has_kubectl", [True, False], ids=["with kubectl", "without"])
 def test_the_plug_in_decides_and_changes_as_the_caller(
     reviewed: tuple[Station, Request],

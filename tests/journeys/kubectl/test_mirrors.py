@@ -89,6 +89,7 @@ def test_a_deleted_mirror_is_made_again(mirrored: tuple[Station, Request]) -> No
     assert shown(station, request)["status"]["state"] == "in_review"
 
 
+@pytest.mark.proof
 def test_S23_a_forged_approval_goes_whatever_the_forger_calls_itself(mirrored: tuple[Station, Request]) -> None:
     station, request = mirrored
     forge(station, request)

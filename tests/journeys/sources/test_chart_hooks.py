@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from approvals import services
 from approvals.models import HookRun
 from provisioner.values import ObjectRef
@@ -68,6 +70,7 @@ def messages(station: Station, wished: Any, rule: str) -> list[str]:
     return sorted(findings.values_list("message", flat=True))
 
 
+@pytest.mark.proof
 def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     any_station: Station, git_server: GitServer
 ) -> None:

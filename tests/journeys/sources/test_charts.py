@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from approvals import services
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
@@ -62,6 +64,7 @@ def seen(station: Station, name: str) -> dict[str, str] | None:
     return dict(found["data"]) if found else None
 
 
+@pytest.mark.proof
 def test_a_chart_is_installed_upgraded_put_back_and_deleted(any_station: Station, git_server: GitServer) -> None:
     station, name = any_station, any_station.namespace
     repository = git_server.repository(name)

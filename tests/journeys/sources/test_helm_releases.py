@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from provisioner.cluster.plan.helm_releases import LABEL, NAME, NAMESPACE
 from provisioner.values import ObjectRef
 from tests.support.journeys.station import Station
@@ -41,6 +43,7 @@ def install(station: Station) -> None:
     )
 
 
+@pytest.mark.proof
 def test_a_release_is_taken_over_with_its_record(any_station: Station, git_server: GitServer) -> None:
     station = any_station
     repository = git_server.repository(station.namespace)

@@ -22,6 +22,7 @@ from tests.support.journeys import bundles
 from tests.support.journeys import station as built
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 from tests.support.servers.registry import Registry
 
 OPERATOR = Actor("test", "shell")
@@ -30,7 +31,7 @@ OPERATOR = Actor("test", "shell")
 @pytest.fixture
 def second(station: Station, sandbox: Endpoint) -> Cluster:
     """The attacker's cluster, registered beside the real one, with the rights that any cluster gives to the service."""
-    built.prepare(Api.connect(sandbox.kubeconfig("admin"), timeout_seconds=20), station.namespace)
+    built.prepare(Api.connect(sandbox.kubeconfig("admin"), timeout_seconds=scaled(60)), station.namespace)
     cluster = services.register_cluster(name="second", kubeconfig=sandbox.kubeconfig("pratique"), by=OPERATOR)
     alice = station.people["alice"]
     services.map_identity(user=alice, cluster=cluster, username="alice", groups=["platform"], by=OPERATOR)

@@ -91,6 +91,7 @@ def is_told_nowhere(request: Request, *more: str) -> bool:
     return not any(word in str(rows) for word in (PASSWORD, PAIR, *more))
 
 
+@pytest.mark.proof
 def test_S08_a_private_image_is_prepared_for_who_may_get_its_secret_and_applied(
     station: Station, registry_with_auth: Registry
 ) -> None:

@@ -46,6 +46,7 @@ def findings(request: Request, rule: str) -> list[Mapping[str, Any]]:
     return [one for one in body["findings"] if one["rule"] == rule]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "destinations", [("a", "b", "c"), ("foo/bar", "foo/moo", ""), ("manifests/a", "manifests", "")]
 )

@@ -178,7 +178,7 @@ from approvals import services
 from approvals.management.commands.demo_seed import acting
 from provisioner.cluster.client.api import ClusterClient as Api
 text = pathlib.Path({kubeconfig!r}).read_text()
-api = Api.connect(text, timeout_seconds=20, trusted=True)
+api = Api.connect(text, timeout_seconds=120, trusted=True)
 demo_seed.prepare_cluster(api)
 own = demo_seed.kubeconfig_of_service(api, text)
 cluster = services.register_cluster(name="demo", kubeconfig=own, by=demo_seed.OPERATOR)

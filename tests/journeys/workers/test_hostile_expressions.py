@@ -31,6 +31,7 @@ def wished(here: Station, registry: Registry, name: str, expression: str) -> Bun
     return here.wish(name, bundles.image(registry, name, bundles.app(name, "1")), constraints=constraints)
 
 
+@pytest.mark.proof
 def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes_ready(
     any_station: Station, registry: Registry
 ) -> None:

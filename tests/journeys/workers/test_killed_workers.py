@@ -6,12 +6,16 @@ import json
 import random
 import time
 
+import pytest
+
 from tests.support.journeys.machine import SEED_SECONDS, Machine
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 
 KILLS = 8
 
 
+@pytest.mark.thorough
 def test_kill_9_of_the_worker_between_any_two_steps_loses_and_doubles_nothing(
     machine: Machine, own_sandbox: Endpoint
 ) -> None:
@@ -19,9 +23,9 @@ def test_kill_9_of_the_worker_between_any_two_steps_loses_and_doubles_nothing(
 
     moments = random.Random(20261121)
     worker, kills = machine.worker(), 0
-    end = time.monotonic() + SEED_SECONDS
+    end = time.monotonic() + scaled(SEED_SECONDS)
     while seed.poll() is None and time.monotonic() < end:
-        time.sleep(moments.uniform(1.0, 4.0))
+        time.sleep(scaled(moments.uniform(1.0, 4.0)))  # in which a worker gets somewhere
         if kills < KILLS and seed.poll() is None:
             machine.kill(worker)
             kills += 1

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ import pytest
 from provisioner.plugins import PluginGroup
 from tests.journeys.workers import poison
 from tests.support.folders import ROOT
-from tests.support.journeys.machine import POOL, Machine
+from tests.support.journeys.machine import LONG_CLAIM, POOL, Machine
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import wait_for
 from tests.support.plugins import PluginPath
 from tests.support.servers.downloads import served
 
@@ -65,6 +65,7 @@ def service(machine: Machine, own_sandbox: Endpoint, tides_folder: Path, plugin_
         PluginGroup.CHECKS: {"storm-watch": "storm:CHECK"},
     }
     plugin_path.add("storm", points, STORM)
+    machine.environment |= LONG_CLAIM
     machine.environment["PYTHONPATH"] = os.pathsep.join([str(tides_folder), str(plugin_path.folder), str(ROOT)])
     mark = f"PRATIQUE_CONTENT_DIR={machine.environment['PRATIQUE_CONTENT_DIR']}"
     machine.make_database()
@@ -82,10 +83,7 @@ def shell(machine: Machine, code: str) -> str:
 
 
 def until(machine: Machine, is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < end, f"{what}: {machine.rows(ROWS)}\n{machine.log()}"
-        time.sleep(0.2)
+    wait_for(is_so, what, PATIENCE_SECONDS, log=lambda: f"{machine.rows(ROWS)}\n{machine.log()}")
 
 
 def stands(machine: Machine) -> dict[str, tuple[str, str, str]]:

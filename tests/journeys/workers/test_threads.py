@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.support.journeys import stuck
-from tests.support.journeys.machine import Machine
+from tests.support.journeys.machine import LONG_CLAIM, Machine
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import wait_for
 from tests.support.servers.downloads import archive, served
-from tests.support.servers.process import wait_until
 
 STUCK = 5
 SECONDS = 120.0
@@ -24,7 +23,7 @@ def test_five_that_are_never_ready_leave_two_threads_to_a_sixth(
 ) -> None:
     namespace, kubeconfig = f"stuck-{uuid.uuid4().hex[:8]}", tmp_path / "kubeconfig.stuck"
     own_sandbox.write(kubeconfig)
-    machine.environment |= {"PRATIQUE_MUTABLE_HTTP": "true", "PRATIQUE_APPLY_MINUTES": "60"}
+    machine.environment |= {"PRATIQUE_MUTABLE_HTTP": "true", "PRATIQUE_APPLY_MINUTES": "60", **LONG_CLAIM}
     machine.make_database()
     names = [f"{namespace}-{number}" for number in range(1, STUCK + 2)]
     files = [archive(stuck.objects(name, namespace), name, tmp_path, tmp_path / "served") for name in names]
@@ -40,16 +39,14 @@ def test_five_that_are_never_ready_leave_two_threads_to_a_sixth(
     def states() -> dict[int, str]:
         return {int(str(key)): str(state) for key, state in machine.rows("SELECT id, state FROM approvals_request")}
 
-    end = time.monotonic() + SECONDS
-    while states() != {**dict.fromkeys(waiting, "applying"), last: "applied"}:
-        assert time.monotonic() < end, (states(), machine.log())
-        time.sleep(0.2)
+    wanted = {**dict.fromkeys(waiting, "applying"), last: "applied"}
+    wait_for(states, "five are waited for and the sixth is applied", SECONDS, is_so=wanted.__eq__, log=machine.log)
     held = machine.rows("SELECT count(*) FROM approvals_request WHERE state = 'applying' AND claimed_by != ''")
     assert held == [(STUCK,)], "they are waited for all the same"
-    counted = machine.rows("SELECT min(worked_seconds) FROM approvals_request WHERE state = 'applying'")
 
-    def has_grown() -> bool:
-        later = machine.rows("SELECT min(worked_seconds) FROM approvals_request WHERE state = 'applying'")
-        return float(str(later[0][0])) > float(str(counted[0][0])) + 2.0
+    def counted() -> float:
+        ((least,),) = machine.rows("SELECT min(worked_seconds) FROM approvals_request WHERE state = 'applying'")
+        return float(str(least))
 
-    wait_until(has_grown, "their time is counted", SECONDS)
+    before = counted()
+    wait_for(counted, "their time is counted", SECONDS, is_so=lambda now: now > before + 2.0, log=machine.log)

@@ -14,6 +14,7 @@ from provisioner.cli import Usage, exit_status, main, source_of
 from provisioner.review.base.facts import ReviewRule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.values import Plan, Report, Section, Severity
+from tests.support.patience import scaled
 from tests.support.provisioner.cases import FOLDER as CASES
 
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
@@ -464,6 +465,6 @@ def test_crd_diff_of_what_holds_no_crd_is_status_2(capsys: pytest.CaptureFixture
 
 def test_the_command_runs_as_a_program() -> None:
     command = [sys.executable, "-m", "provisioner.cli", "review", str(CASES / "image-by-tag-only" / "new")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(120), check=False)
     assert done.returncode == 0
     assert "IMG-01" in done.stdout

@@ -12,6 +12,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import PratiqueError
 from provisioner.values import ObjectRef
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import Scene
 
 
@@ -25,12 +26,12 @@ def api_server(request: pytest.FixtureRequest) -> Endpoint:
 @pytest.fixture
 def kubernetes_api(api_server: Endpoint) -> ClusterClient:
     """Either API server, as its admin."""
-    return ClusterClient.connect(api_server.kubeconfig("admin"), timeout_seconds=20.0)
+    return ClusterClient.connect(api_server.kubeconfig("admin"), timeout_seconds=scaled(60))
 
 
 @pytest.fixture
 def real_api(controlplane) -> ClusterClient:
-    return ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    return ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=scaled(60))
 
 
 @pytest.fixture

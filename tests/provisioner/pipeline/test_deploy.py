@@ -14,6 +14,7 @@ from provisioner.errors import DigestMismatch
 from provisioner.source import LocalSource
 from provisioner.values import Action, HealthState, OutcomeState, Plan, Severity
 from tests.provisioner.pipeline.staging import bundle, prepare
+from tests.support.patience import scaled
 
 
 def test_promise_1_other_bytes_than_the_reviewed_ones_are_refused_before_anything_is_touched(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_a_bundle_is_looked_at_deployed_observed_and_removed(
     assert first.worst is Severity.SAFE
     assert pipeline.plan_again(api, content, previous=None, inventory={}).digest == first.plan.digest
 
-    done = list(pipeline.deploy(api, content, first.plan, inventory=inventory, deadline_seconds=60))
+    done = list(pipeline.deploy(api, content, first.plan, inventory=inventory, deadline_seconds=scaled(60)))
     assert {one.state for one in done} == {OutcomeState.DONE}
     refs = [one.ref for one in content.manifests]
     assert {one.state for one in pipeline.observe(api, refs).values()} == {HealthState.CURRENT}
@@ -52,7 +53,7 @@ def test_a_bundle_is_looked_at_deployed_observed_and_removed(
     again = pipeline.look(api, content, previous=content, inventory=owned)
     assert {one.action for one in again.plan.actions} == {Action.NONE}
 
-    gone = list(pipeline.remove(api, inventory, deadline_seconds=60))
+    gone = list(pipeline.remove(api, inventory, deadline_seconds=scaled(60)))
     assert {one.state for one in gone} == {OutcomeState.DONE}
     assert {one.state for one in pipeline.observe(api, refs).values()} == {HealthState.NOT_FOUND}
     assert inventory.items() == {}

@@ -22,9 +22,10 @@ from provisioner.rbac import RbacObjects, allows, allows_in, effective_rules, ma
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.provisioner.rbac.random_roles import AGGREGATED, World, question, rules, world
 from tests.support.kubernetes.live import until_may, wait_until
+from tests.support.patience import scaled
 from tests.support.provisioner.roles import API, bound, cluster_role, role, rule, user
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.thorough]
 
 KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 WORLDS = 12
@@ -44,7 +45,7 @@ class Scene:
 def scene(controlplane: Any) -> Iterator[Scene]:
     """Several worlds on one API server, once its authorizer has seen all of them."""
     seed = int(os.environ.get("PRATIQUE_SEED") or 20261121)
-    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=scaled(60))
     run, dice = uuid.uuid4().hex[:8], random.Random(seed)
     spaces = (f"rbac-{run}-0", f"rbac-{run}-1")
     for name in spaces:

@@ -28,6 +28,7 @@ from provisioner.schema.diff.rules import compare_rules
 from provisioner.schema.formats import CHECKS, fits
 from provisioner.schema.version_order import kube_order
 from tests.support.memory import resident_bytes
+from tests.support.patience import scaled
 
 CPU_SECONDS, MEMORY_BYTES = 5.0, 48 * 2**20
 LONG = "['" + "x" * 60 + "']" + ".map(a, a + a)" * 26
@@ -86,14 +87,14 @@ def test_S26_a_format_is_checked_in_a_time_that_is_linear_in_the_text(name: str)
     before = time.process_time()
     for text in (*TEXTS, "\u00b2" * 50, "\u0663" * 50, "\ud800"):
         fits(name, text)
-    assert time.process_time() - before < CPU_SECONDS
+    assert time.process_time() - before < scaled(CPU_SECONDS)
 
 
 @pytest.mark.parametrize("text", ["1" * 20_000, "9" * 400 + "h", "1" * 20_000 + " parsecs"], ids=["long", "far", "odd"])
 def test_S26_a_duration_of_many_digits_stays_a_text(text: str) -> None:
     before = time.process_time()
     assert to_cel(text, {"type": "string", "format": "duration"}) == text
-    assert time.process_time() - before < CPU_SECONDS
+    assert time.process_time() - before < scaled(CPU_SECONDS)
 
 
 WORK: dict[str, Callable[[], object]] = {
@@ -115,7 +116,7 @@ FIELDS: dict[str, Any] = {"type": "object", "properties": {f"a{it}": {"type": "s
 def test_S26_what_is_read_of_a_schema_takes_a_bounded_time(work: Callable[[], object]) -> None:
     before, started = resident_bytes(), time.process_time()
     work()
-    assert time.process_time() - started < CPU_SECONDS
+    assert time.process_time() - started < scaled(CPU_SECONDS)
     assert resident_bytes() - before < MEMORY_BYTES
 
 

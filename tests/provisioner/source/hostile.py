@@ -15,7 +15,7 @@ HERE = EgressPolicy(
     allowed_networks=(ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128")),
     plain_http_hosts=("*",),
     allow_mutable=True,
-    timeout_seconds=20,
+    timeout_seconds=60,
 )
 HASTY = replace(HERE, timeout_seconds=1)
 MAX = 8 * 1024 * 1024

@@ -12,7 +12,7 @@ from provisioner.values import JsonObject
 
 MIB = 1024 * 1024
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
-STRICT = EgressPolicy(timeout_seconds=10)
+STRICT = EgressPolicy(timeout_seconds=60)
 # Plain http to this machine; everything else as strict as ever.
 OPEN = replace(STRICT, allowed_networks=LOOPBACK, plain_http_hosts=("*",))
 MUTABLE = replace(OPEN, allow_mutable=True)

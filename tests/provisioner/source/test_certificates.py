@@ -266,10 +266,10 @@ def test_a_key_whose_validation_takes_a_minute_is_not_validated() -> None:
     numbers = [0, p * q, 65537, private, p, q, private % (p - 1), private % (q - 1), pow(q, -1, p)]
     body = b"".join(der(2, number.to_bytes(number.bit_length() // 8 + 1, "big")) for number in numbers)
     text = base64.encodebytes(der(0x30, body)).decode()
-    began = time.monotonic()
+    began = time.thread_time()  # of the processor: others on the machine do not count
     error = refusal(FILE, **client(key=pem("RSA PRIVATE KEY", text.strip())))
     assert "do not fit together" in str(error)
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20
 
 
 def der(tag: int, body: bytes) -> bytes:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
+from tests.support.servers import migrated
 
 # Both scripts see the tables as they are at their migration, which the models of today do not fit.
 MODELS = """
@@ -31,7 +33,7 @@ apps = executor.loader.project_state([("approvals", next(
 """
 # Requests in any state, and what to look at from another connection while somebody waits for a lock.
 SETTING = """
-import threading, time
+import threading
 from datetime import timedelta
 import psycopg
 from django.conf import settings
@@ -48,6 +50,7 @@ from approvals.steps.running import observe
 from approvals.steps.restore import RestoreTarget
 from provisioner.errors import PratiqueError
 from provisioner.values import Health, HealthState, Identity
+from tests.support.patience import scaled, wait_for
 SPEC = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}
 cluster = Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
 Content.objects.create(
@@ -107,10 +110,11 @@ def meanwhile(held, probe, act):
         thread = threading.Thread(target=run)
         thread.start()
         waiting = "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname=%s"
-        while thread.is_alive() and not prober.execute(waiting, [known["NAME"]]).fetchone():
+        def is_met():
+            found = prober.execute(waiting, [known["NAME"]]).fetchone()
             prober.rollback()
-            time.sleep(0.01)
-        prober.rollback()
+            return found or not thread.is_alive()
+        wait_for(is_met, "it waits, or has ended", every=0.01)
         is_waiting = thread.is_alive()
         try:
             found = prober.execute(probe).fetchone()[0]
@@ -139,7 +143,7 @@ def meet(first, second):
     reached, go, told = threading.Event(), threading.Event(), {}
     def pause():
         reached.set()
-        assert go.wait(20)
+        assert go.wait(scaled(60))
     def run(name, act):
         try:
             act()
@@ -151,13 +155,15 @@ def meet(first, second):
     one = threading.Thread(target=run, args=("first", lambda: first(pause)))
     two = threading.Thread(target=run, args=("second", second))
     one.start()
-    assert reached.wait(20)
+    assert reached.wait(scaled(60))
     two.start()
     waiting = "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname=%s"
     with connect() as prober:
         prober.autocommit = True
-        while two.is_alive() and not prober.execute(waiting, [known["NAME"]]).fetchone():
-            time.sleep(0.01)
+        wait_for(
+            lambda: not two.is_alive() or prober.execute(waiting, [known["NAME"]]).fetchone(),
+            "it waits, or has ended", every=0.01,
+        )
     told["met"] = two.is_alive()
     go.set()
     one.join()
@@ -186,7 +192,7 @@ def environment(url: str) -> dict[str, str]:
 def manage(url: str, *words: str) -> str:
     command = [sys.executable, "manage.py", *words]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(url), capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, env=environment(url), capture_output=True, text=True, check=False, timeout=scaled(240)
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -198,6 +204,17 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/pratique.sqlite3"
     service: Any = request.getfixturevalue("postgres")
     return str(service.fresh_database())
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services)])
+def migrated_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same with all migrations, for tests that are not about them."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/pratique.sqlite3"
+        migrated.make(environment(url))
+        return url
+    service: Any = request.getfixturevalue("postgres")
+    return str(service.migrated_database())
 
 
 def ran(url: str, number: str, program: str) -> str:

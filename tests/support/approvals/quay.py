@@ -17,6 +17,7 @@ from provisioner.values import Health, HealthState, ObjectRef
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 
 BLUE = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.colour", "value": "blue"}}
 
@@ -27,7 +28,7 @@ class Quay:
     def __init__(self, here: World, sandbox: Endpoint) -> None:
         here.cluster.kubeconfig = sandbox.kubeconfig("admin")
         here.cluster.save()
-        self.here, self.api = here, Api.connect(here.cluster.kubeconfig, timeout_seconds=10)
+        self.here, self.api = here, Api.connect(here.cluster.kubeconfig, timeout_seconds=scaled(60))
         self.namespace = f"quay-{uuid.uuid4().hex[:8]}"
         self.account = f"system:serviceaccount:{self.namespace}:installer"
         self._make("v1", "Namespace", self.namespace, "")

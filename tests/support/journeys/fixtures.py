@@ -15,6 +15,7 @@ from tests.support.journeys import station as built
 from tests.support.journeys.machine import Machine, environment
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 
 _numbers = itertools.count(1)
 
@@ -25,9 +26,14 @@ def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, wor
     return _station(controlplane, tmp_path, settings, worker_id)
 
 
-@pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
+@pytest.fixture(
+    params=[pytest.param("controlplane", marks=[pytest.mark.controlplane, pytest.mark.thorough]), "sandbox"]
+)
 def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
-    """The same on either API server; on the sandbox without kubectl."""
+    """The same on either API server; on the sandbox without kubectl.
+
+    The contract suite holds the two against each other: `make test` runs on the real one what is a proof of a promise.
+    """
     return _station(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
 
 
@@ -42,7 +48,7 @@ def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) 
     built.open_to_loopback(settings)
     content = {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": tmp_path / "content"}}
     settings.STORAGES = {**settings.STORAGES, "content": content}
-    api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
+    api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
     namespace = f"journey-{worker_id}-{next(_numbers)}"
     built.prepare(api, namespace)
     kubeconfig = tmp_path / "kubeconfig"

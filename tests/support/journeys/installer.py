@@ -8,12 +8,13 @@ from itertools import product
 import yaml
 
 from tests.support.journeys.station import Station
+from tests.support.patience import scaled
 
 
 def grant(station: Station, rules: str) -> None:
     """Apply roles and their bindings as an administrator would, until the API server goes by them."""
     command = [str(station.kubectl), "--kubeconfig", str(station.kubeconfig), "--context", "admin", "apply", "-f", "-"]
-    done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False, timeout=scaled(60))
     assert done.returncode == 0, done.stderr
     for rule in (one for obj in yaml.safe_load_all(rules) for one in obj.get("rules") or ()):
         names = rule.get("resourceNames") or [""]

@@ -12,11 +12,15 @@ from pathlib import Path
 from approvals.encryption.keys import new_key
 from approvals.management.demo.bundles import pack
 from tests.support.folders import ROOT
-from tests.support.journeys import databases
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
+from tests.support.servers import migrated
 from tests.support.servers.process import free_port
 
 SEED_SECONDS = 150
+# So short that a test can wait until the claim of a killed worker lapses. Where none does, LONG_CLAIM is sturdier.
+CLAIM_SECONDS = 3
+LONG_CLAIM = {"PRATIQUE_CLAIM_SECONDS": "15"}
 POOL = ("--pool", "threads")
 CHAIN = "from approvals.audit import verify_chain; print(verify_chain().is_whole)"
 
@@ -32,7 +36,7 @@ def environment(folder: Path, redis: str) -> dict[str, str]:
         "PRATIQUE_REDIS_URL": redis,
         "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
         "PRATIQUE_PLAIN_HTTP_HOSTS": "127.0.0.1",
-        "PRATIQUE_CLAIM_SECONDS": "3",
+        "PRATIQUE_CLAIM_SECONDS": str(round(scaled(CLAIM_SECONDS))),
         "DEMO_PASSWORD": "for this test only",
     }
 
@@ -66,13 +70,13 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SEED_SECONDS,
+            timeout=scaled(SEED_SECONDS),
         )
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 
     def make_database(self) -> None:
-        databases.make(self.environment)
+        migrated.make(self.environment)
 
     def worker(self) -> subprocess.Popen[bytes]:
         """A worker that is its own beat."""
@@ -111,5 +115,5 @@ class Machine:
             process.wait()
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        with sqlite3.connect(self.folder / "pratique.sqlite3", timeout=20) as database:
+        with sqlite3.connect(self.folder / "pratique.sqlite3", timeout=scaled(60)) as database:
             return database.execute(query).fetchall()

@@ -16,6 +16,7 @@ from provisioner.cluster.apply.writing import Job, ObjectWriter
 from provisioner.values import ObjectOutcome
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
+from tests.support.patience import scaled
 
 
 def after_the_first(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
@@ -42,7 +43,7 @@ def in_the_first_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], ob
 
     def held_back(writer: ObjectWriter, job: Job) -> ObjectOutcome:
         outcome = write(writer, job)
-        assert has_happened.wait(PATIENCE_SECONDS)
+        assert has_happened.wait(scaled(PATIENCE_SECONDS))
         return outcome
 
     def heard(patience: Patience, futures: Sequence[Future[Any]]) -> list[Any]:

@@ -12,9 +12,10 @@ from typing import Any
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.support.journeys import station as built
-from tests.support.journeys.machine import Machine
+from tests.support.journeys.machine import LONG_CLAIM, Machine
 from tests.support.journeys.pills import PILLS, harmless, spec
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled, wait_for
 from tests.support.servers.downloads import served
 
 STATES = (
@@ -22,7 +23,6 @@ STATES = (
     " JOIN approvals_bundledeployment d ON d.id = r.deployment_id"
 )
 GONE = "SELECT name FROM approvals_bundledeployment GROUP BY name HAVING sum(gone_at IS NULL) = 0"
-LOOK_SECONDS = 0.05
 
 
 class Neighbourhood:
@@ -32,11 +32,11 @@ class Neighbourhood:
         self.machine = machine
         self.namespace = namespace
         self.address = address
-        self.api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=20)
+        self.api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
         built.prepare(self.api, namespace)
         kubeconfig = machine.folder / "service-kubeconfig"
         kubeconfig.write_text(endpoint.kubeconfig("pratique"))
-        machine.run("manage.py", "migrate", "--verbosity", "0")
+        machine.make_database()
         machine.run("manage.py", "register_cluster", "here", "--kubeconfig", kubeconfig)
         self.worker: subprocess.Popen[bytes] = machine.worker()
         machine.start("manage.py", "watch")
@@ -66,14 +66,13 @@ class Neighbourhood:
 
     def until(self, names: Collection[str], states: Collection[str], seconds: float) -> dict[str, tuple[str, str, str]]:
         """The rows as soon as the requests of all these deployments are in one of these states."""
-        end = time.monotonic() + seconds
-        while True:
-            rows = self.rows()
-            if all(name in rows and rows[name][0] in states for name in names):
-                return rows
-            late = {name: rows.get(name) for name in names}
-            assert time.monotonic() < end, f"{late}\n{self.machine.log()}"
-            time.sleep(LOOK_SECONDS)
+        return wait_for(
+            self.rows,
+            f"all of {', '.join(names)} are {' or '.join(states)}",
+            seconds,
+            is_so=lambda rows: all(name in rows and rows[name][0] in states for name in names),
+            log=self.machine.log,
+        )
 
     def seconds_until_ready(self, name: str, make: Callable[[str], bytes] = harmless) -> float:
         """From the wish for a bundle, a harmless one of `make`, to its report."""
@@ -95,13 +94,12 @@ class Neighbourhood:
 
     def until_gone(self, names: Collection[str], seconds: float = 60) -> None:
         """Until the service has let go of all these deployments, so that the same names can be wished for anew."""
-        end = time.monotonic() + seconds
-        while True:
+
+        def left() -> list[str]:
             gone = {str(name) for (name,) in self.machine.rows(GONE)}
-            if gone.issuperset(names) and not any(self.api.get(_ref(name)) for name in names):
-                return
-            assert time.monotonic() < end, f"{set(names) - gone}\n{self.machine.log()}"
-            time.sleep(LOOK_SECONDS)
+            return [name for name in names if name not in gone or self.api.get(_ref(name))]
+
+        wait_for(left, "all of them are gone", seconds, is_so=lambda names: not names, log=self.machine.log)
 
     def _create(self, name: str, wanted: dict[str, Any]) -> None:
         about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}}
@@ -114,6 +112,6 @@ def _ref(name: str) -> ObjectRef:
 
 @contextmanager
 def neighbourhood(machine: Machine, endpoint: Endpoint, namespace: str) -> Iterator[Neighbourhood]:
-    machine.environment["PRATIQUE_MUTABLE_HTTP"] = "true"
+    machine.environment |= {"PRATIQUE_MUTABLE_HTTP": "true", **LONG_CLAIM}
     with served(machine.folder / "served") as address:
         yield Neighbourhood(machine, endpoint, namespace, address)

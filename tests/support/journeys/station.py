@@ -29,6 +29,7 @@ from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
+from tests.support.patience import scaled
 
 # Their names and groups are those of the control plane's users, so that kubectl can be used as the same people.
 PEOPLE = {"alice": "platform", "carol": "developers", "rita": "requesters"}
@@ -171,7 +172,7 @@ class Station:
     def ctl(self, *words: str, user: str = "admin") -> str:
         """kubectl against this cluster, as one of its users."""
         command = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig), "--context", user, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(120))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -180,7 +181,7 @@ class Station:
         path, home = f"{self.kubectl.parent}:{os.environ['PATH']}", str(self.kubeconfig.parent)
         environment = {"PATH": path, "HOME": home, "KUBECONFIG": str(self.kubeconfig)}
         line = ["bash", "-o", "pipefail", "-c", command]
-        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60, env=environment)
+        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=scaled(60), env=environment)
         assert done.returncode == 0, (command, done.stderr)
         return done.stdout
 

@@ -15,6 +15,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.journeys import station as built
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 
 NEVER = [{"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "never"}}]
 
@@ -37,7 +38,7 @@ def objects(name: str, namespace: str) -> list[dict[str, Any]]:
 
 def main(kubeconfig: Path, namespace: str, *urls: str) -> None:
     endpoint = Endpoint.read(kubeconfig, Path("kubectl"))
-    api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=60)
+    api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
     built.prepare(api, namespace)
     cluster = built.register(endpoint.kubeconfig("pratique"))
     station = Station(cluster, api, namespace, Path("kubectl"), kubeconfig)

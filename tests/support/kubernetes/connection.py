@@ -8,9 +8,8 @@ import ssl
 from urllib.parse import urlsplit
 
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 from tests.support.provisioner.shapes import JsonDict
-
-PATIENCE_SECONDS = 60
 
 
 class Server:
@@ -20,7 +19,7 @@ class Server:
         address = urlsplit(endpoint.server)
         context = ssl.create_default_context(cadata=endpoint.ca_pem)
         self._connection = http.client.HTTPSConnection(
-            str(address.hostname), address.port or 443, context=context, timeout=30
+            str(address.hostname), address.port or 443, context=context, timeout=scaled(60)
         )
         self._headers = {"Authorization": f"Bearer {endpoint.tokens['admin']}"}
 

@@ -17,7 +17,9 @@ from typing import Any
 
 import yaml
 
-TIMEOUT_SECONDS = 10
+from tests.support.patience import scaled
+
+TIMEOUT_SECONDS = 60
 NAME = "pratique"
 
 
@@ -99,7 +101,7 @@ class Endpoint:
         )
         context = ssl.create_default_context(cadata=self.ca_pem)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=scaled(TIMEOUT_SECONDS), context=context) as answer:
                 text = answer.read()
                 is_json = answer.headers.get_content_type() == "application/json"
         except urllib.error.HTTPError as exc:

@@ -15,7 +15,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.watch import until_settled
 from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import AccessRequest, HealthState, Identity, ObjectRef
-from tests.support.servers import process
+from tests.support.patience import scaled, wait_for
 
 PATIENCE_SECONDS = 60.0
 EDITS = 20
@@ -23,7 +23,7 @@ EDITS = 20
 
 def wait_until(is_so: Callable[[], bool], what: str = "what was written is in force") -> None:
     """Return once `is_so()`; the failure says `what` never came."""
-    process.wait_until(is_so, what, PATIENCE_SECONDS)
+    wait_for(is_so, what, PATIENCE_SECONDS)
 
 
 def is_unreachable(call: Callable[[], object]) -> bool:
@@ -53,7 +53,7 @@ def until_served(api: ClusterClient, group: str, version: str, kind: str, *, is_
 
 def until_current(api: ClusterClient, ref: ObjectRef) -> None:
     """Until its controllers have done with the object what its spec asks for."""
-    found = until_settled(api, [ref], timeout_seconds=PATIENCE_SECONDS)[ref]
+    found = until_settled(api, [ref], timeout_seconds=scaled(PATIENCE_SECONDS))[ref]
     assert found.state is HealthState.CURRENT, f"{ref}: {found}"
 
 

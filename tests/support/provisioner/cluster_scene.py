@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from provisioner.cluster.apply.run import Terms, apply
+from provisioner.cluster.apply.waiting import Patience
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.cluster.plan.known import Options
@@ -24,6 +27,7 @@ from provisioner.values import (
     PlannedAction,
 )
 from tests.support.kubernetes.live import edit, until_may
+from tests.support.patience import scaled
 
 MANAGER = "pratique-test"
 
@@ -49,9 +53,15 @@ class Scene:
             options=Options(**{"is_removal": not objects, **options}),
         )
 
-    def apply(self, planned: Plan, *objects: dict[str, Any], **terms: Any) -> list[ObjectOutcome]:
-        agreed = Terms(MANAGER, **{"timeout_seconds": 30.0, **terms})
-        return list(apply(self.cluster, content(objects), planned, self.inventory, agreed))
+    def apply(
+        self, planned: Plan, *objects: dict[str, Any], wait_seconds: float | None = None, **terms: Any
+    ) -> list[ObjectOutcome]:
+        """`wait_seconds` is for each wait; the writes have all of the time, so that a slow machine fails none."""
+        agreed = Terms(MANAGER, **{"timeout_seconds": scaled(60.0), **terms})
+        with pytest.MonkeyPatch.context() as patch:
+            if wait_seconds is not None:
+                patch.setattr(Patience, "left", wait_seconds)
+            return list(apply(self.cluster, content(objects), planned, self.inventory, agreed))
 
     def deploy(self, *objects: dict[str, Any], **terms: Any) -> list[ObjectOutcome]:
         return self.apply(self.plan(*objects), *objects, **terms)

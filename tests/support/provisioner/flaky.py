@@ -17,6 +17,7 @@ from typing import Any
 
 from provisioner.cluster.client.api import ClusterClient
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import scaled
 from tests.support.servers.http import Authority, make_authority
 
 # Answers in the place of the API server, or None: then the write goes through.
@@ -46,7 +47,7 @@ class Line:
             ],
             "users": [{"name": "a", "user": {"token": self._endpoint.tokens["admin"]}}],
         }
-        return ClusterClient.connect(config, timeout_seconds=20.0)
+        return ClusterClient.connect(config, timeout_seconds=scaled(60))
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("Content-Length") or 0)
@@ -77,7 +78,7 @@ class Line:
             self._endpoint.server + handler.path, method=handler.command, data=body, headers=headers
         )
         try:
-            with urllib.request.urlopen(asked, timeout=30, context=self._context) as answer:
+            with urllib.request.urlopen(asked, timeout=scaled(60), context=self._context) as answer:
                 return answer.status, answer.read(), answer.headers.get_content_type()
         except urllib.error.HTTPError as exc:
             return exc.code, exc.read(), exc.headers.get_content_type()

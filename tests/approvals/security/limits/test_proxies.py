@@ -18,6 +18,7 @@ from approvals.limits import crowding
 from approvals.networks import Proxies
 from approvals.project.middleware.forwarding import Forwarding
 from tests.support.approvals.fixtures import World
+from tests.support.patience import scaled
 from tests.support.servers.http import Listening, Reply
 from tests.support.servers.process import free_port
 from tests.support.servers.site import Site, refusal_of
@@ -171,7 +172,7 @@ def test_nothing_is_told_where_the_site_is_for_this_machine_alone(here: World) -
 
 class OverSocket(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=20)
+        super().__init__("localhost", timeout=scaled(60))
         self._path = str(path)
 
     def connect(self) -> None:
@@ -184,7 +185,7 @@ def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: P
     words = refusal_of("--bind", f"unix:{tmp_path}/x.sock", PRATIQUE_TRUSTED_PROXIES="10.0.0.0/8")
     assert "add unix to PRATIQUE_TRUSTED_PROXIES" in words
     public = {"PRATIQUE_PUBLIC_URL": PUBLIC, "PRATIQUE_ALLOWED_HOSTS": "localhost"}
-    site = Site(tmp_path, redis, PRATIQUE_TRUSTED_PROXIES="unix", **public)
+    site = Site(tmp_path, redis, is_patient=True, PRATIQUE_TRUSTED_PROXIES="unix", **public)
     path = site.socket
     try:
         for number in range(302):

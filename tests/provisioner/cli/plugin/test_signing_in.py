@@ -15,6 +15,7 @@ import pytest
 
 from provisioner.cli.plugin import logins, main
 from tests.provisioner.cli.plugin.scene import TOKEN, Recorder
+from tests.support.patience import scaled
 
 ISSUER = {
     "name": "example",
@@ -48,9 +49,11 @@ def visit(wish: dict[str, str]) -> None:
         f"{wish['redirect_uri']}x?code=evil&state={wish['state']}",
     ):
         with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(address, timeout=10)
+            urllib.request.urlopen(address, timeout=scaled(60))
     back = {"error": "access_denied"} if wish.get("refuse") else {"code": "the-code"}
-    urllib.request.urlopen(f"{wish['redirect_uri']}?{urlencode({**back, 'state': wish['state']})}", timeout=10).read()
+    urllib.request.urlopen(
+        f"{wish['redirect_uri']}?{urlencode({**back, 'state': wish['state']})}", timeout=scaled(60)
+    ).read()
 
 
 def digest(text: str) -> str:

@@ -14,6 +14,7 @@ from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.values import Content, InventoryItem, ObjectIdentity, ObjectRef, Plan
+from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import MANAGER, failures
 
 KILLED = 137
@@ -78,7 +79,7 @@ def run_and_die(work: Work, inventory: FileInventory) -> int:
     """Apply in a process of its own; its exit status: KILLED, 0 for a good end, else something went wrong."""
     process = _processes.Process(target=_run, args=(work, inventory))
     process.start()
-    process.join(LIFETIME_SECONDS)
+    process.join(scaled(LIFETIME_SECONDS))
     if process.exitcode is None:
         process.kill()
         process.join()
@@ -86,6 +87,6 @@ def run_and_die(work: Work, inventory: FileInventory) -> int:
 
 
 def _run(work: Work, inventory: FileInventory) -> None:
-    cluster = ClusterClient.connect(work.kubeconfig, timeout_seconds=20.0)
-    failed = failures(apply(cluster, work.content, work.plan, inventory, Terms(MANAGER, timeout_seconds=60.0)))
+    cluster = ClusterClient.connect(work.kubeconfig, timeout_seconds=scaled(60))
+    failed = failures(apply(cluster, work.content, work.plan, inventory, Terms(MANAGER)))
     os._exit(2 if failed else 0)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.apply.run import PhaseReached, Terms, apply
+from provisioner.cluster.apply.waiting import Patience
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryHookRuns, uids
 from provisioner.cluster.plan.known import Options
@@ -28,6 +29,7 @@ from provisioner.values import (
     Plan,
 )
 from tests.support.kubernetes.live import wait_until
+from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, actions, content, failures, states
 
 BEFORE, AFTER = HookMoment.BEFORE, HookMoment.AFTER
@@ -60,7 +62,7 @@ class Chart:
     def apply(
         self, planned: Plan, hooks: list[Manifest], *objects: dict[str, Any], **terms: Any
     ) -> list[ObjectOutcome]:
-        agreed = Terms(MANAGER, **{"timeout_seconds": 120.0, "runs": self.runs, **terms})
+        agreed = Terms(MANAGER, **{"timeout_seconds": scaled(120.0), "runs": self.runs, **terms})
         return list(apply(self.scene.cluster, self.content(hooks, objects), planned, self.scene.inventory, agreed))
 
     def deploy(self, hooks: list[Manifest], *objects: dict[str, Any], **terms: Any) -> list[ObjectOutcome]:
@@ -178,7 +180,7 @@ def test_one_that_fails_ends_the_apply_before_anything_else_is_written(chart: Ch
     hooks = [hook(pod(scene)), hook(scene.job(), weight=1), hook(scene.config_map("late"), AFTER)]
     failing = meanwhile(lambda: end(scene, "Failed"))
     outcomes = chart.deploy(hooks, scene.config_map())
-    failing.join(30)
+    failing.join(scaled(60))
     assert states(outcomes) == {
         "Pod/check": OutcomeState.FAILED,
         "Job/migrate": OutcomeState.SKIPPED,
@@ -194,12 +196,13 @@ def test_one_that_fails_ends_the_apply_before_anything_else_is_written(chart: Ch
 def test_one_that_succeeds_lets_the_apply_go_on(chart: Chart) -> None:
     ending = meanwhile(lambda: end(chart.scene, "Succeeded"))
     outcomes = chart.deploy([hook(pod(chart.scene))], chart.scene.config_map())
-    ending.join(30)
+    ending.join(scaled(60))
     assert set(states(outcomes).values()) == {OutcomeState.DONE}
 
 
-def test_one_that_does_not_end_in_time(chart: Chart) -> None:
-    outcomes = chart.deploy([hook(pod(chart.scene))], chart.scene.config_map(), timeout_seconds=2.0)
+def test_one_that_does_not_end_in_time(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Patience, "left", 1.0)  # of each wait; the writes have all of the time
+    outcomes = chart.deploy([hook(pod(chart.scene))], chart.scene.config_map())
     assert outcomes[0].message == f"Pod {chart.scene.namespace}/check has not ended in time"
 
 
@@ -212,7 +215,7 @@ def test_one_that_somebody_deletes_while_it_runs(chart: Chart) -> None:
 
     deleting = meanwhile(delete)
     outcomes = chart.deploy([hook(pod(scene))], scene.config_map())
-    deleting.join(30)
+    deleting.join(scaled(60))
     assert outcomes[0].state is OutcomeState.FAILED
     assert "was deleted before it was seen to end" in outcomes[0].message
 
@@ -363,12 +366,12 @@ def test_one_that_runs_while_a_worker_takes_over_is_not_cleared(chart: Chart) ->
     first = meanwhile(lambda: end(scene, "Succeeded"))
     with pytest.raises(Died):
         chart.apply(planned, hooks, scene.config_map())
-    first.join(30)
+    first.join(scaled(60))
     running = uid_of(scene.cluster, pod(scene))
     assert runs.made[-1] == running
     second = meanwhile(lambda: end(scene, "Succeeded"))
     assert failures(chart.apply(planned, hooks, scene.config_map())) == []
-    second.join(30)
+    second.join(scaled(60))
     assert len(set(runs.made)) == 2, "the run was waited for, not begun again"
 
 

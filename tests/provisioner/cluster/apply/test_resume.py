@@ -113,7 +113,7 @@ def test_a_killed_apply_is_carried_on_to_the_undisturbed_end(scene: Scene, kubec
         dying = FileInventory(file, die_at=die_at, is_after=is_after)
         assert run_and_die(Work(kubeconfig, bundle, planned), dying) in {KILLED, 0}
         again = FileInventory(file)
-        outcomes = list(apply(scene.cluster, bundle, planned, again, Terms(MANAGER, timeout_seconds=60.0)))
+        outcomes = list(apply(scene.cluster, bundle, planned, again, Terms(MANAGER)))
         assert failures(outcomes) == []
         items = again.items()
         assert {item.ref for item in items.values()} == {ObjectRef.of(obj) for obj in objects}

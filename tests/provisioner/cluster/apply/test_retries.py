@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -155,17 +156,21 @@ def test_what_does_not_pass_is_a_failure_at_once(scene: Scene, line: Line, troub
     assert len(line.troubles) == 1
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1.0], ids=["at once", "after it let us wait"])
+@pytest.mark.parametrize("seconds", [0.0, 3600.0], ids=["at once", "after it let us wait"])
 def test_a_refusal_by_a_server_that_was_away_a_moment_ago_is_asked_again(
     scene: Scene, line: Line, monkeypatch: pytest.MonkeyPatch, seconds: float
 ):
     """It accepts connections, then serves, then reads the roles: seen on a real API server that was killed."""
 
+    waited: list[float] = []
+
     def refuse() -> Any:
-        time.sleep(seconds)
+        waited.append(seconds)
         return status(403, "Forbidden", "cannot patch resource")()
 
-    monkeypatch.setattr(transport, "READS_RIGHTS_SECONDS", 0.5)
+    now = time.monotonic()
+    clock = SimpleNamespace(monotonic=lambda: now + sum(waited), perf_counter=time.perf_counter)
+    monkeypatch.setattr(transport, "time", clock)
     planned = scene.plan(obj := scene.config_map(a="1"))
     line.loses_answers = 1
     line.troubles = [lambda: None, refuse]
@@ -188,10 +193,9 @@ def test_a_refusal_long_after_the_server_was_away_is_a_failure(
 def test_trying_again_ends_at_the_deadline(scene: Scene, line: Line):
     planned = scene.plan(obj := scene.config_map())
     line.troubles = [status(500, "InternalError", WEBHOOK)] * 100
-    began = time.monotonic()
-    (outcome,) = scene.apply(planned, obj, timeout_seconds=2.0)
+    (outcome,) = scene.apply(planned, obj, timeout_seconds=4.0)
     assert (outcome.state, "failed calling webhook" in outcome.server_words) == (OutcomeState.FAILED, True)
-    assert time.monotonic() - began < 30
+    assert line.troubles, "it was not tried as often as it would have taken"
     assert scene.live(obj) is None
 
 

@@ -103,7 +103,7 @@ def test_whoever_asks_is_told_before_objects_are_given_time_to_settle(scene: Sce
         wished,
         scene.plan(scene.definition(), scene.widget()),
         scene.inventory,
-        Terms(MANAGER, timeout_seconds=30.0, before_wait=lambda refs: waits.append([*seen, len(refs)])),
+        Terms(MANAGER, before_wait=lambda refs: waits.append([*seen, len(refs)])),
     )
     while one := next(outcomes, None):
         seen.append(one.ref.kind)
@@ -306,7 +306,7 @@ def test_an_object_that_a_finalizer_holds_stays_in_the_inventory(scene: Scene):
     live = scene.live(obj)
     held = {**live, "metadata": {**live["metadata"], "finalizers": ["example.com/hold"]}}
     scene.cluster.replace(held)
-    (outcome,) = scene.deploy(timeout_seconds=1.0)
+    (outcome,) = scene.deploy(wait_seconds=1.0)
     assert outcome.state is FAILED
     assert "waits for its finalizers" in outcome.message
     assert "example.com/hold" in outcome.server_words
@@ -347,13 +347,13 @@ def test_S25_who_ends_an_apply_has_nothing_more_begun(scene: Scene):
     """What is recorded ahead and not begun stays unwritten, and carrying on finds all of it."""
     bundle = [scene.config_map(f"part-{number:03}") for number in range(200)]
     planned = scene.plan(*bundle)
-    outcomes = apply(scene.cluster, content(bundle), planned, scene.inventory, Terms(MANAGER, timeout_seconds=30.0))
+    outcomes = apply(scene.cluster, content(bundle), planned, scene.inventory, Terms(MANAGER))
     next(outcomes)
     outcomes.close()
     written, recorded = sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())
     # How far it had come when it was ended is a race; that it goes no further is the rule.
     assert written <= recorded < 200
-    time.sleep(0.5)
+    time.sleep(0.5)  # No event says that nothing comes: too short a time would only miss it.
     assert (sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())) == (written, recorded)
     assert failures(scene.apply(planned, *bundle)) == []
     assert all(map(scene.live, bundle))

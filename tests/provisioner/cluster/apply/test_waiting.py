@@ -9,9 +9,11 @@ import pytest
 
 from provisioner.cluster.apply.waiting import MAX_WATCHES
 from provisioner.cluster.graph import DEPENDS_ON
+from provisioner.cluster.health.watch import failing_pods
 from provisioner.errors import PreconditionFailed
 from provisioner.health_checks import health_checks
 from provisioner.values import OutcomeState
+from tests.support.patience import scaled, wait_for
 from tests.support.provisioner.cluster_scene import Scene, failures, states
 
 DONE, SKIPPED = OutcomeState.DONE, OutcomeState.SKIPPED
@@ -35,7 +37,7 @@ def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: S
             }
         ],
     }
-    outcomes = scene.deploy(hook, scene.deployment(), timeout_seconds=60.0)
+    outcomes = scene.deploy(hook, scene.deployment())
     assert failures(outcomes) == []
     assert [one.ref.kind for one in outcomes] == ["Deployment", "ValidatingWebhookConfiguration"]
     assert scene.live(scene.deployment())["status"]["availableReplicas"] == 1
@@ -46,7 +48,7 @@ def test_what_stands_on_a_workload_comes_when_that_is_available(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, watches: int
 ):
     monkeypatch.setattr("provisioner.cluster.apply.waiting.MAX_WATCHES", watches)
-    outcomes = scene.deploy(scene.autoscaler(), scene.deployment(), scene.service(), timeout_seconds=60.0)
+    outcomes = scene.deploy(scene.autoscaler(), scene.deployment(), scene.service())
     assert failures(outcomes) == []
     assert [one.ref.kind for one in outcomes] == ["Service", "Deployment", "HorizontalPodAutoscaler"]
     available = scene.live(scene.deployment())["status"]["conditions"][0]["lastTransitionTime"]
@@ -57,7 +59,15 @@ def test_on_a_workload_that_does_not_start_nothing_is_built(real_scene: Scene):
     scene = real_scene  # the sandbox has a node for every pod
     web = scene.deployment()
     web["spec"]["template"]["spec"]["nodeSelector"] = {"harbour": "none-such"}
-    outcomes = scene.deploy(web, scene.autoscaler(), timeout_seconds=10.0)
+
+    def until_scheduled_in_vain(_: object) -> None:
+        wait_for(
+            lambda: failing_pods(scene.cluster, scene.live(web) or {}),
+            "the scheduler's words",
+            is_so=lambda words: "nodes" in " ".join(words),
+        )
+
+    outcomes = scene.deploy(web, scene.autoscaler(), wait_seconds=1.0, before_wait=until_scheduled_in_vain)
     assert states(outcomes) == {"Deployment/web": DONE, "HorizontalPodAutoscaler/web": SKIPPED}
     assert "phase deploy: Deployment.apps" in outcomes[-1].message
     assert "nodes" in outcomes[-1].server_words
@@ -84,7 +94,7 @@ BY_CEL = health_checks(
 @pytest.mark.parametrize("checks", [READY, BY_CEL], ids=["field", "CEL"])
 def test_what_a_check_of_the_deployment_says_holds_later_phases(scene: Scene, checks):
     """OLM v1's custom probes: whatever the phase, nothing later is written before the check holds."""
-    outcomes = scene.deploy(scene.config_map("gate", open="no"), scene.service(), timeout_seconds=1.5, checks=checks)
+    outcomes = scene.deploy(scene.config_map("gate", open="no"), scene.service(), wait_seconds=1.0, checks=checks)
     assert states(outcomes) == {"ConfigMap/gate": DONE, "Service/web": SKIPPED}
     assert "phase configuration: " in outcomes[-1].message
     assert "ConfigMap" in outcomes[-1].message
@@ -102,8 +112,8 @@ def test_whoever_applies_may_end_a_wait(real_scene: Scene, checks):
 
     began = time.monotonic()
     with pytest.raises(PreconditionFailed, match="^paused$"):
-        scene.deploy(*waiting, scene.autoscaler(), timeout_seconds=60.0, checks=checks, while_waiting=pause)
-    assert time.monotonic() - began < 30.0
+        scene.deploy(*waiting, scene.autoscaler(), timeout_seconds=3600.0, checks=checks, while_waiting=pause)
+    assert time.monotonic() - began < scaled(60.0)
     assert scene.live(scene.autoscaler()) is None
 
 
@@ -118,7 +128,7 @@ def test_a_deletion_that_takes_long_may_be_ended_too(scene: Scene):
 
     try:
         with pytest.raises(PreconditionFailed, match="^paused$"):
-            scene.deploy(scene.config_map("stays"), timeout_seconds=60.0, while_waiting=pause)
+            scene.deploy(scene.config_map("stays"), while_waiting=pause)
     finally:
         live = scene.live(held)
         scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": []}})
@@ -131,9 +141,7 @@ def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
         kubernetes_api.replace({**scene.live(gate), "data": {"open": "yes"}})
 
     timer = threading.Timer(1.0, open_it)
-    outcomes = scene.deploy(
-        gate, scene.service(), timeout_seconds=30.0, checks=READY, before_wait=lambda _: timer.start()
-    )
+    outcomes = scene.deploy(gate, scene.service(), checks=READY, before_wait=lambda _: timer.start())
     timer.join()
     assert failures(outcomes) == []
     assert scene.live(scene.service()) is not None
@@ -142,7 +150,7 @@ def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
 def test_what_held_an_apply_holds_the_next_one_of_the_same_too(scene: Scene):
     wished = scene.config_map("gate", open="no"), scene.service()
     for _ in range(2):
-        assert scene.deploy(*wished, timeout_seconds=1.0, checks=READY)[-1].state is SKIPPED
+        assert scene.deploy(*wished, wait_seconds=1.0, checks=READY)[-1].state is SKIPPED
     assert scene.live(scene.service()) is None
 
 
@@ -163,26 +171,26 @@ def test_the_worst_is_named(real_scene: Scene):
     )
     gates = [scene.config_map(name, open="no") for name in ("aaa", "zzz")]
     began = time.monotonic()
-    outcomes = scene.deploy(*gates, scene.service(), timeout_seconds=60.0, checks=checks)
+    outcomes = scene.deploy(*gates, scene.service(), timeout_seconds=3600.0, checks=checks)
     assert "/zzz is Failed" in outcomes[-1].message
-    assert time.monotonic() - began < 30.0
+    assert time.monotonic() - began < scaled(60.0)
 
 
 def test_what_is_paused_is_not_waited_for(scene: Scene):
     web = scene.deployment()
     web["spec"]["paused"] = True
-    assert failures(scene.deploy(web, scene.autoscaler(), timeout_seconds=60.0)) == []
+    assert failures(scene.deploy(web, scene.autoscaler())) == []
 
 
 def test_a_check_of_what_comes_last_holds_nothing(scene: Scene):
-    outcomes = scene.deploy(scene.config_map("gate", open="no"), timeout_seconds=1.5, checks=READY)
+    outcomes = scene.deploy(scene.config_map("gate", open="no"), wait_seconds=1.0, checks=READY)
     assert failures(outcomes) == []
 
 
 def test_an_object_waits_until_what_it_names_works(scene: Scene):
     after = scene.config_map("after")
     after["metadata"]["annotations"] = {DEPENDS_ON: f"apps/namespaces/{scene.namespace}/Deployment/web"}
-    outcomes = scene.deploy(after, scene.config_map("before"), scene.deployment(), timeout_seconds=60.0)
+    outcomes = scene.deploy(after, scene.config_map("before"), scene.deployment())
     assert failures(outcomes) == []
     assert [one.ref.name for one in outcomes] == ["before", "web", "after"]
     written = scene.live(after)["metadata"]["managedFields"][0]["time"]
@@ -196,7 +204,7 @@ def test_an_object_is_not_tried_while_what_it_names_does_not_work(real_scene: Sc
     claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": storage, "storageClassName": "none-such"}
     after = scene.config_map("after")
     after["metadata"]["annotations"] = {DEPENDS_ON: f"/namespaces/{scene.namespace}/PersistentVolumeClaim/data"}
-    outcomes = scene.deploy(after, claim, timeout_seconds=1.0)
+    outcomes = scene.deploy(after, claim, wait_seconds=1.0)
     assert states(outcomes) == {"PersistentVolumeClaim/data": DONE, "ConfigMap/after": SKIPPED}
     assert "PersistentVolumeClaim" in outcomes[-1].message
     assert scene.live(after) is None

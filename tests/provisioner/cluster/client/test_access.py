@@ -12,6 +12,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.values import AccessRequest, Identity
 from tests.support.kubernetes.live import until_may
+from tests.support.patience import scaled
 
 ALICE = Identity("alice", ("platform",))
 
@@ -119,7 +120,7 @@ def test_S07_acting_as_an_account_needs_that_right_and_no_other(scene, api_serve
     wish = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = scene.cluster.post(path, wish, subject="a token")["status"]["token"]
     robot = ClusterClient.connect(
-        replace(api_server, tokens={"robot": token}).kubeconfig("robot"), timeout_seconds=20.0
+        replace(api_server, tokens={"robot": token}).kubeconfig("robot"), timeout_seconds=scaled(60)
     )
     installer = Identity.of_service_account(scene.namespace, "installer")
     account = Identity.of_service_account(scene.namespace, "robot")

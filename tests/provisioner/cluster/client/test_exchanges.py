@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.exchanges import Exchange
 from provisioner.errors import ClusterError, Unreachable
 from provisioner.values import ObjectRef
+from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import Scene
 from tests.support.servers.process import free_port
 
@@ -18,10 +20,11 @@ ABSENT = ObjectRef("", "v1", "ConfigMap", "default", "absent-canary")
 
 def observed(kubeconfig: str) -> tuple[ClusterClient, list[Exchange]]:
     told: list[Exchange] = []
-    return ClusterClient.connect(kubeconfig, timeout_seconds=5, observe=told.append), told
+    return ClusterClient.connect(kubeconfig, timeout_seconds=scaled(60), observe=told.append), told
 
 
 def test_calls_are_told_with_verb_status_and_time(scene: Scene, api_server) -> None:
+    began = time.perf_counter()
     cluster, told = observed(api_server.kubeconfig("admin"))
     assert cluster.get(ABSENT) is None
     new = scene.config_map("observed", a="1")
@@ -30,14 +33,15 @@ def test_calls_are_told_with_verb_status_and_time(scene: Scene, api_server) -> N
         cluster.create(new)
     found = [(one.verb, one.status) for one in told if one.verb not in ("read", "list")]
     assert found == [("get", 404), ("apply", 201), ("create", 409)]
-    assert all(0 < one.seconds < 5 for one in told)
+    assert all(one.seconds > 0 for one in told)
+    assert sum(one.seconds for one in told) <= time.perf_counter() - began
 
 
 def test_a_watch_is_told_when_it_begins(scene: Scene, api_server) -> None:
     cluster, told = observed(api_server.kubeconfig("admin"))
     resource = cluster.resource_of("", "v1", "ConfigMap")
     snapshot = cluster.snapshot(resource, namespace=scene.namespace)
-    watch = cluster.watch(resource, resource_version=snapshot.resource_version, timeout_seconds=30)
+    watch = cluster.watch(resource, resource_version=snapshot.resource_version, timeout_seconds=60)
     watch.close()
     assert [(one.verb, one.status) for one in told if one.verb == "watch"] == [("watch", 200)]
 

@@ -27,7 +27,7 @@ def test_a_pod_comes_with_its_account_and_its_classes(real_scene: Scene) -> None
     planned = scene.plan(*bundle)
     action = action_of(planned, one)
     assert (action.action, action.problem, action.is_proved) == (Action.CREATE, "", False)
-    assert failures(scene.apply(planned, *bundle, timeout_seconds=60.0)) == []
+    assert failures(scene.apply(planned, *bundle)) == []
     assert scene.live(one)
 
 
@@ -47,7 +47,7 @@ def test_another_refusal_of_such_a_pod_is_a_problem(real_scene: Scene) -> None:
 def test_a_pod_whose_fields_cannot_change_is_replaced(real_scene: Scene) -> None:
     account = real_scene.namespaced("v1", "ServiceAccount", "runner")
     one, changed = (pod(real_scene, serviceAccountName="runner", hostname=name) for name in ("a", "b"))
-    assert failures(real_scene.deploy(account, one, timeout_seconds=60.0)) == []
+    assert failures(real_scene.deploy(account, one)) == []
     planned = real_scene.plan(account, changed)
     assert action_of(planned, changed).action is Action.REPLACE
     assert failures(real_scene.apply(planned, account, changed)) == []
@@ -76,6 +76,6 @@ def test_an_object_too_large_to_be_stored_is_not_tried_until_the_deadline(real_s
     schema["properties"]["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     huge = real_scene.widget()
     huge["spec"] = {"text": "x" * 1_600_000}
-    found = real_scene.deploy(definition, huge, timeout_seconds=60.0)
+    found = real_scene.deploy(definition, huge)
     (outcome,) = [one for one in found if one.ref == ObjectRef.of(huge)]
     assert "too large" in outcome.server_words

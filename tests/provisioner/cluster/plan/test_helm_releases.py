@@ -14,6 +14,7 @@ from provisioner.cluster.plan.helm_releases import LABEL, NAME, NAMESPACE, hand_
 from provisioner.values import Action, HelmRelease
 from tests.support.built import built
 from tests.support.kubernetes.controlplane import ControlPlane
+from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, failures
 
 HELM = "helm"
@@ -197,7 +198,7 @@ def test_what_helm_itself_has_installed(
     def run(*words: str) -> str:
         command = [str(helm), *words, "--kubeconfig", str(tmp_path / "kubeconfig"), "--namespace", scene.namespace]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=120, env={"HOME": str(tmp_path)}
+            command, capture_output=True, text=True, check=True, timeout=scaled(120), env={"HOME": str(tmp_path)}
         )
         return done.stdout
 

@@ -91,7 +91,7 @@ def test_an_optional_object_that_went_with_its_kind_is_left_out_and_made_again_w
 def test_nobody_waits_for_what_is_left_out(scene: Scene):
     after = scene.config_map("after")
     after["metadata"]["annotations"] = {DEPENDS_ON: f"{scene.group}/namespaces/{scene.namespace}/Widget/one"}
-    outcomes = scene.deploy(optional(scene), after, timeout_seconds=5.0)
+    outcomes = scene.deploy(optional(scene), after)
     assert states(outcomes)["ConfigMap/after"] is OutcomeState.DONE
 
 

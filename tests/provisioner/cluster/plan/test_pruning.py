@@ -160,7 +160,7 @@ def what_could_not_be_pruned_stays_in_the_inventory_and_is_tried_again(scene: Sc
     scene.deploy(obj, stays := scene.config_map())
     live = scene.live(obj)
     scene.cluster.replace({**live, "metadata": {**live["metadata"], "finalizers": ["example.com/hold"]}})
-    assert states(scene.deploy(stays, timeout_seconds=1.0))["ConfigMap/held"] is OutcomeState.FAILED
+    assert states(scene.deploy(stays, wait_seconds=1.0))["ConfigMap/held"] is OutcomeState.FAILED
     assert ObjectRef.of(obj).identity in scene.inventory.items()
     assert action_of(scene.plan(stays), obj).action is Action.DELETE
     live = scene.live(obj)

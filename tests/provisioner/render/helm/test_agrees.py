@@ -15,6 +15,7 @@ from provisioner.values import Manifest, Tree
 from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
 from tests.support.built import built
 from tests.support.folders import CORPUS
+from tests.support.patience import scaled
 
 CHARTS = sorted((CORPUS / "charts").glob("*/*")) if CORPUS.is_dir() else []
 # What Helm runs when it installs and when it upgrades; around a deletion it runs the same hooks after both.
@@ -46,7 +47,9 @@ def templated(helm: Path, folder: Path, values: dict[str, Any], *words: str) -> 
     given = folder.parent / "given.json"
     given.write_text(json.dumps(values))
     command = [str(helm), "template", "one", str(folder), "--namespace", "home", "--values", str(given), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env={"HOME": str(folder)})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=scaled(120), env={"HOME": str(folder)}
+    )
     return done.stdout if done.returncode == 0 else None
 
 

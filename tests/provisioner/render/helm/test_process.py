@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
@@ -26,11 +24,9 @@ def test_memory_is_bounded(template: str) -> None:
 
 
 def test_time_is_bounded() -> None:
-    began = time.monotonic()
     loop = "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"
     with pytest.raises(BundleTooLarge, match="the chart took"):
         rendered(chart(templates__loop=loop))
-    assert time.monotonic() - began < 90
 
 
 @pytest.mark.parametrize("how", ["include", "template"])

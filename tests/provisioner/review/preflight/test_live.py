@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,11 +20,11 @@ from provisioner.rbac import RbacSubject
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.text import as_yaml
 from provisioner.values import Content, ObjectRef, Severity
+from tests.support.patience import scaled, wait_for
 from tests.support.provisioner.contents import an_object, content_with
 from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
 
 pytestmark = pytest.mark.controlplane
-SETTLED_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,20 @@ class Scene:
         """Apply everything in its order as the installer; what was made a moment ago may not be seen at once."""
         acting = self.cluster.acting_as(self.installer.identity)
         for manifest in (one for phase in phases(self.content.manifests) for one in phase.manifests):
-            until = time.monotonic() + SETTLED_SECONDS
-            while True:
-                try:
-                    acting.apply(manifest.body, field_manager=FIELD_MANAGER)
-                    break
-                except ClusterError:
-                    if time.monotonic() > until:
-                        raise
-                    time.sleep(0.2)
+            wait_for(partial(_refusal, acting, manifest.body), "it is applied", is_so=lambda found: found is None)
+
+
+def _refusal(acting: ClusterClient, obj: dict[str, Any]) -> ClusterError | None:
+    try:
+        acting.apply(obj, field_manager=FIELD_MANAGER)
+    except ClusterError as exc:
+        return exc
+    return None
 
 
 @pytest.fixture
 def scene(controlplane: Any) -> Iterator[Scene]:
-    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=20.0)
+    cluster = ClusterClient.connect(controlplane.kubeconfig("admin"), timeout_seconds=scaled(60))
     name = f"preflight-{uuid.uuid4().hex[:8]}"
     cluster.create(an_object("v1", "Namespace", name))
     cluster.create(an_object("v1", "ServiceAccount", "installer", name))
@@ -131,11 +131,9 @@ def test_what_the_server_refuses_for_another_reason_is_said(scene: Scene) -> Non
 
 def _settled(scene: Scene, wanted: str = "") -> Preflight:
     """The preflight once the API server's authorizer and quota have seen what was granted."""
-    until = time.monotonic() + SETTLED_SECONDS
-    while True:
-        answer = scene.preflight()
+
+    def is_settled(answer: Preflight) -> bool:
         found = {one.rule for one in answer.findings}
-        is_there = wanted in found and "PRE-01" not in found if wanted else answer.verdict is Severity.SAFE
-        if is_there or time.monotonic() > until:
-            return answer
-        time.sleep(0.5)
+        return wanted in found and "PRE-01" not in found if wanted else answer.verdict is Severity.SAFE
+
+    return wait_for(scene.preflight, f"the preflight finds {wanted or 'nothing'}", is_so=is_settled, every=0.5)

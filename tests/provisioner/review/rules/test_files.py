@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
@@ -54,18 +55,24 @@ def test_the_rules_lie_in_this_folder_and_nothing_else_in_markdown() -> None:
     assert found == [f"{rule}.md" for rule in rule_ids()]
 
 
-@pytest.mark.parametrize("rule", rule_ids())
-def test_a_rule_is_made_of_whole_sentences(rule: str) -> None:
-    words = rule_text(rule)
-    assert words is not None
+def test_a_rule_is_made_of_whole_sentences() -> None:
+    assert {rule: faults for rule in rule_ids() if (faults := list(faults_of(rule_text(rule))))} == {}
+
+
+def faults_of(words: RuleText | None) -> Iterator[str]:
+    if words is None:
+        yield "has no text"
+        return
     for part in (words.means, words.matters, words.do):
-        assert part[0].isupper() or part[0] == "`"
-        assert part[-1] == "."
-        assert not INTERNAL.search(part)
+        if not (part[0].isupper() or part[0] == "`") or part[-1] != ".":
+            yield f"is no sentence: {part}"
+        if INTERNAL.search(part):
+            yield f"names what no reader has: {part}"
     for line in (words.title, words.source):
-        assert line[-1] not in ".?!"
-        assert "\n" not in line
-    assert "\n" not in words.means
+        if line[-1] in ".?!" or "\n" in line:
+            yield f"is no title: {line}"
+    if "\n" in words.means:
+        yield "means more than one paragraph"
 
 
 @pytest.mark.parametrize("part", ["title", "means"])

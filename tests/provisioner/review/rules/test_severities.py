@@ -16,6 +16,7 @@ import pytest
 
 from provisioner.values import Section, Severity
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.provisioner import findings_made
 
 FOLDER = "tests/provisioner"
@@ -73,7 +74,7 @@ def test_every_severity_that_a_rule_lists_is_shown_by_a_case(tmp_path: Path) -> 
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=scaled(SECONDS),
     )
     assert done.returncode == 0, done.stdout[-3000:]
     shown = {(rule, Severity(severity)) for rule, severity, _ in json.loads(file.read_text())}

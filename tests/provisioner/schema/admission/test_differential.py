@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from hypothesis import strategies as st
 
 from provisioner.schema import admit, validate_crd
 from provisioner.schema.fields import same_json
-from tests.support.kubernetes.connection import CRD_PATH, PATIENCE_SECONDS, Server
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.patience import wait_for
 from tests.support.provisioner.shapes import SCHEMAS, JsonDict, crd, edited, listed, obj, root, values_of, version
 
 CRDS, CREATIONS, UPDATES = 44, 30, 24
@@ -127,13 +127,11 @@ class Kind:
         """Until the server works with that form of the CRD."""
         probe = self.thing("probe", None)
         del probe["spec"]
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            status, answer = self.create(probe)
-            if status == 201 and answer.get("generation") == generation:
-                return
-            time.sleep(0.05)
-        pytest.fail(f"the server does not know generation {generation} of T{self.number}")
+        wait_for(
+            lambda: self.create(probe),
+            f"the server knows generation {generation} of T{self.number}",
+            is_so=lambda it: it[0] == 201 and it[1].get("generation") == generation,
+        )
 
 
 @pytest.fixture
@@ -167,6 +165,7 @@ def is_same(left: Any, right: Any) -> bool:
     return same_json(left, right) if isinstance(left, dict) and isinstance(right, dict) else bool(left == right)
 
 
+@pytest.mark.thorough
 @pytest.mark.controlplane
 def test_admission_is_that_of_the_api_server(kinds: list[tuple[Kind, Sample]]) -> None:
     count = 0

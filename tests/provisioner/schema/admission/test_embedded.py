@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
@@ -11,13 +10,13 @@ import pytest
 from provisioner.schema import admit
 from tests.support.kubernetes.connection import CRD_PATH, Server
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.patience import wait_for
 from tests.support.provisioner.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj, root
 
 KEEP = {"x-kubernetes-preserve-unknown-fields": True}
 EMBEDDED: JsonDict = {"type": "object", "x-kubernetes-embedded-resource": True, **KEEP}
 NAMED = {"apiVersion": "v1", "kind": "Pod"}
 WORD, NULLABLE = {**TEXT, "maxLength": 5}, {**TEXT, "maxLength": 5, "nullable": True}
-PATIENCE_SECONDS = 60
 
 
 def ruled(rule: str, **fields: JsonDict) -> JsonDict:
@@ -95,9 +94,10 @@ def test_the_api_server_still_does(controlplane: Endpoint, schema: JsonDict, val
     server = Server(controlplane)
     try:
         assert server.ask("POST", CRD_PATH, made)[0] == 201
-        status, until = 404, time.monotonic() + PATIENCE_SECONDS
-        while status in (404, 503) and time.monotonic() < until:  # it is not served yet, or just begins to be
-            status, answer = server.ask("POST", path, wished)
+        # 404 and 503: it is not served yet, or just begins to be.
+        status, answer = wait_for(
+            lambda: server.ask("POST", path, wished), "the kind is served", is_so=lambda it: it[0] not in (404, 503)
+        )
         assert (status == 201) is is_taken, answer
         assert status in (201, 400, 422)
     finally:

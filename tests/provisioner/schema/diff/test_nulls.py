@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 
 from provisioner.schema import compare
 from provisioner.values import Severity
-from tests.support.kubernetes.connection import CRD_PATH, PATIENCE_SECONDS, Server
+from tests.support.kubernetes.connection import CRD_PATH, Server
+from tests.support.patience import wait_for
 from tests.support.provisioner.shapes import TEXT, JsonDict, crd, listed, mapped, obj, root, version
 
 NULLABLE = {**TEXT, "nullable": True}
@@ -60,24 +60,19 @@ def test_the_api_server_does(server: Server, holder: Any, stored: Any, left: Any
     assert status == 201, made
     thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": stored}}
     try:
-        assert _until(lambda: server.ask("POST", at, thing)[0], 201)
+        wait_for(lambda: server.ask("POST", at, thing)[0], "the kind is served", is_so=lambda status: status == 201)
         path = f"{CRD_PATH}/things.{group}"
         changed = {**server.ask("GET", path)[1], "spec": described(group, holder(TEXT), mark=MARK)["spec"]}
         assert server.ask("PUT", path, changed)[0] == 200
         later = {**thing, "metadata": {"name": "b"}}
-        assert _until(lambda: server.ask("GET", f"{at}/a")[1].get("mark"), "now")
+        wait_for(
+            lambda: server.ask("GET", f"{at}/a")[1].get("mark"),
+            "the change is served",
+            is_so=lambda mark: mark == "now",
+        )
         read = server.ask("GET", f"{at}/a")[1]
         assert read["spec"]["a"] == left
         status, answer = server.ask("POST", at, later)
         assert (status == 201) is is_taken, answer
     finally:
         server.ask("DELETE", f"{CRD_PATH}/things.{group}")
-
-
-def _until(read: Any, wanted: Any) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if read() == wanted:
-            return True
-        time.sleep(0.2)
-    return False

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.runner import leftovers
-from tests.runner.plugin import FOLDER, STACKS, STACKS_SIGNAL
-from tests.runner.record import Record, read
 from tests.support.patience import NotInTime, wait_for
+from tests.support.runner import leftovers
+from tests.support.runner.plugin import FOLDER, STACKS, STACKS_SIGNAL
+from tests.support.runner.record import Record, read
 
-PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.runner.plugin")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.support.runner.plugin")
 DUMP_SECONDS = 5
 
 

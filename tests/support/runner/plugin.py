@@ -1,6 +1,6 @@
 """What the runner asks of pytest: a record of events, a bound for each test, stacks when it is told to stop.
 
-Named with `-p tests.runner.plugin`, which pytest-xdist hands on to its workers. Events are written by the one process
+Named with `-p tests.support.runner.plugin`, which pytest-xdist hands on to its workers. Events are written by the one process
 that hears of all; stacks by each.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from tests.runner.record import EVENTS, KEPT_CHARACTERS
 from tests.support.patience import scaled
+from tests.support.runner.record import EVENTS, KEPT_CHARACTERS
 from tests.support.servers.process import running_logs
 
 FOLDER = "PRATIQUE_TEST_RECORD"

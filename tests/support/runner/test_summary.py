@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runner.record import Record, Test
-from tests.runner.sessions import Session
-from tests.runner.summary import Outcome, closing, folders, part_of, slowest
+from tests.support.runner.record import Record, Test
+from tests.support.runner.sessions import Session
+from tests.support.runner.summary import Outcome, closing, folders, part_of, slowest
 
 GOOD = Test("tests/chaos/test_a.py::test_one", seconds=2.0, is_over=True)
 BAD = Test("tests/approvals/deep/down/test_b.py::test_two", seconds=7.0, is_over=True, has_failed=True, words="why")

@@ -13,9 +13,9 @@ from textwrap import dedent
 
 import pytest
 
-from tests.runner.__main__ import MINUTES
 from tests.support.folders import ROOT
 from tests.support.patience import VARIABLE, scaled
+from tests.support.runner.__main__ import MINUTES
 
 SECONDS = 120
 
@@ -43,10 +43,10 @@ def runner(tmp_path: Path) -> Runner:
         folder, results = tmp_path / "tests" / "small", tmp_path / "test-results"
         folder.mkdir(parents=True)
         results.mkdir()
-        (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
+        (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    proof\n")
         for number, code in enumerate(codes):
             (folder / f"test_{number}.py").write_text(dedent(code))
-        command = [sys.executable, "-m", "tests.runner", ring, "--root", str(tmp_path)]
+        command = [sys.executable, "-m", "tests.support.runner", ring, "--root", str(tmp_path)]
         # A stale proof must not outlive a run that fails.
         (results / "passed").write_text("stale")
         done = subprocess.run(
@@ -78,14 +78,18 @@ def test_what_fails_once_is_unstable_and_the_run_passes(runner: Runner) -> None:
         @pytest.mark.thorough
         def test_is_of_the_other_ring():
             raise AssertionError
+        @pytest.mark.thorough
+        @pytest.mark.proof
+        def test_is_of_this_ring_all_the_same():
+            pass
     """)
     assert done.code == 0, done.said
     assert "UNSTABLE" in done.said
-    assert done.said.endswith("2 passed, 0 failed\n")
+    assert done.said.endswith("3 passed, 0 failed\n")
     assert "only the first time" in (done.results / "unstable.md").read_text()
     (unstable,) = done.proof["unstable"]  # type: ignore[misc]
     assert unstable.endswith("test_fails_once")
-    assert done.proof["passed"] == 2
+    assert done.proof["passed"] == 3
 
 
 def test_what_always_fails_hangs_dies_or_is_left_behind_fails_the_run(runner: Runner) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import django
 
 from tests.support.folders import ROOT
+from tests.support.patience import scaled
 
 SQLITE = "sqlite:///"
 SECONDS = 300
@@ -22,20 +23,21 @@ def make(environment: Mapping[str, str]) -> None:
     """The database of `environment`, as `manage.py migrate` leaves it, which stores nothing that a key is needed for."""
     url = environment["PRATIQUE_DATABASE_URL"]
     if not url.startswith(SQLITE):
-        _migrate(environment)
+        migrate(environment)
         return
     made = _cache() / f"migrated-{_key()}.sqlite3"
     if not made.exists():
         scratch = made.with_name(f".{made.name}.{os.getpid()}")
-        _migrate({**environment, "PRATIQUE_DATABASE_URL": f"{SQLITE}{scratch}"})
+        migrate({**environment, "PRATIQUE_DATABASE_URL": f"{SQLITE}{scratch}"})
         scratch.rename(made)
     shutil.copyfile(made, url.removeprefix(SQLITE))
 
 
-def _migrate(environment: Mapping[str, str]) -> None:
+def migrate(environment: Mapping[str, str]) -> None:
+    """All migrations, in the database of `environment`."""
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     done = subprocess.run(
-        command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False, timeout=SECONDS
+        command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False, timeout=scaled(SECONDS)
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tests.runner.record import Record, Test
-from tests.runner.sessions import Session
+from tests.support.runner.record import Record, Test
+from tests.support.runner.sessions import Session
 
 SLOWEST = 10
 # A test of the first ring that takes longer on a quiet machine is named.
