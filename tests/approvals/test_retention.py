@@ -222,6 +222,7 @@ print(told, store.get(row).digest == row.pk)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
 def test_what_is_being_stored_again_is_not_removed(migrated_database_url: str) -> None:
     assert manage(migrated_database_url, "shell", "-v", "0", "-c", RACE).strip() == "[True, None] True"

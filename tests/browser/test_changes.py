@@ -119,7 +119,7 @@ def test_everything_works_without_scripts(
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_nobody_is_kept_out_and_nothing_is_wider_than_the_screen(
     scheme: str, here: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:

@@ -74,6 +74,7 @@ def test_what_runs_follows_the_request_until_it_is_applied(
     assert heard == []
 
 
+@pytest.mark.thorough
 def test_a_denial_and_a_wrong_form_can_be_used_by_everybody(
     here: World, request_: Request, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:

@@ -37,7 +37,7 @@ def test_two_keys_lead_to_the_decision_of_a_request(here: World, site: dict[str,
     assert page.evaluate("document.activeElement.closest('form').id") == "review-form"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_home_and_active_filters_can_be_used_by_everybody(
     scheme: str, here: World, site: dict[str, str], sign_in: SignIn
 ) -> None:

@@ -160,7 +160,7 @@ def test_light_and_dark_are_chosen_and_kept(here: World, site: dict[str, str], s
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(21, 21, 21)"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_every_page_can_be_used_by_everybody(scheme: str, here: World, site: dict[str, str], sign_in: SignIn) -> None:
     for verb in ("update", "delete"):
         here.kubernetes.allow("ada", verb)
@@ -200,8 +200,9 @@ def also_known(person: User, *clusters: str) -> None:
         )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.thorough
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.thorough)])
 def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
     width: int, scheme: str, here: World, site: dict[str, str], sign_in: SignIn
 ) -> None:

@@ -29,7 +29,7 @@ def hostile(here: World) -> str:
     return f"/requests/{drawn(here, old, new).uid}"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_hostile_names_break_no_picture(scheme: str, here: World, live_server: LiveServer, sign_in: SignIn) -> None:
     address = hostile(here)
     page = sign_in(here.ada)
@@ -131,6 +131,7 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
     context.close()
 
 
+@pytest.mark.thorough
 def test_a_very_large_request_can_be_used_on_a_telephone(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
     request = many(here)
     page = sign_in(here.ada)

@@ -19,7 +19,13 @@ from tests.support.servers.issuer import RunningIssuer
 
 PEOPLE: dict[str, Any] = {"olga": {"sub": "o-1", "groups": ["platform"]}}
 ROBOT = "system:serviceaccount:shop:robot"
-EACH = pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)])
+EACH = pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        *(pytest.param(*one, marks=pytest.mark.thorough) for one in [("dark", 1280), ("light", 360), ("dark", 360)]),
+    ],
+)
 
 
 @pytest.fixture

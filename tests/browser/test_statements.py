@@ -15,7 +15,7 @@ from tests.support.provisioner.ships import TEXT, crd
 FIELDS = [f"f{at:02}" for at in range(20)]
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.thorough)])
 def test_every_field_that_breaks_is_one_click_away(
     width: int, here: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:

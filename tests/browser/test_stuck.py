@@ -94,6 +94,7 @@ def expected_changes(station: Station) -> Iterator[ExpectedChanges]:
     made.end()
 
 
+@pytest.mark.thorough
 def test_a_reviewer_whose_right_comes_later_is_counted_then(desk: Desks) -> None:
     later = desk("later")
     deployment = later.wish()
@@ -113,6 +114,7 @@ def test_a_reviewer_whose_right_comes_later_is_counted_then(desk: Desks) -> None
     assert later.shown_by_kubectl("Applied")[0] == "True"
 
 
+@pytest.mark.thorough
 def test_a_reviewer_thinks_again_until_the_verdict(desk: Desks) -> None:
     """A guard holds it, so there is no verdict: the person who approved takes that back in the same form."""
     again = desk("again")
@@ -134,6 +136,7 @@ def test_a_reviewer_thinks_again_until_the_verdict(desk: Desks) -> None:
     assert list(Review.objects.order_by("pk").values_list("decision", flat=True)) == ["Approve", "Deny"]
 
 
+@pytest.mark.thorough
 def test_a_grant_whose_right_comes_later_approves_then(desk: Desks) -> None:
     granted = desk("granted")
     policy = granted.station.save_policy("grant", "true")
@@ -148,6 +151,7 @@ def test_a_grant_whose_right_comes_later_approves_then(desk: Desks) -> None:
     assert Policy.objects.get().version == 1
 
 
+@pytest.mark.thorough
 def test_a_service_account_that_is_made_later_is_seen_and_the_request_goes_on(
     desk: Desks, expected_changes: ExpectedChanges
 ) -> None:
@@ -179,6 +183,7 @@ def test_a_service_account_that_is_made_later_is_seen_and_the_request_goes_on(
     assert "3 of 3 objects" in early.open()
 
 
+@pytest.mark.thorough
 def test_a_collision_is_said_up_front_and_goes_on_once_it_is_gone(desk: Desks) -> None:
     met = desk("met")
     namespace = met.station.namespace
@@ -224,6 +229,7 @@ def test_an_approval_that_a_new_round_voids_says_which_objects_differ(desk: Desk
     assert "3 of 3 objects" in voided.open()
 
 
+@pytest.mark.thorough
 def test_a_pause_by_kubectl_holds_what_was_approved_until_it_is_taken_back(desk: Desks) -> None:
     still = desk("still")
     deployment = still.wish()

@@ -38,6 +38,7 @@ SHOP = "harbour-system"
 INSTALLER = "installer"
 # A version of the lighthouse with another rhythm, which the demo has not.
 LATER = "1.1.0"
+PROBED = {"kind": "configMap", "configMap": {"name": "probe"}}
 TOKEN_SECONDS = 3600
 WAIT_SECONDS = 180.0
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -112,6 +113,13 @@ def prepare(api: Api) -> None:
         api.apply(obj, field_manager="operator")
     for kind in ("BundleDeployment", "BundleDeploymentRequest"):
         live.until_served(api, "core.rukpak.io", "v1alpha2", kind)
+    # An API server that has policies about a kind that it has learned a moment ago refuses all writes of it.
+    probe = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "probe"}}
+    spec = {"installNamespace": SHOP, "serviceAccountName": INSTALLER, "sources": [PROBED]}
+    live.wait_until(
+        lambda: not live.is_unreachable(lambda: api.create({**probe, "spec": spec}, dry_run=True)),
+        "the policies know the kind that they are about",
+    )
 
 
 def _place() -> list[dict[str, Any]]:
@@ -233,7 +241,8 @@ class Household:
 
     def until(self, is_so: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS) -> Any:
         """What `is_so` returned first that is true."""
-        return wait_for(is_so, what, seconds, log=self.machine.log)
+        # The site allows a person so many requests a minute.
+        return wait_for(is_so, what, seconds, every=0.5, log=self.machine.log)
 
     def archive(self, name: str, version: str) -> dict[str, str]:
         file = f"{name}-{version}.tar.gz"

@@ -238,6 +238,7 @@ def test_each_alert_says_what_happened_and_what_to_do(rule: dict[str, Any]) -> N
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 
+@pytest.mark.thorough
 @pytest.mark.services
 def test_each_alert_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
     assert FIRES.keys() == {rule["alert"] for rule in ALERTS}

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.folders import ROOT
 from tests.support.patience import scaled
 from tests.support.servers.postgresql import Postgres
@@ -55,6 +57,7 @@ with connection.cursor() as cursor:
 """
 
 
+@pytest.mark.thorough
 def test_a_scrape_reads_by_indexes_and_is_cut_off(postgres: Postgres, tmp_path: Path) -> None:
     environment = {
         **os.environ,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import playwright.sync_api as pw
+import pytest
 
 from provisioner.values import ObjectRef
 from tests.browser.journeys.conftest import Offices
@@ -14,6 +15,7 @@ def row_of(page: pw.Page, it: Office) -> pw.Locator:
     return page.get_by_role("row").filter(has=page.get_by_role("link", name=it.name, exact=True)).first
 
 
+@pytest.mark.thorough
 def test_who_asked_is_told_of_a_denial_wherever_they_look(office: Offices) -> None:
     it = office("denied")
     it.wish("1")

@@ -159,6 +159,7 @@ def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
     assert FORBIDDEN in said["words"]
 
 
+@pytest.mark.thorough
 def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_can_still_be_mended(
     guard: Guard, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
