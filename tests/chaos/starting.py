@@ -50,6 +50,8 @@ class Starter:
             "PRATIQUE_ENCRYPTION_KEYS": new_key(),
             "PRATIQUE_DATABASE_URL": self.postgres.migrated_database(),
             "PRATIQUE_CONTENT_DIR": str(folder / "content"),
+            # What killed processes leave goes with the folder.
+            "TMPDIR": str(folder),
             "PRATIQUE_ALLOWED_NETWORKS": "127.0.0.0/8",
             "PRATIQUE_PLAIN_HTTP_HOSTS": "127.0.0.1",
             "PRATIQUE_MUTABLE_HTTP": "true",

@@ -44,6 +44,7 @@ def test_a_deployment_becomes_available_on_the_fake_node(controlplane: Endpoint,
     _wait_for(read, lambda status: status.get("availableReplicas") == 1, "an available replica")
 
 
+@pytest.mark.thorough
 def test_a_namespace_that_is_deleted_goes_with_what_it_holds(controlplane: Endpoint, namespace: str) -> None:
     controlplane.ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "a"}})
     controlplane.ask("DELETE", f"/api/v1/namespaces/{namespace}")
@@ -127,6 +128,7 @@ def test_kubectl_of_the_same_version_accepts_the_kubeconfig(controlplane: Endpoi
     ]
 
 
+@pytest.mark.thorough
 def test_everything_is_still_there_after_the_api_server_or_etcd_was_killed(own_controlplane: ControlPlane) -> None:
     before = own_controlplane.endpoint
     path = "/api/v1/namespaces/default/configmaps"
@@ -164,6 +166,7 @@ def _end(running: subprocess.Popen[str], number: signal.Signals) -> list[int]:
     return children
 
 
+@pytest.mark.thorough
 def test_run_keeps_its_state_and_stops_everything_however_it_ends(binaries: Path, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     seen = []
@@ -177,6 +180,7 @@ def test_run_keeps_its_state_and_stops_everything_however_it_ends(binaries: Path
     assert seen[0] == seen[1] == seen[2]
 
 
+@pytest.mark.thorough
 def test_run_ends_with_the_process_that_it_is_told_to_watch(binaries: Path, tmp_path: Path) -> None:
     watched = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with _run(binaries, "--kubeconfig", tmp_path / "kubeconfig", "--until", str(watched.pid)) as running:

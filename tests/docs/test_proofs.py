@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.folders import ROOT
 from tests.support.runner.__main__ import RINGS
 
@@ -13,6 +15,7 @@ PAGE = ROOT / "docs/contributing/tests.md"
 ROWS = [found for line in PAGE.read_text().splitlines() if len(found := re.findall(r"`(tests/[\w/.:]+)`", line)) > 1]
 
 
+@pytest.mark.thorough
 def test_each_promise_has_a_proof_in_each_ring() -> None:
     assert len(ROWS) > 20
     firsts, seconds = zip(*ROWS, strict=True)

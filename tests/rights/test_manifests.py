@@ -168,6 +168,7 @@ def test_every_process_waits_for_the_migrations_and_the_job_for_nobody() -> None
         assert compose[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
 
 
+@pytest.mark.thorough
 def test_a_pod_of_the_new_version_begins_when_the_migrations_are_there(tmp_path: Path) -> None:
     """The very command of the init containers, beside the very command of the Job."""
     environment = {

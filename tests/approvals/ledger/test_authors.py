@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,7 +54,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
             waits.append(seconds)
             what()
 
-        monkeypatch.setattr(authors.time, "sleep", sleep)
+        # Of this module alone: other threads of the tests sleep, too.
+        monkeypatch.setattr(authors, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
         return waits
 
     return during

@@ -167,6 +167,7 @@ def _worker_of(web: Server) -> int:
     return int(children[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.services
 def test_worker_and_beat_print_json_alone(place: Place, own_sandbox: Endpoint) -> None:
     place.register("box", own_sandbox.kubeconfig("admin"))
@@ -219,6 +220,7 @@ def _elsewhere(endpoint: Endpoint) -> str:
     return endpoint.kubeconfig("admin").replace(endpoint.server, f"https://127.0.0.1:{free_port()}")
 
 
+@pytest.mark.thorough
 @pytest.mark.services
 def test_the_watch_prints_json_alone(place: Place, own_sandbox: Endpoint) -> None:
     """Also of a cluster that is away, and of one that does not know us."""

@@ -71,6 +71,7 @@ def settings(collector: Collector, folder: Path, redis: str) -> Options:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.services
 def test_pages_and_tasks_are_traced_where_the_operator_says(collector: Collector, redis: str, tmp_path: Path) -> None:
     options, port = settings(collector, tmp_path, redis), free_port()

@@ -158,6 +158,7 @@ def test_S30_nothing_starts_without_keys_or_with_bad_ones_and_says_why(tmp_path:
     assert service.files() == {}
 
 
+@pytest.mark.thorough
 def test_S30_a_database_that_is_restored_without_its_key_says_which_key_it_needs(tmp_path: Path) -> None:
     service = Service(tmp_path / "service", f"sqlite:///{tmp_path}/service/pratique.sqlite3")
     service.run("migrate", "--verbosity", "0")

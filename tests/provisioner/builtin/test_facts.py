@@ -14,6 +14,7 @@ from provisioner.values import GroupKind, ObjectRef
 from tests.provisioner.builtin.asking import MANAGER, TABLE, table, written
 
 
+@pytest.mark.thorough
 @pytest.mark.controlplane
 def test_the_table_is_what_the_real_server_answers_now(api: ClusterClient) -> None:
     """Made anew by `python -m tests.provisioner.builtin.asking KUBECONFIG`."""

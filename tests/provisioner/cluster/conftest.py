@@ -16,9 +16,11 @@ from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import Scene
 
 
-@pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
+@pytest.fixture(
+    params=[pytest.param("controlplane", marks=[pytest.mark.controlplane, pytest.mark.thorough]), "sandbox"]
+)
 def api_server(request: pytest.FixtureRequest) -> Endpoint:
-    """Either API server."""
+    """Either API server: the sandbox, and the real one where a test is a proof or `make thorough` runs it."""
     found: Endpoint = request.getfixturevalue(request.param)
     return found
 

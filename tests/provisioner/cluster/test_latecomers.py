@@ -71,6 +71,7 @@ def test_S15_nothing_is_late_that_was_shown(space: Space) -> None:
     assert space.late() == {}
 
 
+@pytest.mark.proof
 def test_S15_one_for_another_is_late(space: Space) -> None:
     space.api.delete(ObjectRef("", "v1", "Secret", space.name, "known"))
     space.make("Secret", "instead")

@@ -85,7 +85,13 @@ def _run(ring: Ring, root: Path, target: Path, workers: int, deadline: float) ->
         environment = {leftovers.MARK: mark, "TMPDIR": str(temporary)}
         # In the order of the folders: else the files with the fewest tests, which take the longest, come last, on one core.
         parallel = [f"--numprocesses={workers}", "--dist=loadfile", "--no-loadscope-reorder"]
-        selected = ["-m", ring.marks, f"--ignore={target / 'bench'}", str(target)]
+        selected = [
+            f"--basetemp={temporary / leftovers.KEPT}",
+            "-m",
+            ring.marks,
+            f"--ignore={target / 'bench'}",
+            str(target),
+        ]
         pytest = sessions.Pytest(root, Path(kept), environment, deadline)
         first = pytest.run([*parallel, *selected])
         processes = leftovers.end(mark)

@@ -15,8 +15,10 @@ from tests.support.patience import NotInTime, wait_for
 # Every process that a run starts inherits it.
 MARK = "PRATIQUE_TEST_RUN"
 ENDING_SECONDS = 30
-# Those of pytest's own `tmp_path`, which it keeps on purpose: the folder of the run goes with all of them.
-KEPT = ("pytest-of-",)
+# Those of pytest's own `tmp_path`, which it keeps on purpose: the folder of the run goes with all of them. Their paths
+# are short, as a Unix socket's has to be.
+PYTESTS = "pytest-of-"
+KEPT = "t"
 
 
 @dataclass(frozen=True, order=True)
@@ -69,4 +71,4 @@ def temporary_folder() -> Iterator[Path]:
 
 def files(folder: Path) -> list[str]:
     """What nobody removed from the temporary folder of a run."""
-    return sorted(one.name for one in folder.iterdir() if not one.name.startswith(KEPT))
+    return sorted(one.name for one in folder.iterdir() if not (one.name == KEPT or one.name.startswith(PYTESTS)))

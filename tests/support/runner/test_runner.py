@@ -52,7 +52,14 @@ def runner(tmp_path: Path) -> Runner:
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env={**os.environ, VARIABLE: "1", MINUTES: str(minutes), "STATE": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            env={
+                **os.environ,
+                "PYTEST_ADDOPTS": "",
+                VARIABLE: "1",
+                MINUTES: str(minutes),
+                "STATE": str(tmp_path),
+                "PYTHONPATH": str(ROOT),
+            },
             capture_output=True,
             text=True,
             check=False,

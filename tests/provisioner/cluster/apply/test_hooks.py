@@ -89,6 +89,7 @@ def named(outcomes: list[ObjectOutcome]) -> list[str]:
     return [one.ref.name for one in outcomes]
 
 
+@pytest.mark.proof
 def test_they_run_one_after_the_other_around_what_stays_and_are_in_no_inventory(chart: Chart) -> None:
     scene, phases = chart.scene, list[PhaseReached]()
     hooks = [

@@ -20,6 +20,7 @@ from tests.support.provisioner.cluster_scene import MANAGER, Scene, a_bundle, ac
 DONE, FAILED, SKIPPED, UNCHANGED = OutcomeState.DONE, OutcomeState.FAILED, OutcomeState.SKIPPED, OutcomeState.UNCHANGED
 
 
+@pytest.mark.proof
 def test_a_bundle_is_installed_whole_and_recorded(scene: Scene):
     outcomes = scene.deploy(*a_bundle(scene))
     assert failures(outcomes) == []
@@ -39,6 +40,7 @@ def test_every_field_we_set_is_ours_by_apply_alone(scene: Scene):
     assert [(one["manager"], one["operation"]) for one in fields] == [(MANAGER, "Apply")]
 
 
+@pytest.mark.proof
 def test_a_second_deploy_of_the_same_writes_nothing(scene: Scene):
     scene.deploy(*a_bundle(scene))
     versions = [scene.live(obj)["metadata"]["generation"] for obj in a_bundle(scene)[:2]]
@@ -46,6 +48,7 @@ def test_a_second_deploy_of_the_same_writes_nothing(scene: Scene):
     assert [scene.live(obj)["metadata"]["generation"] for obj in a_bundle(scene)[:2]] == versions
 
 
+@pytest.mark.proof
 def test_an_upgrade_updates_replaces_and_deletes(scene: Scene):
     scene.deploy(*a_bundle(scene), scene.config_map("old"))
     first_job = scene.live(scene.job())["metadata"]["uid"]
@@ -111,6 +114,7 @@ def test_whoever_asks_is_told_before_objects_are_given_time_to_settle(scene: Sce
     assert seen == ["CustomResourceDefinition", "Widget"]
 
 
+@pytest.mark.proof
 def test_S25_a_gate_that_closes_ends_the_apply_before_its_phase(scene: Scene):
     def gate(phase: str) -> None:
         if phase == "deploy":
@@ -122,6 +126,7 @@ def test_S25_a_gate_that_closes_ends_the_apply_before_its_phase(scene: Scene):
     assert scene.live(scene.deployment()) is None
 
 
+@pytest.mark.proof
 def test_promise_9_somebody_elses_object_is_never_adopted_and_nothing_is_touched(scene: Scene):
     scene.cluster.create(scene.config_map(theirs="1"))
     with pytest.raises(PreconditionFailed, match="does not belong to this deployment"):
@@ -139,6 +144,7 @@ def test_who_is_first_to_create_an_object_is_named_to_the_other(scene: Scene):
     assert outcome.server_words == f"BundleDeployment first, revision 3; written by {MANAGER}"
 
 
+@pytest.mark.proof
 def test_promise_9_an_object_that_appears_after_the_plan_is_not_adopted_either(scene: Scene):
     planned = scene.plan(obj := scene.config_map(a="1"))
     scene.cluster.apply(obj, field_manager=MANAGER)
@@ -149,6 +155,7 @@ def test_promise_9_an_object_that_appears_after_the_plan_is_not_adopted_either(s
     assert NONCE not in scene.live(obj)["metadata"].get("annotations", {})
 
 
+@pytest.mark.proof
 def test_an_update_of_an_object_made_again_by_somebody_else_is_refused(scene: Scene):
     scene.deploy(scene.config_map(a="1"))
     planned = scene.plan(obj := scene.config_map(a="2"))
@@ -180,6 +187,7 @@ def test_a_deletion_of_an_object_made_again_by_somebody_else_leaves_it(scene: Sc
     assert scene.inventory.items() == {}
 
 
+@pytest.mark.proof
 def test_a_field_that_somebody_took_after_the_plan_is_not_taken_back(scene: Scene):
     scene.deploy(scene.config_map(a="1"))
     planned = scene.plan(obj := scene.config_map(a="1", b="mine"))
@@ -260,6 +268,7 @@ def test_an_update_of_what_the_inventory_does_not_hold_is_refused(scene: Scene):
     assert scene.live(obj)["data"] == {"a": "1"}
 
 
+@pytest.mark.proof
 def test_everything_is_written_as_the_installer(scene: Scene):
     """The installer may write ConfigMaps and nothing else; the plan is made with more rights on purpose."""
     rbac = "rbac.authorization.k8s.io"
@@ -329,6 +338,7 @@ def test_S20_what_a_crash_left_is_found_though_its_version_is_not_served_any_mor
     assert scene.inventory.items()[gone.identity] == found
 
 
+@pytest.mark.proof
 def test_S20_after_a_crash_only_the_nonce_written_ahead_proves_what_is_ours(scene: Scene):
     def with_nonce(obj, nonce):
         return {**obj, "metadata": {**obj["metadata"], "annotations": {NONCE: nonce}}}

@@ -19,6 +19,7 @@ from tests.support.provisioner.cluster_scene import Scene, failures, states
 DONE, SKIPPED = OutcomeState.DONE, OutcomeState.SKIPPED
 
 
+@pytest.mark.proof
 def test_a_deployment_becomes_available_before_admission_is_switched_on(scene: Scene):
     """The webhook points at a service without endpoints; only the order is of interest."""
     hook = {

@@ -50,6 +50,7 @@ def managers(scene: Scene, obj: dict[str, Any]) -> dict[str, frozenset[tuple[str
     return {one.manager: one.paths for one in owners(scene.live(obj) or {}) if not one.subresource}
 
 
+@pytest.mark.proof
 def test_the_whole_release_changes_hands(scene: Scene) -> None:
     old, new = scene.deployment(image="example.com/web:1"), scene.deployment(image="example.com/web:2")
     settings, token = scene.config_map(size="1"), scene.secret(word="old")
@@ -180,6 +181,7 @@ def test_what_helm_has_let_go_of_is_carried_on_after_a_crash(scene: Scene) -> No
     assert (("data", "colour") in left, ("data", "size") in left) == (True, False), "what nobody approved stays Helm's"
 
 
+@pytest.mark.thorough
 @pytest.mark.controlplane
 @pytest.mark.parametrize("side", ["true", "false"])
 def test_what_helm_itself_has_installed(

@@ -73,6 +73,7 @@ def test_a_removal_keeps_it_as_well(scene: Scene):
     assert (scene.live(scene.config_map("goes")), scene.inventory.items()) == (None, {})
 
 
+@pytest.mark.proof
 def test_S15_orphans_stay_as_they_are_and_anybody_may_adopt_them(scene: Scene):
     web, settings = scene.deployment(), scene.config_map(a="1")
     scene.deploy(web, settings, owner=RevisionOwner("harbour", 1))
@@ -214,6 +215,7 @@ def test_flux_row(scene: Scene, row: Callable[[Scene], None]) -> None:
     row(scene)
 
 
+@pytest.mark.proof
 def test_custom_resources_go_before_their_definition(scene: Scene):
     scene.deploy(scene.definition(), scene.widget(), scene.config_map())
     planned = scene.plan(scene.config_map())

@@ -56,6 +56,7 @@ def test_where_nothing_moved_it_is_asked_only_whether_what_goes_can_be_made_anew
     assert failures(scene.apply(again, *second(scene))) == []
 
 
+@pytest.mark.proof
 def test_what_moved_is_asked_about(scene: Scene, api_server: Endpoint):
     """Beside the one trial of the replacement, which never stands for long."""
     scene.deploy(*first(scene))

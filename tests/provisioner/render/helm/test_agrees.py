@@ -24,7 +24,7 @@ DELETING = {"pre-delete", "post-delete"}
 EXTRA = ("monitoring.coreos.com/v1", "monitoring.coreos.com/v1/ServiceMonitor")
 KUBERNETES = "v1.31.4"
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.corpus]
+pytestmark = [pytest.mark.controlplane, pytest.mark.corpus, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ def test_memory_is_bounded(template: str) -> None:
         rendered(chart(templates__bomb=template))
 
 
+@pytest.mark.thorough
 def test_time_is_bounded() -> None:
     loop = "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"
     with pytest.raises(BundleTooLarge, match="the chart took"):

@@ -83,6 +83,7 @@ def test_admit_takes_what_the_api_server_takes(schema: JsonDict, value: Any, is_
     assert (found.refusals == ()) is is_taken, found.refusals
 
 
+@pytest.mark.thorough
 @pytest.mark.controlplane
 @ASKED
 def test_the_api_server_still_does(controlplane: Endpoint, schema: JsonDict, value: Any, is_taken: bool) -> None:
