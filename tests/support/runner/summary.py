@@ -58,9 +58,10 @@ def _faults(outcome: Outcome) -> Iterable[str]:
         yield f"{len(outcome.failed)} tests failed."
     if len(outcome.unstable) > MOST_UNSTABLE:
         yield f"{len(outcome.unstable)} tests are unstable; at most {MOST_UNSTABLE} may be."
-    if outcome.processes:
+    # A test that fails does not come to its end, so that it may leave something.
+    if outcome.processes and not record.failed:
         yield f"{len(outcome.processes)} processes were left running, and have been killed now."
-    if outcome.files:
+    if outcome.files and not record.failed:
         yield f"{len(outcome.files)} files or folders were left in the temporary folder."
 
 

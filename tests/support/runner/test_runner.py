@@ -46,7 +46,7 @@ def runner(tmp_path: Path) -> Runner:
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    proof\n")
         for number, code in enumerate(codes):
             (folder / f"test_{number}.py").write_text(dedent(code))
-        command = [sys.executable, "-m", "tests.support.runner", ring, "--root", str(tmp_path)]
+        command = [sys.executable, "-m", "tests.support.runner", ring, "--root", str(tmp_path), "--workers", "1"]
         # A stale proof must not outlive a run that fails.
         (results / "passed").write_text("stale")
         done = subprocess.run(
@@ -99,10 +99,10 @@ def test_what_fails_once_is_unstable_and_the_run_passes(runner: Runner) -> None:
     assert done.proof["passed"] == 3
 
 
-def test_what_always_fails_hangs_dies_or_is_left_behind_fails_the_run(runner: Runner) -> None:
+def test_what_always_fails_hangs_or_dies_fails_the_run(runner: Runner) -> None:
     done = runner(
         """
-        import subprocess, sys, tempfile, time
+        import time
         import pytest
         def test_always_fails():
             raise AssertionError("again and again")
@@ -111,9 +111,6 @@ def test_what_always_fails_hangs_dies_or_is_left_behind_fails_the_run(runner: Ru
             def waits_for_nothing():
                 time.sleep(3600)
             waits_for_nothing()
-        def test_leaves_things_behind():
-            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
-            tempfile.mkdtemp(prefix="forgotten-")
         """,
         """
         import os
@@ -130,8 +127,20 @@ def test_what_always_fails_hangs_dies_or_is_left_behind_fails_the_run(runner: Ru
     assert "test_dies" in failed
     assert "3 tests failed." in failed
     assert "1 tests were not run." in failed
-    assert "time.sleep(3600)" in failed.partition("== LEFT RUNNING ==")[2]
-    assert "forgotten-" in failed.partition("== LEFT IN THE TEMPORARY FOLDER ==")[2]
+    assert not (done.results / "passed").exists()
+
+
+@pytest.mark.thorough
+def test_what_is_left_behind_fails_the_run(runner: Runner) -> None:
+    done = runner("""
+        import subprocess, sys, tempfile
+        def test_leaves_things_behind():
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
+            tempfile.mkdtemp(prefix="forgotten-")
+    """)
+    assert done.code == 1
+    assert "time.sleep(3600)" in done.said.partition("== LEFT RUNNING ==")[2]
+    assert "forgotten-" in done.said.partition("== LEFT IN THE TEMPORARY FOLDER ==")[2]
     assert not (done.results / "passed").exists()
 
 
@@ -155,6 +164,7 @@ def test_a_run_beyond_its_deadline_says_what_is_missing_and_where_it_was(runner:
     assert not (done.results / "passed").exists()
 
 
+@pytest.mark.thorough
 def test_the_thorough_ring_has_a_line_for_each_part(runner: Runner) -> None:
     done = runner(
         """
@@ -172,6 +182,7 @@ def test_the_thorough_ring_has_a_line_for_each_part(runner: Runner) -> None:
     assert done.proof["ring"] == "thorough"
 
 
+@pytest.mark.thorough
 def test_a_module_that_cannot_be_read_fails_the_run(runner: Runner) -> None:
     done = runner("import something_that_is_nowhere")
     assert done.code == 1

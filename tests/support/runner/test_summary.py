@@ -53,6 +53,13 @@ def test_a_run_that_failed_says_why(outcome: Outcome, words: str) -> None:
     assert words in closing(outcome, name_above=None)
 
 
+def test_what_a_failed_test_left_is_named_and_is_no_fault_of_its_own() -> None:
+    outcome = Outcome(session(BAD, code=1), unstable=[BAD], processes=["1 sleep"], files=["left"])
+    assert outcome.faults == ()
+    assert "1 sleep" in closing(outcome, name_above=5)
+    assert "left" in closing(outcome, name_above=5)
+
+
 def test_the_closing_line_counts_what_passed_alone_as_passed() -> None:
     outcome = Outcome(session(GOOD, BAD, code=1), unstable=[BAD])
     assert closing(outcome, name_above=5).splitlines()[-1] == "2 passed, 0 failed"
