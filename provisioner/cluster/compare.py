@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from provisioner.cluster.choices import as_sent, remove_choices
 from provisioner.cluster.tracking import without_tracking
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, ObjectRef
@@ -28,28 +29,6 @@ _SERVER_METADATA = (
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SECRET = GroupKind("", "Secret")
-_ANY = "*"
-# What the server chooses anew on each call, a dry-run included: compared only where the content itself sets it.
-_CHOSEN: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
-    GroupKind("", "Service"): (
-        ("spec", "clusterIP"),
-        ("spec", "clusterIPs"),
-        ("spec", "healthCheckNodePort"),
-        ("spec", "ports", _ANY, "nodePort"),
-    ),
-    GroupKind("batch", "Job"): (
-        ("spec", "selector"),
-        ("metadata", "labels", "controller-uid"),
-        ("metadata", "labels", "batch.kubernetes.io/controller-uid"),
-        ("spec", "template", "metadata", "labels", "controller-uid"),
-        ("spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"),
-    ),
-    GroupKind("", "Pod"): (
-        ("spec", "volumes"),
-        ("spec", "containers", _ANY, "volumeMounts"),
-        ("spec", "initContainers", _ANY, "volumeMounts"),
-    ),
-}
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|n|u|m|k|[MGTPE]|[KMGTPE]i)")
 _SUFFIXES = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(1000)}
 _SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate("MGTPE", 2)}
@@ -146,7 +125,7 @@ def lost(wished: JsonObject, found: JsonObject) -> list[str]:
 
     Quantities are compared as numbers, because the server writes them its own way; so are 1 and "1".
     """
-    shown = {key: value for key, value in wished.items() if key not in {"stringData", "status"}}
+    shown = {key: value for key, value in as_sent(wished).items() if key not in {"stringData", "status"}}
     if _is_secret(wished):
         shown = {**shown, "data": _values(wished)}
     return sorted(".".join(path) for path in _lost(shown, found, ()))
@@ -214,28 +193,8 @@ def _comparable(obj: JsonObject, wished: JsonObject) -> dict[str, Any]:
     shown = cleaned(obj)
     if _is_secret(obj):
         shown = _with_words(shown, dict.fromkeys(_values(shown), "hidden")) or {}
-    for path in _CHOSEN.get(ObjectRef.of(obj).group_kind, ()):
-        if not _is_set(wished, path):
-            _remove(shown, path)
+    remove_choices(shown, wished)
     return shown
-
-
-def _is_set(value: object, path: tuple[str, ...]) -> bool:
-    if not path:
-        return True
-    if path[0] == _ANY:
-        return isinstance(value, list) and any(_is_set(item, path[1:]) for item in value)
-    return isinstance(value, Mapping) and path[0] in value and _is_set(value[path[0]], path[1:])
-
-
-def _remove(value: object, path: tuple[str, ...]) -> None:
-    if isinstance(value, list) and path[0] == _ANY:
-        for item in value:
-            _remove(item, path[1:])
-    elif isinstance(value, dict) and len(path) == 1:
-        value.pop(path[0], None)
-    elif isinstance(value, dict):
-        _remove(value.get(path[0]), path[1:])
 
 
 def _lost(wished: object, found: object, path: tuple[str, ...]) -> list[tuple[str, ...]]:
