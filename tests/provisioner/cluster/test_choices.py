@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.choices import as_sent
-from provisioner.cluster.compare import altered, lost
+from provisioner.cluster.compare import Altered, altered, lost
 from tests.support.provisioner.contents import an_object
 
 
@@ -80,7 +80,9 @@ def test_a_port_that_the_content_gives_is_held_to_beside_one_that_it_leaves_open
 
     wished = with_ports(30080, 0)
     assert altered(with_ports(30080, 30001), with_ports(30080, 30002), wished) == []
-    assert altered(with_ports(30080, 30001), with_ports(30081, 30001), wished) == ["spec.ports"]
+    assert altered(with_ports(30080, 30001), with_ports(30081, 30001), wished) == [
+        Altered("spec.ports[0].nodePort", "30080", "30081")
+    ]
 
 
 def test_a_port_left_open_is_not_lost() -> None:
@@ -90,5 +92,5 @@ def test_a_port_left_open_is_not_lost() -> None:
 def test_the_volume_of_a_token_has_another_name_on_each_call() -> None:
     planned, answer = pod("data", "kube-api-access-abcde"), pod("data", "kube-api-access-fghij")
     assert altered(planned, answer, pod("data")) == []
-    other = pod("data", "kube-api-access-anything")
-    assert altered(planned, other, pod("data")) == ["spec.containers", "spec.volumes"]
+    other = altered(planned, pod("data", "kube-api-access-anything"), pod("data"))
+    assert [one.path for one in other] == ["spec.containers[0].volumeMounts[1].name", "spec.volumes[1].name"]
