@@ -7,6 +7,9 @@ from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
+from rest_framework.metadata import BaseMetadata
+from rest_framework.request import Request as Http
+from rest_framework.views import APIView
 
 from approvals import errors
 
@@ -96,6 +99,17 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-sign-in", "exchange"): (errors.NotAllowed, errors.SignInFailed, errors.IssuerAway),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
 }
+
+
+class Named(BaseMetadata):
+    """What OPTIONS answers: name and purpose of the address, which depend on nothing that is there.
+
+    The methods stand in the header Allow, the shapes in the description. REST framework's own answer tells the shape of
+    the view's one serializer, which is another action's or none, and reads the object for it.
+    """
+
+    def determine_metadata(self, _: Http, view: APIView) -> dict[str, str]:
+        return {"name": view.get_view_name(), "description": view.get_view_description()}
 
 
 class Described(AutoSchema):

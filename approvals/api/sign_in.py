@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from approvals import services
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.description import Named
 from approvals.api.parsing import BoundedJson
 from approvals.limits import Limit, client_address, take
 from approvals.models import ApiToken
@@ -26,6 +27,7 @@ class SignInViewSet(viewsets.GenericViewSet[Any]):
     """Nobody is known here yet, and a browser's session changes nothing: limits are those of the client's address."""
 
     parser_classes = [BoundedJson]
+    metadata_class = Named
     authentication_classes = []
     permission_classes = [AllowAny]
     throttle_classes = []

@@ -14,6 +14,7 @@ from approvals import services
 from approvals.access import Credential
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.description import Named
 from approvals.api.parsing import BoundedJson
 from approvals.api.scopes import caller_of
 from approvals.errors import NotFound
@@ -25,6 +26,7 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
     """Tokens are made and revoked on the account page, by people who signed in."""
 
     parser_classes = [BoundedJson]
+    metadata_class = Named
     filter_backends = []
     pagination_class = None
     queryset = ApiToken.objects.none()

@@ -17,7 +17,8 @@ router.register("audit", views.AuditViewSet, basename="api-audit")
 router.register("tokens", tokens.TokenViewSet, basename="api-token")
 router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
 
-SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope]}
+# These two are read; their renderers have no form for the answer to OPTIONS.
+SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope], "http_method_names": ["get", "head"]}
 
 urlpatterns = [
     path("", include(router.urls)),

@@ -30,6 +30,7 @@ from approvals.access import Permission
 from approvals.access.sight import ReportSight, Sight, may_see_roles, said_of, show_words
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.description import Named
 from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.report_parts import changes_of, part_of
@@ -53,6 +54,7 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
     """Limited to the caller's clusters. Every response to a GET has an ETag; a matching If-None-Match gets a 304."""
 
     parser_classes = [BoundedJson]
+    metadata_class = Named
     filter_backends = [filters.Filters]
     filterset_class: type[FilterSet] | None = None
     object_filterset_class: type[FilterSet] | None = None

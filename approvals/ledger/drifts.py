@@ -17,6 +17,7 @@ from approvals import audit, wake
 from approvals.audit import MACHINE
 from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, Drift, InventoryItem, Revision
+from provisioner.cluster.compare import ALTERED, Altered, altered_words
 from provisioner.cluster.drift import detection as found
 from provisioner.cluster.drift.backoff import Strikes
 
@@ -115,17 +116,17 @@ def note(
 
 @transaction.atomic(durable=True)
 def note_correction(
-    *, item: InventoryItem, revision: Revision, drift: found.ObjectDrift, altered: Iterable[str], now: datetime
+    *, item: InventoryItem, revision: Revision, drift: found.ObjectDrift, altered: Iterable[Altered], now: datetime
 ) -> None:
     """Record that the approved content stands again; `altered` are the fields that admission made something else of."""
     row = for_change(Drift.objects.filter(item=item)).get()
     strikes = Strikes(row.strikes, row.corrected_at).after_correction(now)
-    wrong = sorted(altered)
+    wrong = list(altered)
     _save(
         row,
         state=Drift.State.OPEN if wrong else Drift.State.CORRECTED,
-        problem="altered by admission" if wrong else "",
-        server_words=", ".join(wrong[:10]),
+        problem=ALTERED if wrong else "",
+        server_words=altered_words(wrong),
         strikes=strikes.count,
         corrected_at=now,
         changed_at=now,

@@ -27,6 +27,7 @@ from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applied import wants_restore
+from approvals.steps.records.failures import words_of
 from approvals.steps.records.hook_runs import DatabaseHookRuns
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes
@@ -145,8 +146,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
         return
     claims.check_same_holder(row, request)
     if failed:
-        words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end_as_failed(row, deployment, words, {"code": "apply-failed", "failed": len(failed)})
+        _end_as_failed(row, deployment, words_of(failed), {"code": "apply-failed", "failed": len(failed)})
         return
     revision = row.revision
     is_removal = row.purpose == Request.Purpose.DELETE

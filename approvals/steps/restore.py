@@ -27,6 +27,7 @@ from approvals.ledger.moves import both_locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applying import apply_seconds, close
+from approvals.steps.records.failures import words_of
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes
 from approvals.steps.records.reviewed import approved_plan
@@ -213,8 +214,8 @@ def _finish(request: Request, target: RestoreTarget, failed: list[Done]) -> None
     claims.check_same_holder(row, request)
     number = target.revision.number
     if failed:
-        words = "; ".join(f"{outcome.ref}: {outcome.message}" for outcome in failed[:5])
-        _end(row, deployment, f"revision {number} could not be fully restored: {words}", {"failed": len(failed)})
+        words = f"revision {number} could not be fully restored: {words_of(failed)}"
+        _end(row, deployment, words, {"failed": len(failed)})
         return
     audit.record(verb="revision.restored", actor=MACHINE, request=row, facts={"revision": number})
     _end(row, deployment, f"revision {number} was restored", {"restored": number})

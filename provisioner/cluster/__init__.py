@@ -1,6 +1,7 @@
 """The only room that meets Kubernetes: its API, who may do what, and how objects enter it, settle and leave.
 
 - `apply`: carries out an approved plan, and puts back what others changed
+- `choices`: the fields that content leaves to the API server
 - `client`: connections, answers, refusals, discovery, access
 - `compare`: two objects, without what the server fills in
 - `dependents`: what goes with an object that is deleted
@@ -17,6 +18,7 @@
 
 __all__ = [
     "apply",
+    "choices",
     "client",
     "compare",
     "dependents",

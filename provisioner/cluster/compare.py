@@ -6,12 +6,15 @@ only leaves this module whether they are the same.
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from provisioner.cluster.choices import as_sent, remove_choices
 from provisioner.cluster.tracking import without_tracking
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, ObjectRef
@@ -28,35 +31,41 @@ _SERVER_METADATA = (
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SECRET = GroupKind("", "Secret")
-_ANY = "*"
-# What the server chooses anew on each call, a dry-run included: compared only where the content itself sets it.
-_CHOSEN: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
-    GroupKind("", "Service"): (
-        ("spec", "clusterIP"),
-        ("spec", "clusterIPs"),
-        ("spec", "healthCheckNodePort"),
-        ("spec", "ports", _ANY, "nodePort"),
-    ),
-    GroupKind("batch", "Job"): (
-        ("spec", "selector"),
-        ("metadata", "labels", "controller-uid"),
-        ("metadata", "labels", "batch.kubernetes.io/controller-uid"),
-        ("spec", "template", "metadata", "labels", "controller-uid"),
-        ("spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"),
-    ),
-    GroupKind("", "Pod"): (
-        ("spec", "volumes"),
-        ("spec", "containers", _ANY, "volumeMounts"),
-        ("spec", "initContainers", _ANY, "volumeMounts"),
-    ),
-}
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|n|u|m|k|[MGTPE]|[KMGTPE]i)")
 _SUFFIXES = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(1000)}
 _SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate("MGTPE", 2)}
 _SUFFIXES |= {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
 
 MISSING = "(absent)"
+SHOWN_CHARACTERS = 200
+MAX_TOLD = 10
+ALTERED = (
+    "altered by admission: the API server stored something else than was approved. A mutating webhook, an admission "
+    "policy or an admission plugin can have done it: have it leave the object alone, or request the values that it sets"
+)
 _LARGE = 1024
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Altered:
+    """A field that is otherwise than was approved, with both values cut short, "" for none; of a Secret neither."""
+
+    path: str
+    approved: str = ""
+    stored: str = ""
+
+    @property
+    def words(self) -> str:
+        if not self.approved and not self.stored:
+            return self.path
+        return f"{self.path} was approved as {self.approved or 'absent'} and is {self.stored or 'absent'}"
+
+
+def altered_words(found: Iterable[Altered]) -> str:
+    """What was altered, for who may see the object (S27)."""
+    told = sorted(set(found))
+    more = [f"and {len(told) - MAX_TOLD} more fields"] if len(told) > MAX_TOLD else []
+    return "; ".join([*(one.words for one in told[:MAX_TOLD]), *more])
 
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
@@ -130,26 +139,35 @@ def changes(before: JsonObject | None, after: JsonObject | None) -> dict[tuple[s
     return changed | {path: MISSING for path in old if path not in new}
 
 
-def altered(expected: JsonObject, found: JsonObject, wished: JsonObject) -> list[str]:
-    """The paths at which an answer is not what was expected, beside what the server chooses freely (S10)."""
+def altered(expected: JsonObject, found: JsonObject, wished: JsonObject) -> list[Altered]:
+    """Where an answer is not what was expected, beside what the server chooses freely (S10)."""
     first, second = (_comparable(one, wished) for one in (expected, found))
-    paths = [] if is_same(first, second) else [*changes(first, second), *changes(second, first)]
-    wrong = {".".join(path) for path in paths}
-    if _is_secret(wished):
-        live = found.get("data") or {}
-        wrong |= {f"data.{key}" for key, value in _values(wished).items() if live.get(key) != value}
-    return sorted(wrong)
+    wrong = [] if is_same(first, second) else list(_differences(first, second, ""))
+    if not _is_secret(wished):
+        return sorted(wrong)
+    live = found.get("data") or {}
+    paths = {f"data.{key}" for key, value in _values(wished).items() if live.get(key) != value}
+    return [Altered(path) for path in sorted(paths | {one.path for one in wrong})]
 
 
-def lost(wished: JsonObject, found: JsonObject) -> list[str]:
-    """The paths that the content sets and the answer has not, or has with another value.
+def lost(wished: JsonObject, found: JsonObject) -> list[Altered]:
+    """Where the content sets what the answer has not, or has with another value.
 
     Quantities are compared as numbers, because the server writes them its own way; so are 1 and "1".
     """
-    shown = {key: value for key, value in wished.items() if key not in {"stringData", "status"}}
-    if _is_secret(wished):
-        shown = {**shown, "data": _values(wished)}
-    return sorted(".".join(path) for path in _lost(shown, found, ()))
+    shown = {key: value for key, value in as_sent(wished).items() if key not in {"stringData", "status"}}
+    if not _is_secret(wished):
+        return sorted(_lost(shown, found, ""))
+    wrong = _lost({**shown, "data": _values(wished)}, found, "")
+    return [Altered(path) for path in sorted({one.path for one in wrong})]
+
+
+def shown_value(value: object) -> str:
+    """A value for people, cut short; "" for nothing."""
+    if value is None:
+        return ""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
 def uid_of(obj: JsonObject) -> str:
@@ -214,50 +232,47 @@ def _comparable(obj: JsonObject, wished: JsonObject) -> dict[str, Any]:
     shown = cleaned(obj)
     if _is_secret(obj):
         shown = _with_words(shown, dict.fromkeys(_values(shown), "hidden")) or {}
-    for path in _CHOSEN.get(ObjectRef.of(obj).group_kind, ()):
-        if not _is_set(wished, path):
-            _remove(shown, path)
+    remove_choices(shown, wished)
     return shown
 
 
-def _is_set(value: object, path: tuple[str, ...]) -> bool:
-    if not path:
-        return True
-    if path[0] == _ANY:
-        return isinstance(value, list) and any(_is_set(item, path[1:]) for item in value)
-    return isinstance(value, Mapping) and path[0] in value and _is_set(value[path[0]], path[1:])
+def _differences(expected: object, found: object, path: str) -> Iterator[Altered]:
+    """Each difference as deep as it lies; lists of other lengths are told whole."""
+    if is_same(expected, found):
+        return
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        for key in sorted({*expected, *found}):
+            yield from _differences(expected.get(key), found.get(key), f"{path}.{key}".lstrip("."))
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from _differences(one, other, f"{path}[{index}]")
+    else:
+        yield Altered(path, shown_value(expected), shown_value(found))
 
 
-def _remove(value: object, path: tuple[str, ...]) -> None:
-    if isinstance(value, list) and path[0] == _ANY:
-        for item in value:
-            _remove(item, path[1:])
-    elif isinstance(value, dict) and len(path) == 1:
-        value.pop(path[0], None)
-    elif isinstance(value, dict):
-        _remove(value.get(path[0]), path[1:])
-
-
-def _lost(wished: object, found: object, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _lost(wished: object, found: object, path: str) -> list[Altered]:
     if wished is None or wished in ({}, [], ""):
         return []
-    if isinstance(wished, Mapping):
-        if not isinstance(found, Mapping):
-            return [path]
-        return [lost for key, value in wished.items() for lost in _lost(value, found.get(key), (*path, str(key)))]
-    if isinstance(wished, list):
+    if isinstance(wished, Mapping) and isinstance(found, Mapping):
+        return [
+            lost for key, value in wished.items() for lost in _lost(value, found.get(key), f"{path}.{key}".lstrip("."))
+        ]
+    if isinstance(wished, list) and isinstance(found, list):
         return _lost_items(wished, found, path)
-    return [] if _is_same(wished, found) else [path]
+    is_met = not isinstance(wished, Mapping | list) and _is_same(wished, found)
+    return [] if is_met else [Altered(path, shown_value(wished), shown_value(found))]
 
 
-def _lost_items(wished: list[Any], found: object, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _lost_items(wished: list[Any], found: list[Any], path: str) -> list[Altered]:
     """Each wished item must be met by some item of its own kind of place; others may stand between."""
-    if not isinstance(found, list):
-        return [path]
     if len(found) == len(wished):
         pairs = enumerate(zip(wished, found, strict=True))
-        return [lost for index, (one, other) in pairs for lost in _lost(one, other, (*path, str(index)))]
-    return [(*path, str(index)) for index, one in enumerate(wished) if all(_lost(one, other, ()) for other in found)]
+        return [lost for index, (one, other) in pairs for lost in _lost(one, other, f"{path}[{index}]")]
+    return [
+        Altered(f"{path}[{index}]", shown_value(one))
+        for index, one in enumerate(wished)
+        if all(_lost(one, other, "") for other in found)
+    ]
 
 
 def _is_same(wished: object, found: object) -> bool:

@@ -213,3 +213,16 @@ def test_an_apply_that_creates_needs_patch_and_create(server: Server, verbs: tup
     if code == 403:
         missing = "create" if verbs == ("patch",) else "patch"
         assert f'User "carol" cannot {missing} resource "configmaps"' in answer.message
+
+
+@pytest.mark.parametrize("nothing", ["", None], ids=["empty", "null"])
+def test_an_address_that_a_service_leaves_open_is_given_by_the_server(server: Server, nothing: Any) -> None:
+    wish = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"clusterIP": nothing, "ports": [{"port": 80}]},
+    }
+    made = server.apply_to(server.place("services", "web"), wish)
+    assert made.code == 201, made.message
+    assert made.body["spec"]["clusterIP"] == made.body["spec"]["clusterIPs"][0] != ""

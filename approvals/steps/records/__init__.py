@@ -2,6 +2,7 @@
 
 Modules that other rooms use:
 
+- `failures`: what did not succeed of an apply, in words
 - `hook_runs`: the record of hooks, a port of the library over our table
 - `inventory`: the inventory port of the library over our table: what will be touched is written before it is touched
 - `notes`: what an apply did to each object, written down in small batches together with the claim
@@ -10,6 +11,7 @@ Modules that other rooms use:
 """
 
 __all__ = [
+    "failures",
     "hook_runs",
     "inventory",
     "notes",

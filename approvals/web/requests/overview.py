@@ -13,7 +13,7 @@ from approvals.access.sight import exists, is_private, is_secret, key_of
 from approvals.models import Outcome
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.rules import rule_text
-from provisioner.values import Section, Severity
+from provisioner.values import OutcomeState, Section, Severity
 
 Record = Mapping[str, Any]
 THIS = "this object"
@@ -68,7 +68,8 @@ class Fright:
 
 @dataclass(frozen=True, slots=True)
 class FailedTogether:
-    """Objects that failed for the same reason, with what the API server said of them where the viewer may know it."""
+    """Objects that failed, or were not tried, for the same reason, with what the API server said where the viewer may
+    know it."""
 
     words: str
     server_words: str
@@ -211,11 +212,19 @@ def _sorted(verbs: Iterable[str]) -> list[str]:
 
 def failed_together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
     """What failed, by reason, that of most objects first. A reason that names its object is told without the name."""
+    return _together(one for one in outcomes if one.state == OutcomeState.FAILED)
+
+
+def left_together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
+    """What was not tried, in the same way."""
+    return _together(one for one in outcomes if one.state == OutcomeState.SKIPPED)
+
+
+def _together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
     found: dict[tuple[str, str], list[str]] = {}
     for one in outcomes:
-        if one.state == "failed":
-            words, said = (_without_object(text, one.object) for text in (one.message, one.server_words))
-            found.setdefault((words, said), []).append(one.object)
+        words, said = (_without_object(text, one.object) for text in (one.message, one.server_words))
+        found.setdefault((words, said), []).append(one.object)
     made = [FailedTogether(words, said, sorted(set(names))) for (words, said), names in found.items()]
     return sorted(made, key=lambda one: -len(one.objects))
 

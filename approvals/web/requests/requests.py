@@ -242,6 +242,7 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
         "done": sum(counted.values()),
         "failures": counted["failed"],
         "failed_together": overview.failed_together(one for one in outcomes if one.step == step),
+        "left_together": overview.left_together(one for one in outcomes if one.step == step),
         "total": max(sum((report.actions if report else {}).values()), sum(counted.values())),
         "approvals": approvals,
         "needed": settings.PRATIQUE["APPROVALS_NEEDED"],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.client.failures import is_of_webhook
-from provisioner.cluster.compare import altered, uid_of, version_of
+from provisioner.cluster.compare import Altered, altered, uid_of, version_of
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.detection import (
     CORRECTABLE,
@@ -68,11 +68,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """An object as the server answered it; `altered` names the fields that admission made something else of (S10)."""
+    """An object as the server answered it; `altered` are the fields that admission made something else of (S10)."""
 
     uid: str
     fingerprint: str
-    altered: tuple[str, ...] = ()
+    altered: tuple[Altered, ...] = ()
 
 
 def look_at(cluster: ClusterClient, held: Iterable[OwnObject], *, manager: str, is_scaled: IsScaled) -> list[Look]:

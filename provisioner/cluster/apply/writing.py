@@ -15,7 +15,9 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.compare import (
+    ALTERED,
     altered,
+    altered_words,
     changes,
     cleaned,
     lost,
@@ -372,16 +374,16 @@ class ObjectWriter:
         wished = job.manifest.body
         wrong = altered(expected, applied.object, wished) if expected is not None else []
         if not job.planned.is_proved:
-            wrong = sorted({*wrong, *lost(wished, applied.object)})
+            wrong = [*wrong, *lost(wished, applied.object)]
         return ObjectOutcome(
             job.manifest.ref,
             job.planned.action,
             OutcomeState.FAILED if wrong else OutcomeState.DONE,
-            "altered by admission" if wrong else "",
+            ALTERED if wrong else "",
             uid_of(applied.object),
             version_of(applied.object),
             applied.warnings,
-            ", ".join(wrong[:10]),
+            altered_words(wrong),
         )
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.cluster.compare import changes, cleaned, lost, uid_of, version_of
+from provisioner.cluster.compare import SHOWN_CHARACTERS, changes, cleaned, lost, uid_of, version_of
 from provisioner.cluster.drift.field_owners import (
     STATUS,
     FieldOwner,
@@ -33,7 +33,6 @@ from provisioner.cluster.tracking import NO_TRACKING, Tracking
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
-SHOWN_CHARACTERS = 200
 HIDDEN = "hidden"
 
 _SECRET = GroupKind("", "Secret")
@@ -225,7 +224,10 @@ def _others(live: JsonObject, manager: str) -> list[FieldOwner]:
 def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, manager: str) -> Iterator[FieldDrift]:
     """The approved fields that have another value, or none."""
     if expected is None:
-        yield from (FieldDrift(place, FieldChangeKind.CHANGED) for place in lost(manifest.body, live))
+        for one in lost(manifest.body, live):
+            is_gone = one.approved and not one.stored
+            change = FieldChangeKind.REMOVED if is_gone else FieldChangeKind.CHANGED
+            yield FieldDrift(one.path, change, expected=one.approved, found=one.stored)
         return
     differing: list[FieldPath] = list(changes(cleaned(live), cleaned(expected)))
     if not differing:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.cluster.bulk_read import Live
+from provisioner.cluster.choices import as_sent
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import masked, uid_of, version_of
 from provisioner.cluster.tracking import NO_TRACKING, Tracking
@@ -125,10 +126,10 @@ def says(obj: JsonObject, annotation: str) -> str:
 def body_of(
     manifest: Manifest, *, tracking: Tracking = NO_TRACKING, uid: str = "", resource_version: str = ""
 ) -> dict[str, Any]:
-    """The object to send: the content's, with its preconditions and our tracking."""
+    """The object to send: the content's but for what it leaves to the server, with preconditions and our tracking."""
     meta = tracking.suited_to(manifest.body).put_on(manifest.body.get("metadata") or {})
     if uid:
         meta["uid"] = uid
     if resource_version:
         meta["resourceVersion"] = resource_version
-    return {**manifest.body, "metadata": meta}
+    return {**as_sent(manifest.body), "metadata": meta}

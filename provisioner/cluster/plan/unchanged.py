@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from provisioner.cluster.choices import as_sent
 from provisioner.cluster.tracking import NONCE, Tracking
 from provisioner.values import JsonObject
 
@@ -29,7 +30,7 @@ def is_applied(wished: JsonObject, live: JsonObject, *, field_manager: str) -> b
     is_ours = len(entries) == 1 and NONCE in tracking.annotations
     if not is_ours or entries[0].get("apiVersion") != wished.get("apiVersion"):
         return False
-    return _holds(_sent(wished, tracking), live, entries[0].get("fieldsV1") or {})
+    return _holds(_sent(as_sent(wished), tracking), live, entries[0].get("fieldsV1") or {})
 
 
 def _sent(wished: JsonObject, tracking: Tracking) -> dict[str, Any]:

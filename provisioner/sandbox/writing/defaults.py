@@ -150,7 +150,7 @@ def _claim(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[st
 
 
 def _service(obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]) -> dict[str, Any]:
-    given = obj.get("spec") or {}
+    given = {key: one for key, one in (obj.get("spec") or {}).items() if one or key not in ("clusterIP", "clusterIPs")}
     ports = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in given.get("ports") or []]
     spec = {"type": "ClusterIP", "sessionAffinity": "None", **given}
     if ports:

@@ -244,7 +244,8 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
         for change in _same_version(version, now):
             yield version.name, change
         preserved = (old.preserves_unknown, new.preserves_unknown)
-        for change in compare_schemas(version.schema, now.schema, preserved=preserved):
+        names = {"apiVersion": f"{new.group}/{now.name}", "kind": str(new.names.get("kind"))}
+        for change in compare_schemas(version.schema, now.schema, preserved=preserved, type_meta=names):
             yield version.name, change
     yield from _lost_versions(old, new)
     for version in new.versions:

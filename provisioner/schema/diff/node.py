@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from provisioner.schema.admission.validation import validate
+from provisioner.schema.diff.guaranteed import always_there, with_guaranteed
 from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE, compare_keywords
 from provisioner.schema.diff.lists import compare_topology
 from provisioner.schema.diff.rules import RULES, compare_junctors, compare_rules, mindful_of_rules
@@ -34,6 +35,8 @@ def compare_nodes(
     old: Schema, new: Schema, place: NodePlace, preserved: tuple[bool, bool]
 ) -> tuple[list[SchemaChange], bool]:
     """The changes, and whether what is below can still be compared. `preserved` is as in `compare_schemas`."""
+    names = always_there(old, new, place.path)
+    old, new = with_guaranteed(old, names), with_guaranteed(new, names)
     before, after = types(old), types(new)
     found = [] if before == after else [_retyped(before, after, new, place, preserved)]
     if found and (not after or found[0].rule == "SCH-13"):

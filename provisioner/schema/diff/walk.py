@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema.admission.pruning import TYPE_META
+from provisioner.schema.admission.validation import validate
 from provisioner.schema.diff.counterexamples import exemplified
 from provisioner.schema.diff.defaults import reordered_defaults
+from provisioner.schema.diff.guaranteed import FILLED, NAME, always_there, held_to
 from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
 from provisioner.schema.diff.node import compare_nodes, undescribed
 from provisioner.schema.diff.rules import DOCS
@@ -52,16 +54,21 @@ MANY_SIBLINGS = 5  # from so many on, fields removed from one node are one findi
 
 
 def compare_schemas(
-    old: Schema | None, new: Schema | None, *, preserved: tuple[bool, bool] = (False, False)
+    old: Schema | None,
+    new: Schema | None,
+    *,
+    preserved: tuple[bool, bool] = (False, False),
+    type_meta: Mapping[str, str] | None = None,
 ) -> list[SchemaChange]:
     """The changes from `old` to `new`, two schemas of one version; None is a version without a schema.
 
-    `preserved` says whether the old and the new CRD keep unknown fields everywhere (preserveUnknownFields).
+    `preserved` says whether the old and the new CRD keep unknown fields everywhere (preserveUnknownFields). `type_meta`
+    holds the apiVersion and the kind that all objects have, where these are known.
     """
     if old is None or new is None:
         return _without_schema(old, new, preserved)
     old = as_object(old)
-    walk = _Walk(preserved)
+    walk = _Walk(preserved, type_meta or {})
     walk.pair(old, new, NodePlace())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
@@ -103,6 +110,7 @@ def _says_the_same(old: Schema, new: Schema) -> bool:
 @dataclass(slots=True)
 class _Walk:
     preserved: tuple[bool, bool]
+    type_meta: Mapping[str, str] = field(default_factory=dict)
     changes: list[SchemaChange] = field(default_factory=list)
     reworded: list[Path] = field(default_factory=list)
     typed: list[Path] = field(default_factory=list)
@@ -169,7 +177,9 @@ class _Walk:
         rest = {name: it for name, it in properties_of(old).items() if name in properties_of(new)}
         for name, described in properties_of(new).items():
             before, after = schema_of(rest.get(name)) or NO_SCHEMA, schema_of(described) or NO_SCHEMA
-            self.changes += compare_scalars({"type": "string", **before}, {"type": "string", **after}, (*path, name))
+            if path == METADATA and name == "name":
+                before = held_to(before, after, NAME)
+            self._text(before, after, (*path, name))
 
     def _below(self, old: Schema, new: Schema, path: Path) -> None:
         if "items" in old or "items" in new:
@@ -255,6 +265,9 @@ class _Walk:
                 is_missing = True
                 continue
             is_needed = name in needed and now.get("default") is None
+            if name in always_there(old, new, path) and name != "metadata":
+                self._named(schema_of(described) or NO_SCHEMA, now, (*path, name))
+                continue
             self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
         if is_missing or before.keys() != after.keys():
             self._come_and_gone(old, new, path)
@@ -282,7 +295,24 @@ class _Walk:
             if name == "metadata":
                 self._metadata(old, new, inner)
             else:
-                self.changes += compare_scalars({"type": "string", **old}, {"type": "string", **new}, inner)
+                self._type_name(old, new, inner)
+
+    def _named(self, old: Schema, new: Schema, path: Path) -> None:
+        """An apiVersion or a kind that both sides describe."""
+        if not _changed(old, new).isdisjoint(DOCS) or old.get("description") != new.get("description"):
+            self.reworded.append(path)
+        self._type_name(old, new, path)
+
+    def _type_name(self, old: Schema, new: Schema, path: Path) -> None:
+        """What is said of an apiVersion or a kind. That of the resource itself has one value."""
+        value = self.type_meta.get(shown(path))
+        if value is None:
+            self._text(held_to(old, new, FILLED), new, path)
+        elif validate(new, value) and not validate(old, value):
+            self._text({"enum": [value], **old}, new, path)
+
+    def _text(self, old: Schema, new: Schema, path: Path) -> None:
+        self.changes += compare_scalars({"type": "string", **old}, {"type": "string", **new}, path)
 
     def _all_removed(self, gone: Mapping[str, Schema], new: Schema, path: Path) -> None:
         if len(gone) >= MANY_SIBLINGS:

@@ -64,7 +64,7 @@ def check_described(response: HttpResponse) -> None:
         return
     path = "/" + re.sub(r"\(\?P<(\w+)>[^)]*\)|[$^]", lambda found: f"{{{found[1]}}}" if found[1] else "", match.route)
     method = response.wsgi_request.method.lower()  # type: ignore[attr-defined]  # likewise
-    known = described()[path].get(method)
+    known = described().get(path, {}).get(method)
     if known is None:
         # Refused before the method was looked at, such as nobody's call of a method that is not served.
         return

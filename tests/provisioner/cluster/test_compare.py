@@ -11,7 +11,10 @@ import pytest
 
 from provisioner.cluster.compare import (
     MISSING,
+    SHOWN_CHARACTERS,
+    Altered,
     altered,
+    altered_words,
     changes,
     cleaned,
     hidden,
@@ -128,19 +131,23 @@ def test_what_the_server_chooses_anew_each_time_is_not_altered():
 
 def test_what_the_content_sets_itself_is_altered_when_it_differs():
     planned, answer = service(clusterIP="None"), service(clusterIP="10.0.0.2")
-    assert altered(planned, answer, planned) == ["spec.clusterIP"]
+    (found,) = altered(planned, answer, planned)
+    assert found == Altered("spec.clusterIP", '"None"', '"10.0.0.2"')
+    assert found.words == 'spec.clusterIP was approved as "None" and is "10.0.0.2"'
 
 
 @pytest.mark.parametrize(
     ("planned", "answer", "path"),
     [
-        pytest.param(pod_of(image="a"), pod_of(image="b"), "spec.template.spec.containers", id="another image"),
+        pytest.param(
+            pod_of(image="a"), pod_of(image="b"), "spec.template.spec.containers[0].image", id="another image"
+        ),
         pytest.param(service(a=1), service(a=1, b=2), "spec.b", id="a field more"),
         pytest.param(service(a=1, b=2), service(a=1), "spec.b", id="a field less"),
     ],
 )
 def test_S10_any_other_difference_is_altered(planned, answer, path):
-    assert altered(planned, answer, planned) == [path]
+    assert [one.path for one in altered(planned, answer, planned)] == [path]
 
 
 def test_S10_a_secret_that_was_stored_with_another_value_is_altered():
@@ -148,8 +155,23 @@ def test_S10_a_secret_that_was_stored_with_another_value_is_altered():
     _, planned = masked(None, wished)
     assert planned is not None
     assert altered(planned, secret(a="mine"), wished) == []
-    assert altered(planned, secret(a="theirs"), wished) == ["data.a"]
-    assert altered(planned, secret(a="mine", b="more"), wished) == ["data.b"]
+    assert altered(planned, secret(a="theirs"), wished) == [Altered("data.a")]
+    assert altered(planned, secret(a="mine", b="more"), wished) == [Altered("data.b")]
+
+
+def test_S09_S10_of_a_secret_only_the_path_is_told() -> None:
+    found = [
+        *altered(secret(a="mine"), secret(a="theirs"), secret(a="mine")),
+        *lost(secret(a="mine"), secret(a="theirs")),
+    ]
+    assert altered_words(found) == "data.a"
+
+
+def test_a_value_is_cut_short_and_the_rest_of_many_fields_is_counted() -> None:
+    before, after = ({"data": {str(number): letter * 5000 for number in range(12)}} for letter in "ab")
+    words = altered_words(altered(large() | before, large() | after, large()))
+    assert words.endswith("; and 2 more fields")
+    assert len(words) < 10 * 2 * (SHOWN_CHARACTERS + 40)
 
 
 @pytest.mark.parametrize(
@@ -174,17 +196,19 @@ def test_the_servers_own_way_of_writing_loses_nothing(wished, found):
 @pytest.mark.parametrize(
     ("wished", "found", "path"),
     [
-        pytest.param(pod_of(image="a"), pod_of(image="b"), "spec.template.spec.containers.0.image", id="another image"),
-        pytest.param(pod_of(tty=True), pod_of(), "spec.template.spec.containers.0.tty", id="a field less"),
         pytest.param(
-            pod_of(args=["a"]), pod_of(args=["b", "c"]), "spec.template.spec.containers.0.args.0", id="an item"
+            pod_of(image="a"), pod_of(image="b"), "spec.template.spec.containers[0].image", id="another image"
+        ),
+        pytest.param(pod_of(tty=True), pod_of(), "spec.template.spec.containers[0].tty", id="a field less"),
+        pytest.param(
+            pod_of(args=["a"]), pod_of(args=["b", "c"]), "spec.template.spec.containers[0].args[0]", id="an item"
         ),
         pytest.param(secret(a="1"), secret(a="2"), "data.a", id="a secret value"),
         pytest.param(service(a="1"), service(a=True), "spec.a", id="another type"),
     ],
 )
 def test_what_the_content_sets_and_the_answer_has_not_is_lost(wished, found, path):
-    assert lost(wished, found) == [path]
+    assert [one.path for one in lost(wished, found)] == [path]
 
 
 def test_an_item_that_somebody_put_before_ours_does_not_lose_ours():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from provisioner import rbac
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
-from provisioner.review.rights.accounts import bound_accounts
-from provisioner.review.rights.rbac_before_after import EVERYWHERE
+from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.workloads.mentions import Mention, mentions
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import AccessRequest, Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
@@ -32,6 +33,9 @@ _SERVING_CERTIFICATES = (
 )
 # Fields of custom resources that hold the object that is made of them.
 _TARGETS = ("target", "destination")
+# What runs to an end.
+_ENDING = frozenset({"Job", "Pod"})
+MAX_MAKERS = 3
 _VERBS = {
     "ConfigMap": "reads",
     "PersistentVolumeClaim": "mounts",
@@ -43,6 +47,7 @@ _VERBS = {
 def _changes(facts: Facts) -> Iterator[Finding]:
     brought = {ref.identity: obj for ref, obj in facts.state().named}
     before = set(_named_before(facts))
+    makers = _Makers(facts)
     seen = set()
     for pod in pod_specs(facts.state().objects):
         for one in mentions(pod):
@@ -52,7 +57,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             if one.ref.identity in brought:
                 yield from _of_key(one, brought[one.ref.identity])
             elif (one.ref.kind, one.ref.name) not in _IN_EVERY_NAMESPACE:
-                yield from _of_absent(one, facts, before)
+                yield from _of_absent(one, facts, before, makers)
 
 
 def _of_key(one: Mention, brought: JsonObject) -> Iterator[Finding]:
@@ -65,31 +70,39 @@ def _of_key(one: Mention, brought: JsonObject) -> Iterator[Finding]:
         yield _MISSING.at(pod, message, path=one.pod.path, evidence=evidence, key=[str(one.ref), one.key])
 
 
-def _of_absent(one: Mention, facts: Facts, before: set[ObjectIdentity]) -> Iterator[Finding]:
+def _of_absent(one: Mention, facts: Facts, before: set[ObjectIdentity], makers: _Makers) -> Iterator[Finding]:
     """What is not in the bundle: whether the cluster has it, or will have it."""
     exists = facts.around.exists.get(one.ref.identity)
     goes = one.ref.identity in _deleted(facts)
     if exists and not goes:
         return
-    maker = _maker(one.ref, facts)
+    result, able = makers.with_result(one.ref), makers.able(one)
     is_known = one.ref.identity in before or facts.previous is None
-    if facts.is_offline and not goes and (maker or is_known):
+    if facts.is_offline and not goes and (result or able or is_known):
         return  # nobody can look, and it is as before
+    rule, words = _why_absent(facts, exists=exists, goes=goes)
+    if result:
+        rule, words = _MADE_LATER, f"which {result} shall make: its pods start when that is done"
+    elif able:
+        rule, words = (
+            _MADE_LATER,
+            f"{words}{': its pods do not start without it,' if exists is None and not goes else ''} {able}",
+        )
+    elif one.is_pull_secret and rule is _MISSING:
+        rule, words = _NO_PULL_SECRET, f"{words.rpartition(': ')[0]}: private images cannot be pulled"
     pod, what = one.pod.ref, said(one.ref)
-    rule, words = _MISSING, "which is neither in the bundle nor in the cluster: its pods do not start"
-    if maker:
-        rule, words = _MADE_LATER, maker
-    elif goes:
-        words = "which this change deletes: its pods do not start any more"
-    elif facts.is_offline:
-        rule, words = _MADE_LATER, "which is not in the bundle: its pods start only if the cluster has it"
-    elif exists is None:
-        rule, words = _UNKNOWN, "and whether it exists is not known"
-    if one.is_pull_secret and rule is _MISSING:
-        rule = _NO_PULL_SECRET
-        words = f"{words.rpartition(': ')[0]}: private images cannot be pulled"
     message = f"{said(pod)} {_VERBS[one.ref.kind]} {what}, {words}"
     yield rule.at(pod, message, path=one.pod.path, evidence={"reads": what}, key=[str(one.ref), one.key])
+
+
+def _why_absent(facts: Facts, *, exists: bool | None, goes: bool) -> tuple[ReviewRule, str]:
+    if goes:
+        return _MISSING, "which this change deletes: its pods do not start any more"
+    if facts.is_offline:
+        return _MADE_LATER, "which is not in the bundle: its pods start only if the cluster has it"
+    if exists is None:
+        return _UNKNOWN, "and whether it exists is not known"
+    return _MISSING, "which is neither in the bundle nor in the cluster: its pods do not start"
 
 
 def _named_before(facts: Facts) -> Iterator[ObjectIdentity]:
@@ -101,15 +114,48 @@ def _deleted(facts: Facts) -> set[ObjectIdentity]:
     return {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
 
 
-def _maker(wanted: ObjectRef, facts: Facts) -> str:
-    """Who of the bundle will make an object, in words; "" where nobody is known to."""
-    for manifest in facts.content.manifests:
-        if _results_in(manifest.ref, manifest.body, wanted):
-            return f"which {said(manifest.ref)} shall make: its pods start when that is done"
-    account = _able_account(wanted, facts)
-    if account:
-        return f"which the account {account} of the bundle may make: its pods start when that is done"
-    return ""
+class _Makers:
+    """Who of the bundle makes what its pods need, read once for all that is missing."""
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+
+    def with_result(self, wanted: ObjectRef) -> str:
+        """The object that names the wanted one as its result, "" where none does."""
+        found = (one.ref for one in self._facts.content.manifests if _results_in(one.ref, one.body, wanted))
+        return next(map(said, found), "")
+
+    def able(self, need: Mention) -> str:
+        """Which pods of the bundle may create what one of them needs: "unless Job shop/certgen makes it", "" for none.
+
+        So init containers, jobs and operators make what pods read: nobody can see by their names what they make. Those
+        that run to an end come first, as that is what they are for.
+        """
+        wanted, own = need.ref, need.pod.ref
+        asked = AccessRequest("create", wanted.group, f"{wanted.kind.lower()}s", namespace=wanted.namespace)
+        may = [
+            account
+            for account in self._running
+            if rbac.allows_in(rbac.effective_rules(account.identity, self._known), asked)
+        ]
+        refs = {ref for account in may for ref in self._running[account]}
+        ordered = sorted(refs, key=lambda it: (it == own, it.kind not in _ENDING, it))
+        makers = ["a container of their own" if ref == own else said(ref) for ref in ordered]
+        return f"unless {' or '.join(makers[:MAX_MAKERS])} makes it" if makers else ""
+
+    @cached_property
+    def _running(self) -> dict[RbacSubject, list[ObjectRef]]:
+        """What runs as which account."""
+        found: dict[RbacSubject, list[ObjectRef]] = {}
+        for pod in pod_specs(tuple(one.body for one in self._facts.content.manifests)):
+            name = pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or "default"
+            place = pod.ref.namespace or self._facts.content.install_namespace
+            found.setdefault(RbacSubject("ServiceAccount", str(name), place), []).append(pod.ref)
+        return found
+
+    @cached_property
+    def _known(self) -> rbac.RbacObjects:
+        return rbac_before_after_of(self._facts).after
 
 
 def _results_in(ref: ObjectRef, body: JsonObject, wanted: ObjectRef) -> bool:
@@ -122,22 +168,6 @@ def _results_in(ref: ObjectRef, body: JsonObject, wanted: ObjectRef) -> bool:
         return False
     results: list[Any] = [spec.get("secretName"), *(mapping(spec.get(key)).get("name") for key in _TARGETS)]
     return wanted.name in results or (ref.name == wanted.name and wanted.kind in ref.kind)
-
-
-def _able_account(wanted: ObjectRef, facts: Facts) -> str:
-    """An account that pods of the bundle run as, and that the bundle lets create objects of this kind there.
-
-    So init containers, jobs and operators make what their pods read: nobody can see by their names what they make.
-    """
-    objects = tuple(one.body for one in facts.content.manifests)
-    running = {(pod.ref.namespace, str(pod.body.get("serviceAccountName") or "default")) for pod in pod_specs(objects)}
-    known = rbac.RbacObjects.of([*objects, *EVERYWHERE])
-    asked = AccessRequest("create", wanted.group, f"{wanted.kind.lower()}s", namespace=wanted.namespace)
-    for account in sorted({subject for _, subject in bound_accounts(objects)}, key=str):
-        is_running = (account.namespace, account.name) in running
-        if is_running and rbac.allows_in(rbac.effective_rules(account.identity, known), asked):
-            return f"{account.namespace}/{account.name}"
-    return ""
 
 
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:

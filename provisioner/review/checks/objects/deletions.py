@@ -1,5 +1,5 @@
 """How much goes with what is deleted, counted and measured in the cluster: the objects of a CRD, the contents of a
-namespace, the data of claims and of stateful sets."""
+namespace, the data of claims and of stateful sets; nothing of a Job that has ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
 from provisioner.retention import claims_of, left_out, scaling_words, takes_claims_along
-from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, said
+from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, mapping, maps, said
 from provisioner.review.crds.given import unused
 from provisioner.review.crds.live_scene import CRD, objects_of
 from provisioner.review.workloads import volumes
@@ -20,8 +20,13 @@ from provisioner.sentences import number
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Section, Severity
 
 _SCALED_DOWN = ReviewRule("DEL-02", Section.OBJECTS, Severity.BREAKING)
+_HAS_ENDED = ReviewRule("DEL-01", Section.OBJECTS, Severity.NOTABLE)
 
 _NAMESPACE = GroupKind("", "Namespace")
+_JOB, _POD = GroupKind("batch", "Job"), GroupKind("", "Pod")
+# As the Job controller says that none of its pods runs any more, and the kubelet of a Pod.
+_ENDED_JOB = {"Complete": "which has completed", "Failed": "which has failed"}
+_ENDED_POD = {"Succeeded": "which has completed", "Failed": "which has failed"}
 _HOLDERS = frozenset({_NAMESPACE, _STATEFUL_SET, CLAIM})
 _GOING = frozenset({Action.DELETE, Action.REPLACE})
 # The findings that say how much goes with an object.
@@ -68,9 +73,10 @@ def _going(facts: Facts) -> Iterator[tuple[ObjectRef, list[Listing]]]:
 
 
 def _wants(_: Content, plan: Plan) -> list[ObjectRef]:
-    """Claims and stateful sets that go, as they are now."""
-    going = (one.ref for one in plan.actions if one.action in _GOING)
-    return [ref for ref in going if ref.group_kind in {CLAIM, _STATEFUL_SET}]
+    """Claims and stateful sets that go, as they are now, and what may have run to its end."""
+    going = [one.ref for one in plan.actions if one.action in _GOING]
+    ending = [one.ref for one in plan.actions if one.action is Action.DELETE and one.ref.group_kind in {_JOB, _POD}]
+    return [*(ref for ref in going if ref.group_kind in {CLAIM, _STATEFUL_SET}), *ending]
 
 
 def _lists(facts: Facts) -> Iterator[Listing]:
@@ -84,7 +90,9 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     known = {ref: [(one, facts.around.lists.get(one)) for one in listings] for ref, listings in _going(facts)}
     for finding in findings:
         ref = finding.ref
-        if finding.rule not in MEASURED or ref is None or ref not in known:
+        if finding.rule == "DEL-01" and ref is not None and ref.group_kind in {_JOB, _POD}:
+            yield _of_what_ran(finding, facts.live.get(ref.identity))
+        elif finding.rule not in MEASURED or ref is None or ref not in known:
             yield finding
         elif ref.group_kind == CLAIM:
             yield _of_claim(finding, facts, ref)
@@ -92,6 +100,19 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
             yield _of_stateful_set(finding, facts, ref)
         else:
             yield _counted(finding, known[ref], facts)
+
+
+def _of_what_ran(finding: Finding, live: JsonObject | None) -> Finding:
+    """The finding, milder where the live object has run to its end: nothing stops with it."""
+    status = mapping((live or {}).get("status"))
+    met = [str(one.get("type")) for one in maps(status.get("conditions")) if one.get("status") == "True"]
+    is_pod = finding.ref is not None and finding.ref.group_kind == _POD
+    phase = str(status.get("phase"))
+    words = _ENDED_POD.get(phase) if is_pod else next((_ENDED_JOB[one] for one in met if one in _ENDED_JOB), None)
+    if words is None:
+        return finding
+    message = f"{finding.message}, {words}: nothing of it runs any more, and only its logs and events go with it"
+    return replace(finding, message=message, severity=_HAS_ENDED.severity)
 
 
 def _of_claim(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Outcome, Review
-from approvals.web.requests.overview import blocked_words, blockers, failed_together, frights, tiles
+from approvals.web.requests.overview import blocked_words, blockers, failed_together, frights, left_together, tiles
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, decide, text_of
@@ -131,3 +131,10 @@ def test_what_failed_for_the_same_reason_is_told_once_with_its_objects() -> None
     ]
     found = [(one.words, one.objects) for one in failed_together(rows)]
     assert found == [("a stored version is missing", ["CRD b", "CRD c"]), ("the quota is used up", ["CRD a"])]
+
+
+def test_what_was_not_tried_for_the_same_reason_is_told_once_with_its_objects() -> None:
+    why = "not tried: phase config: ConfigMap shop/a failed"
+    rows = [Outcome(object=f"Job {name}", state="skipped", message=why) for name in "ab"]
+    rows.append(Outcome(object="ConfigMap shop/a", state="failed", message="refused"))
+    assert [(one.words, one.objects) for one in left_together(rows)] == [(why, ["Job a", "Job b"])]

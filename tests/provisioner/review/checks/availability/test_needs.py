@@ -166,7 +166,50 @@ def test_an_account_of_the_bundle_that_may_make_it_is_named(
     exists = {core_ref("Secret", "password"): False, core_ref("ServiceAccount", "redis"): True}
     (found,) = named(found_by(pod, *rights(account, resource, verb), exists=exists), "SEC-04")
     assert found.severity is severity
-    assert ("shop/redis of the bundle may make" in found.message) is (severity is Severity.NOTABLE)
+    assert ("unless a container of their own makes it" in found.message) is (severity is Severity.NOTABLE)
+
+
+def certgen(kind: str = "Job", name: str = "certgen") -> dict[str, Any]:
+    spec = {"serviceAccountName": "certgen", "containers": [{"name": "main", "image": "x"}]}
+    return an_object("batch/v1" if kind == "Job" else "apps/v1", kind, name, "shop", spec={"template": {"spec": spec}})
+
+
+def of_secret(*others: dict[str, Any], exists: bool | None = False, **rest: Any) -> tuple[Severity, str]:
+    """What is said of a pod that reads a Secret that others may make."""
+    pod = web_workload(volumes=[{"name": "v", "secret": {"secretName": "tls"}}])
+    there = {core_ref("ServiceAccount", "certgen"): True} | (
+        {} if exists is None else {core_ref("Secret", "tls"): exists}
+    )
+    actions = [planned(pod, Action.CREATE), *(planned(one, Action.CREATE) for one in others)]
+    (found,) = named(found_by(*actions, exists=there, **rest), "SEC-04")
+    return found.severity, found.message.partition("Secret shop/tls, ")[2]
+
+
+def test_a_job_whose_account_may_create_the_secret_is_named() -> None:
+    """So certgen of Contour makes the certificates that Envoy and Contour read."""
+    made = [one.after for one in rights("certgen", "secrets", "create")]
+    severity, words = of_secret(certgen(), certgen("Deployment", "an-operator"), *made)
+    assert severity is Severity.NOTABLE
+    assert words.partition(": ")[0] == "which is neither in the bundle nor in the cluster"
+    assert words.endswith("do not start unless Job shop/certgen or Deployment shop/an-operator makes it")
+
+
+def test_a_job_that_the_cluster_itself_gives_the_right_is_named() -> None:
+    given = tuple(one.after for one in rights("certgen", "secrets", "create"))
+    severity, words = of_secret(certgen(), live_rbac=given)
+    assert (severity, "unless Job shop/certgen makes it" in words) == (Severity.NOTABLE, True)
+
+
+def test_a_job_without_the_right_makes_nothing() -> None:
+    assert of_secret(certgen(), live_rbac=())[0] is Severity.BREAKING
+
+
+def test_what_nobody_could_look_for_may_still_be_made() -> None:
+    made = [one.after for one in rights("certgen", "secrets", "create")]
+    assert of_secret(certgen(), *made, exists=None) == (
+        Severity.NOTABLE,
+        "and whether it exists is not known: its pods do not start without it, unless Job shop/certgen makes it",
+    )
 
 
 def test_the_certificate_that_a_service_asks_its_platform_for_is_no_obstacle() -> None:

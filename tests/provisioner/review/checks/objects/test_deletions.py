@@ -145,3 +145,59 @@ def test_what_could_not_be_counted_is_said(unread: str) -> None:
     found = deletion(an_object("v1", "Namespace", "shop"), unread=unread)
     assert f"not counted: {unread}" in found.message
     assert found.severity is Severity.BREAKING
+
+
+def ran(kind: tuple[str, str], **status: Any) -> dict[str, Any]:
+    return an_object(*kind, "certgen-v1", "shop", status=status)
+
+
+JOB, POD = ("batch/v1", "Job"), ("v1", "Pod")
+
+
+@pytest.mark.parametrize(
+    ("obj", "severity", "words"),
+    [
+        pytest.param(
+            ran(
+                JOB,
+                conditions=[{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}],
+            ),
+            Severity.NOTABLE,
+            "which has completed: nothing of it runs any more",
+            id="a Job that completed",
+        ),
+        pytest.param(
+            ran(JOB, conditions=[{"type": "Failed", "status": "True"}]),
+            Severity.NOTABLE,
+            "which has failed",
+            id="failed",
+        ),
+        pytest.param(ran(POD, phase="Succeeded"), Severity.NOTABLE, "which has completed", id="a Pod that completed"),
+        pytest.param(ran(JOB, active=1), Severity.DANGEROUS, "Deletes Job shop/certgen-v1", id="a Job that runs"),
+        pytest.param(
+            ran(
+                JOB,
+                conditions=[{"type": "Complete", "status": "False"}, {"type": "SuccessCriteriaMet", "status": "True"}],
+            ),
+            Severity.DANGEROUS,
+            "Deletes Job shop/certgen-v1",
+            id="a Job whose pods still end",
+        ),
+        pytest.param(
+            ran(POD, phase="Running"), Severity.DANGEROUS, "Deletes Pod shop/certgen-v1", id="a Pod that runs"
+        ),
+        pytest.param(ran(JOB, conditions="?"), Severity.DANGEROUS, "Deletes Job shop/certgen-v1", id="rubbish"),
+    ],
+)
+def test_what_has_run_to_its_end_stops_nothing(obj: dict[str, Any], severity: Severity, words: str) -> None:
+    found = deletion(obj)
+    assert (found.severity, words in found.message) == (severity, True)
+
+
+def test_a_job_that_nobody_could_look_at_is_deleted_as_any_other() -> None:
+    gone = planned(ran(JOB), Action.DELETE, before=ran(JOB))
+    (found,) = [one for one in report(facts(gone), CHECKS).findings if one.rule == "DEL-01"]
+    assert found.severity is Severity.DANGEROUS
+    assert wanted(facts(gone).content, facts(gone).plan, CHECKS) == [
+        ObjectRef("batch", "v1", "Job", "shop", "certgen-v1")
+    ]
