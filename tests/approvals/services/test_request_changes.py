@@ -155,6 +155,20 @@ def test_S05_nobody_dismisses_what_stands_in_the_way_of_their_own_change(here: W
         dismiss(asked, here.rita)
 
 
+def test_S05_a_dismissal_does_not_count_once_its_giver_turns_out_to_have_asked(
+    here: World, request_: Request, carol: User
+) -> None:
+    dora = world.user("dora", here.cluster, "platform")
+    here.kubernetes.allow("dora", "approve")
+    asked = say(request_, here.ada, "RequestChanges")
+    say(request_, dora, "Approve")
+    dismiss(asked, carol)
+    request_.requesters.append({**request_.requesters[0], "username": "carol", "user_id": carol.pk})
+    request_.save(update_fields=["requesters"])
+    assert looked_at(request_).state == "in_review"
+    assert "what carol dismissed counts again: they requested this change" in request_.problem
+
+
 def test_S12_chat_and_machines_dismiss_nothing(here: World, request_: Request, carol: User) -> None:
     asked = say(request_, here.ada, "RequestChanges")
     for channel in ("chat", "webhook"):

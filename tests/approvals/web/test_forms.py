@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import get_resolver
 from django.utils import timezone
 
 from approvals import services
@@ -102,6 +104,22 @@ def test_forms_without_a_csrf_token_do_nothing(here: World, afternoon: dict[str,
     response = client.post("/me/tokens", {"name": "x", "days": "1"})
     assert (response.status_code, ApiToken.objects.count()) == (403, 0)
     assert "This form has expired" in text_of(response)
+
+
+def test_only_who_proves_each_call_otherwise_needs_no_csrf_token() -> None:
+    def views(patterns: list[Any]) -> Iterator[Any]:
+        for one in patterns:
+            yield from views(one.url_patterns) if hasattr(one, "url_patterns") else [one.callback]
+
+    found = {view for view in views(get_resolver().url_patterns) if getattr(view, "csrf_exempt", False)}
+    # Of REST, whose sessions need the token all the same (api/test_tokens.py).
+    ours = {f"{one.__module__}.{one.__name__}" for one in found if not hasattr(one, "cls")}
+    assert ours == {
+        "approvals.chat.views.receive",
+        "approvals.chat.views.slack_command",
+        "approvals.metrics.views.metrics",
+        "approvals.web.signing_in.oidc.back_channel",
+    }
 
 
 def test_the_inventory_is_filtered(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

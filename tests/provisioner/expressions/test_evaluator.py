@@ -489,3 +489,20 @@ def test_S26_an_answer_that_nobody_asked_for_is_read_by_nobody() -> None:
     with pytest.raises(Lost, match="was not asked for"):
         child.send(message, time.monotonic() + scaled(60))
     assert not is_alive(child.pid)
+
+
+def test_S26_processor_time_alone_ends_an_expression(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of the wall clock come later in any case: here they never come."""
+    (tmp_path / "patient.py").write_text(
+        "from provisioner.expressions import limits\n"
+        "limits.WALL_SECONDS = 3600.0\n"
+        "from provisioner.expressions import process\n"
+        "process.main()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("provisioner.expressions.child.MODULE", "patient")
+    monkeypatch.setattr(evaluators, "WALL_SECONDS", scaled(60))
+    evaluators.end_children()
+    (found,) = ask(PLAIN, [f"{SHARED} == {SHARED} && 1 == 1"], DATA, seconds=scaled(60))
+    evaluators.end_children()
+    assert found.words == "it took longer than 1 s of processor time"

@@ -437,3 +437,27 @@ def test_promise_4_a_right_that_could_not_be_asked_is_last_event_unknown(
     monkeypatch.setattr(two.kubernetes, "ask", ask)
     answer = Client().post("/sign-in", {"with": "token", "cluster": "demo", "token": "sa"})
     assert (answer.status_code, "Kubernetes could not be asked" in answer.content.decode()) == (200, True)
+
+
+def test_promise_7_what_people_do_with_their_credentials_has_an_audit_row(two: Two) -> None:
+    ada = User.objects.get(username="ada")
+    by = password(two)
+    services.revoke_api_token(by=by, token_id=token_of(by, two.demo).pk)
+    services.unlink_chat_account(by=by, account_id=chat_of(by).pk)
+    services.end_session(by=by, sign_in_id=password(two).holder_id or 0)
+    password(two)
+    services.end_other_sessions(by=by)
+    services.forget_identity(user=ada, cluster=two.demo, by=OPERATOR)
+    assert list(AuditEntry.objects.order_by("number").values_list("verb", flat=True)) == [
+        "identity.mapped",
+        "session.began",
+        "token.created",
+        "token.revoked",
+        "chat.linked",
+        "chat.unlinked",
+        "session.began",
+        "session.ended",
+        "session.began",
+        "session.ended",
+        "identity.forgotten",
+    ]
