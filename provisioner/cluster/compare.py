@@ -17,6 +17,7 @@ from typing import Any
 from provisioner.cluster.choices import as_sent, remove_choices
 from provisioner.cluster.tracking import without_tracking
 from provisioner.schema.fields import is_same
+from provisioner.sentences import and_more
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 _SERVER_METADATA = (
@@ -64,8 +65,7 @@ class Altered:
 def altered_words(found: Iterable[Altered]) -> str:
     """What was altered, for who may see the object (S27)."""
     told = sorted(set(found))
-    more = [f"and {len(told) - MAX_TOLD} more fields"] if len(told) > MAX_TOLD else []
-    return "; ".join([*(one.words for one in told[:MAX_TOLD]), *more])
+    return "; ".join(filter(None, [*(one.words for one in told[:MAX_TOLD]), and_more(len(told) - MAX_TOLD, "fields")]))
 
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def runner(tmp_path: Path) -> Runner:
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    proof\n")
         for number, code in enumerate(codes):
             (folder / f"test_{number}.py").write_text(dedent(code))
-        command = [sys.executable, "-m", "tests.support.runner", ring, "--root", str(tmp_path), "--workers", "1"]
+        command = [sys.executable, "-m", "tests.support.runner", ring, "--root", str(tmp_path)]
         # A stale proof must not outlive a run that fails.
         (results / "passed").write_text("stale")
         done = subprocess.run(
