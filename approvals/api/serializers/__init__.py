@@ -1,0 +1,63 @@
+"""What the API shows and takes. Live values of a cluster are shown by `visible_report` only (security-rules.md S09)."""
+
+from __future__ import annotations
+
+from approvals.api.serializers.accounts import (
+    CommandLineIssuerSerializer,
+    ExchangeInput,
+    NewTokenSerializer,
+    ProveInput,
+    TokenSerializer,
+)
+from approvals.api.serializers.deployments import (
+    ClusterSerializer,
+    DeploymentInput,
+    DeploymentSerializer,
+    DriftSerializer,
+    PauseInput,
+    ReinstateInput,
+    RevisionSerializer,
+    RevokeInput,
+    RollbackInput,
+    SpecInput,
+)
+from approvals.api.serializers.records import AuditSerializer, PolicySerializer
+from approvals.api.serializers.requests import (
+    ChangesPart,
+    OutcomeSerializer,
+    ReportPart,
+    RequestDetailSerializer,
+    RequestSerializer,
+    WithdrawInput,
+)
+from approvals.api.serializers.reviews import DismissalSerializer, DismissInput, ReviewInput, ReviewSerializer
+
+__all__ = [
+    "AuditSerializer",
+    "ChangesPart",
+    "ClusterSerializer",
+    "CommandLineIssuerSerializer",
+    "DeploymentInput",
+    "DeploymentSerializer",
+    "DismissInput",
+    "DismissalSerializer",
+    "DriftSerializer",
+    "ExchangeInput",
+    "NewTokenSerializer",
+    "OutcomeSerializer",
+    "PauseInput",
+    "PolicySerializer",
+    "ProveInput",
+    "ReinstateInput",
+    "ReportPart",
+    "RequestDetailSerializer",
+    "RequestSerializer",
+    "ReviewInput",
+    "ReviewSerializer",
+    "RevisionSerializer",
+    "RevokeInput",
+    "RollbackInput",
+    "SpecInput",
+    "TokenSerializer",
+    "WithdrawInput",
+]

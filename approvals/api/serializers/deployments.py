@@ -1,0 +1,152 @@
+"""BundleDeployments, their clusters, revisions and drift."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from approvals.access.sight import without_values
+from approvals.models import (
+    BundleDeployment,
+    Cluster,
+    Drift,
+    Revision,
+)
+from approvals.services.revisions import MAX_REASON
+
+
+class ClusterSerializer(serializers.ModelSerializer[Cluster]):
+    class Meta:
+        model = Cluster
+        fields = ["name", "uid", "version", "reached_at", "problem"]
+
+
+class RevisionSerializer(serializers.ModelSerializer[Revision]):
+    content_digest = serializers.CharField(source="content_id")
+    request = serializers.UUIDField(source="request.uid")
+    state = serializers.CharField(help_text=f"one of {', '.join(Revision.State.values)}")
+
+    class Meta:
+        model = Revision
+        fields = [
+            "number",
+            "state",
+            "message",
+            "content_digest",
+            "request",
+            "started_at",
+            "finished_at",
+            "healthy_at",
+            "overdue_at",
+            "revoked_at",
+            "revoked_by",
+            "revoked_reason",
+        ]
+
+
+class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
+    cluster = serializers.CharField(source="cluster.name")
+    active_revision = RevisionSerializer(allow_null=True)
+
+    class Meta:
+        model = BundleDeployment
+        fields = [
+            "cluster",
+            "name",
+            "uid",
+            "generation",
+            "resource_version",
+            "spec",
+            "labels",
+            "is_paused",
+            "health",
+            "health_message",
+            "drift_problem",
+            "active_revision",
+            "deletion_requested_at",
+            "seen_at",
+        ]
+
+
+class DriftFieldSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    change = serializers.CharField(help_text="changed, removed or added")
+    manager = serializers.CharField(help_text="the field manager that wrote it last")
+    at = serializers.CharField(help_text="when, as recorded by the API server")
+    expected = serializers.CharField(help_text="the approved value, shortened; empty if you are not allowed to see it")
+    found = serializers.CharField()
+
+
+class DriftSerializer(serializers.ModelSerializer[Drift]):
+    """`changes` have values only if the caller is allowed to get the object, and never for a Secret."""
+
+    object = serializers.CharField(source="item")
+    revision = serializers.IntegerField(source="revision.number")
+    kind = serializers.CharField(help_text="remade, gone, going, changed or added")
+    state = serializers.CharField(help_text="open, corrected or over")
+    is_hidden = serializers.SerializerMethodField()
+    changes = serializers.SerializerMethodField()
+    server_words = serializers.SerializerMethodField(help_text="the API server's message about the problem")
+
+    class Meta:
+        model = Drift
+        fields = [
+            "object",
+            "revision",
+            "kind",
+            "state",
+            "message",
+            "problem",
+            "server_words",
+            "is_fight",
+            "rival",
+            "strikes",
+            "corrected_at",
+            "found_at",
+            "changed_at",
+            "is_hidden",
+            "changes",
+        ]
+
+    def get_is_hidden(self, row: Drift) -> bool:
+        return not self.context["may_see"](row)
+
+    @extend_schema_field(DriftFieldSerializer(many=True))
+    def get_changes(self, row: Drift) -> list[dict[str, Any]]:
+        if not self.get_is_hidden(row):
+            return list(row.fields)
+        return [without_values(field) for field in row.fields]
+
+    def get_server_words(self, row: Drift) -> str:
+        return "" if self.get_is_hidden(row) else row.server_words
+
+
+class DeploymentInput(serializers.Serializer[Any]):
+    cluster = serializers.SlugField()
+    name = serializers.CharField(max_length=52)
+    labels = serializers.DictField(child=serializers.CharField(max_length=63), default=dict)
+    spec = serializers.DictField()
+
+
+class SpecInput(serializers.Serializer[Any]):
+    generation = serializers.IntegerField(min_value=1)
+    spec = serializers.DictField()
+
+
+class PauseInput(serializers.Serializer[Any]):
+    is_paused = serializers.BooleanField()
+    reason = serializers.CharField(max_length=900, allow_blank=True, default="")
+
+
+class RollbackInput(serializers.Serializer[Any]):
+    revision = serializers.IntegerField(min_value=1, max_value=999_999_999)
+
+
+class ReinstateInput(RollbackInput):
+    reason = serializers.CharField(max_length=MAX_REASON, allow_blank=True, default="")
+
+
+class RevokeInput(RollbackInput):
+    reason = serializers.CharField(max_length=MAX_REASON, help_text="why nobody should roll back to it")

@@ -1,0 +1,183 @@
+"""Requests: how they stand, and what may be known of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from approvals.api.serializers.reviews import AcknowledgementSerializer, ReviewSerializer
+from approvals.api.serializers.since_review import SinceReviewSerializer
+from approvals.lifecycle import State
+from approvals.models import (
+    Outcome,
+    Request,
+    VoidedRound,
+)
+from approvals.services.acknowledging import acknowledgements
+
+
+class ReportPart(serializers.Serializer[Any]):
+    """Which part of a large report: from which finding, action and container on; or one finding."""
+
+    findings_from = serializers.IntegerField(min_value=0, default=0)
+    actions_from = serializers.IntegerField(min_value=0, default=0)
+    containers_from = serializers.IntegerField(min_value=0, default=0)
+    finding = serializers.CharField(max_length=80, default="")
+
+
+class ChangesPart(serializers.Serializer[Any]):
+    """From which line on the changes of an object are wanted."""
+
+    lines_from = serializers.IntegerField(min_value=0, default=0)
+
+
+class RequesterSerializer(serializers.Serializer[Any]):
+    """The issuer's `sub` is not included."""
+
+    username = serializers.CharField()
+    uid = serializers.CharField(default="")
+    groups = serializers.ListField(child=serializers.CharField(), default=list)
+    groups_at = serializers.CharField(default="", help_text='when the groups were verified; "" if unknown')
+    via = serializers.CharField(default="")
+    user_id = serializers.IntegerField(allow_null=True, default=None)
+
+
+class NextStepSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(source="label")
+    url = serializers.CharField(help_text="the page, or where its form is sent")
+    verb = serializers.CharField(help_text="what it takes on the BundleDeployment; empty if nothing")
+
+
+class StatusSerializer(serializers.Serializer[Any]):
+    """How the request stands, in words."""
+
+    summary = serializers.CharField(source="label", help_text="one or two words")
+    cause = serializers.CharField(help_text="one sentence")
+    by = serializers.ListField(child=serializers.CharField(), help_text="the people and policies that it is of")
+    since = serializers.DateTimeField()
+    steps = NextStepSerializer(many=True, help_text="what to do next, the best first")
+
+
+class RequestSerializer(serializers.ModelSerializer[Request]):
+    cluster = serializers.CharField(source="deployment.cluster.name")
+    deployment = serializers.CharField(source="deployment.name")
+    content_digest = serializers.CharField(source="content_id", allow_null=True)
+    verdict = serializers.SerializerMethodField()
+    to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
+    worst = serializers.SerializerMethodField()
+    headline = serializers.SerializerMethodField()
+    status = serializers.SerializerMethodField(help_text="the cause, by whom, since when, and the next step")
+    requesters = RequesterSerializer(
+        many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
+    )
+
+    class Meta:
+        model = Request
+        fields = [
+            "uid",
+            "cluster",
+            "deployment",
+            "number",
+            "purpose",
+            "to_revision",
+            "state",
+            "round",
+            "generation",
+            "content_digest",
+            "plan_digest",
+            "subject_digest",
+            "pins",
+            "requesters",
+            "is_requester_known",
+            "is_unattended",
+            "verdict",
+            "worst",
+            "headline",
+            "problem_code",
+            "problem",
+            "remedy",
+            "awaits",
+            "phase",
+            "look_again_at",
+            "created_at",
+            "changed_at",
+            "expires_at",
+            "settled_at",
+            "cleared_at",
+            "status",
+        ]
+
+    @extend_schema_field(StatusSerializer)
+    def get_status(self, request: Request) -> dict[str, Any]:
+        return dict(StatusSerializer(self.context["status_of"](request)).data)
+
+    def get_verdict(self, request: Request) -> str:
+        return next((it.verdict for it in request.verdicts.all() if it.round == request.round), "")
+
+    def get_worst(self, request: Request) -> str:
+        return next((it.worst for it in request.reports.all() if it.round == request.round), "")
+
+    def get_headline(self, request: Request) -> list[str]:
+        return next((it.headline for it in request.reports.all() if it.round == request.round), [])
+
+
+class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):
+    class Meta:
+        model = VoidedRound
+        fields = ["round", "was_approved", "code", "words", "objects_differing", "more_objects", "at"]
+
+
+class RequestDetailSerializer(RequestSerializer):
+    reviews = ReviewSerializer(many=True)
+    voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, with the reason")
+    to_acknowledge = serializers.SerializerMethodField()
+    server_words = serializers.SerializerMethodField(
+        help_text="messages of the API server about the problem, for objects that you can get"
+    )
+
+    since_your_review = serializers.SerializerMethodField(
+        help_text="what differs since your last review of an earlier round or request; null if there is none"
+    )
+
+    class Meta(RequestSerializer.Meta):
+        fields = [
+            *RequestSerializer.Meta.fields,
+            "spec",
+            "reviews",
+            "voided_rounds",
+            "since_your_review",
+            "to_acknowledge",
+            "server_words",
+        ]
+
+    @extend_schema_field(SinceReviewSerializer(allow_null=True))
+    def get_since_your_review(self, request: Request) -> dict[str, Any] | None:
+        found = self.context["since_review"](request)
+        return dict(SinceReviewSerializer(found).data) if found else None
+
+    def get_server_words(self, request: Request) -> list[str]:
+        return list(self.context["said_of"](request))
+
+    @extend_schema_field(AcknowledgementSerializer(many=True))
+    def get_to_acknowledge(self, request: Request) -> list[dict[str, str]]:
+        """What an approval must name at present; nothing where the request takes no decision."""
+        asked = acknowledgements(request) if request.state == State.IN_REVIEW else []
+        return [{"name": one.name, "words": one.words} for one in asked]
+
+
+class OutcomeSerializer(serializers.ModelSerializer[Outcome]):
+    """`warnings` and `server_words` are included if the caller is allowed to get the object."""
+
+    class Meta:
+        model = Outcome
+        fields = ["position", "object", "action", "state", "message", "warnings", "server_words", "at"]
+
+    def to_representation(self, instance: Outcome) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(self.context["show_words"](instance))
+        return shown
+
+
+class WithdrawInput(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=4000, allow_blank=True, default="")

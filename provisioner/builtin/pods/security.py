@@ -1,0 +1,72 @@
+"""Security contexts, and what the operating system of a pod does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.builtin.changes import FieldRefusal, Path, at, mapping, numbered, texts
+
+_MOST_PRIVILEGED = frozenset({"CAP_SYS_ADMIN"})
+
+
+def of_privileges(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    if context.get("allowPrivilegeEscalation") is False:
+        added = set(texts(at(context, "capabilities", "add")))
+        if context.get("privileged") is True:
+            yield FieldRefusal((*path, "allowPrivilegeEscalation"), "must not be false where privileged is true")
+        elif added & _MOST_PRIVILEGED:
+            yield FieldRefusal((*path, "allowPrivilegeEscalation"), "must not be false where CAP_SYS_ADMIN is added")
+    yield from of_seccomp(context, path)
+
+
+_OF_LINUX = frozenset(
+    [
+        "allowPrivilegeEscalation",
+        "appArmorProfile",
+        "capabilities",
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "privileged",
+        "procMount",
+        "readOnlyRootFilesystem",
+        "runAsGroup",
+        "runAsUser",
+        "seLinuxOptions",
+        "seccompProfile",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "sysctls",
+    ]
+)
+
+
+def of_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    """What the operating system that a pod names does not have."""
+    name = at(pod, "os", "name")
+    foreign = _OF_LINUX if name == "windows" else {"windowsOptions"} if name == "linux" else frozenset()
+    for context, where in _contexts(pod, path):
+        if context.get("procMount") == "Unmasked" and pod.get("hostUsers") is not False:
+            yield FieldRefusal((*where, "procMount"), "must be Default unless hostUsers is false")
+        for key in sorted(foreign & context.keys()):
+            yield FieldRefusal((*where, key), f"must not be set in a pod of {name}")
+    for key in ("hostPID", "hostIPC", "shareProcessNamespace", "hostUsers") if name == "windows" else ():
+        if pod.get(key):
+            yield FieldRefusal((*path, key), f"must not be set in a pod of {name}")
+
+
+def _contexts(pod: Mapping[str, Any], path: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    yield mapping(pod.get("securityContext")), (*path, "securityContext")
+    for part in ("initContainers", "containers"):
+        for place, one in numbered(pod.get(part)):
+            yield mapping(one.get("securityContext")), (*path, part, place, "securityContext")
+
+
+def of_seccomp(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    for profile in ("seccompProfile", "appArmorProfile"):
+        given = mapping(context.get(profile))
+        where = (*path, profile, "localhostProfile")
+        if given.get("type") == "Localhost" and not given.get("localhostProfile"):
+            yield FieldRefusal(where, "is missing, and the type is Localhost")
+        elif given.get("localhostProfile") is not None and given.get("type") != "Localhost":
+            yield FieldRefusal(where, "must be set only where the type is Localhost")

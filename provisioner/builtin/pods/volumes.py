@@ -1,0 +1,117 @@
+"""Volumes of a pod, and where its containers mount them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.builtin import forms
+from provisioner.builtin.changes import FieldRefusal, Path, at, is_number, mapping, numbered, quoted
+from provisioner.builtin.pods.environment import is_by_key
+
+_FILE_PATHS = frozenset(
+    ["metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"]
+)
+LEAST_TOKEN_SECONDS = 600
+
+
+def of_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
+    is_privileged = at(container, "securityContext", "privileged") is True
+    for place, one in numbered(container.get("volumeMounts")):
+        where = (*path, "volumeMounts", place)
+        yield from _of_mount(one, where, volumes)
+        if one.get("mountPropagation") == "Bidirectional" and not is_privileged:
+            words = "must not be Bidirectional in a container that is not privileged"
+            yield FieldRefusal((*where, "mountPropagation"), words)
+    for place, one in numbered(container.get("volumeDevices")):
+        volume = mapping(volumes.get(str(one.get("name"))))
+        if not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
+            yield FieldRefusal((*path, "volumeDevices", place, "name"), "must name a volume of the pod that is a claim")
+
+
+def _of_mount(one: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
+    if one.get("name") not in volumes:
+        yield FieldRefusal((*path, "name"), f"names no volume of the pod: {quoted(one.get('name') or '')}")
+    for key in ("subPath", "subPathExpr"):
+        yield from _of_inner_path(str(one.get(key) or ""), (*path, key))
+    if one.get("subPath") and one.get("subPathExpr"):
+        yield FieldRefusal((*path, "subPathExpr"), "must not be set beside subPath")
+
+
+def _of_inner_path(text: str, path: Path) -> Iterator[FieldRefusal]:
+    if text.startswith("/") or ".." in text.split("/"):
+        yield FieldRefusal(path, "must be a path inside the volume, without `..`")
+
+
+def of_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    for place, one in numbered(pod.get("volumes")):
+        where = (*path, "volumes", place)
+        sources = [key for key, value in one.items() if key != "name" and value is not None]
+        if len(sources) > 1:
+            yield FieldRefusal(where, f"must be of one type, and is of {', '.join(sorted(sources))}")
+        if ".." in str(at(one, "hostPath", "path") or "").split("/"):
+            yield FieldRefusal((*where, "hostPath", "path"), "must not hold `..`")
+        yield from _of_sources(one, where)
+        for holder, inner in _file_holders(one, where):
+            yield from _of_files(holder, inner)
+
+
+def _of_sources(volume: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    limit = forms.quantity(at(volume, "emptyDir", "sizeLimit"))
+    if limit is not None and limit < 0:
+        yield FieldRefusal((*path, "emptyDir", "sizeLimit"), "must not be below 0")
+    policy = at(volume, "image", "pullPolicy")
+    if policy not in (None, "", "Always", "IfNotPresent", "Never"):
+        words = f"must be Always, IfNotPresent or Never, and is {quoted(policy)}"
+        yield FieldRefusal((*path, "image", "pullPolicy"), words)
+    claim, inner = at(volume, "ephemeral", "volumeClaimTemplate", "spec"), ("ephemeral", "volumeClaimTemplate", "spec")
+    if claim is not None and at(claim, "resources", "requests", "storage") is None:
+        yield FieldRefusal((*path, *inner, "resources", "requests", "storage"), "is missing")
+    taken: dict[str, int] = {}
+    for place, one in numbered(at(volume, "projected", "sources")):
+        yield from _of_projected(one, (*path, "projected", "sources", place))
+        for file in _files_of(one):
+            if taken.setdefault(file, place) != place:
+                yield FieldRefusal((*path, "projected"), f"has two files by one path: {quoted(file)}")
+
+
+def _of_projected(source: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    kinds = sorted(key for key, value in source.items() if value is not None)
+    if len(kinds) > 1:
+        yield FieldRefusal(path, f"must be of one type, and is of {', '.join(kinds)}")
+    seconds = at(source, "serviceAccountToken", "expirationSeconds")
+    if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
+        words = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
+        yield FieldRefusal((*path, "serviceAccountToken", "expirationSeconds"), words)
+
+
+def _files_of(source: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("secret", "configMap", "downwardAPI"):
+        for _, one in numbered(at(source, kind, "items")):
+            yield str(one.get("path") or "")
+    token = at(source, "serviceAccountToken", "path")
+    if token:
+        yield str(token)
+
+
+def _file_holders(volume: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, Path]]:
+    for kind in ("configMap", "secret", "downwardAPI"):
+        if volume.get(kind) is not None:
+            yield volume[kind], (*path, kind)
+    for place, one in numbered(at(volume, "projected", "sources")):
+        where = (*path, "projected", "sources", place)
+        for kind in ("configMap", "secret", "downwardAPI"):
+            if one.get(kind) is not None:
+                yield one[kind], (*where, kind)
+
+
+def _of_files(holder: Any, path: Path) -> Iterator[FieldRefusal]:
+    for place, one in numbered(at(holder, "items")):
+        text = str(one.get("path") or "")
+        if text.startswith(("/", "..")) or ".." in text.split("/"):
+            yield FieldRefusal((*path, "items", place, "path"), "must be a path inside the volume, without `..`")
+        field = at(one, "fieldRef", "fieldPath")
+        if path[-1] == "downwardAPI" and isinstance(field, str) and field not in _FILE_PATHS and not is_by_key(field):
+            yield FieldRefusal(
+                (*path, "items", place, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}"
+            )
