@@ -13,7 +13,7 @@ from itertools import chain
 
 from provisioner.review.base.facts import said
 from provisioner.review.base.fold import MORE
-from provisioner.review.base.places import PLACES, FieldPlace, by_field, path_text, places_of, version_of
+from provisioner.review.base.places import COUNTED, PLACES, FieldPlace, by_field, path_text, places_of, version_of
 from provisioner.schema.verdicts import shown
 from provisioner.sentences import number
 from provisioner.values import Finding, Severity
@@ -21,8 +21,8 @@ from provisioner.values import Finding, Severity
 EACH = "each of these"
 NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 _FIELD = "…"
-# Findings with these are told by themselves: they are copied, or are another's words.
-_OWN_WORDS = ("steps", "yaml")
+# Findings with these are told by themselves: they are copied, or are another's words, or count their places.
+_OWN_WORDS = ("steps", "yaml", COUNTED)
 _POWER, _EVERYTHING = "OWN-PRATIQUE-03", "RB-01"
 _ALL_POWER = "do everything in the cluster"
 
@@ -53,7 +53,12 @@ class Statement:
 
     @property
     def is_of_several(self) -> bool:
-        return len(self.findings) > 1 or len(self.places) > 1
+        return len(self.findings) > 1 or (len(self.places) > 1 and not self.counts_itself)
+
+    @property
+    def counts_itself(self) -> bool:
+        """Whether its words say of how many places they are."""
+        return COUNTED in self.first.evidence
 
     @property
     def reaches(self) -> list[StatementReach]:

@@ -259,6 +259,7 @@ def _statement(one: Statement, paint: Paint, brief: _Brief | None) -> Iterator[s
     """What several places have in common, and the places: all, or the first of them."""
     if not one.is_of_several:
         yield from _words(one, paint)
+        yield from _counted(one, brief)
         return
     places, words = one.places, visible(one.words.rstrip(".:"))
     paths = {place.path for place in places}
@@ -275,6 +276,16 @@ def _statement(one: Statement, paint: Paint, brief: _Brief | None) -> Iterator[s
         brief.places += count(one.places) - sum(len(reach.objects) for reach in named)
         yield from (line for reach in named for line in _reach(reach))
     yield from _attached(one.attached, paint)
+
+
+def _counted(one: Statement, brief: _Brief | None) -> Iterator[str]:
+    """The places that the words of a finding count, where all are told."""
+    if not one.counts_itself:
+        return
+    if brief is None:
+        yield from (line for reach in one.reaches for line in _reach(reach))
+    else:
+        brief.places += count(one.places)
 
 
 def _first_of(found: Sequence[StatementReach]) -> list[StatementReach]:
