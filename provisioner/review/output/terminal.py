@@ -75,19 +75,20 @@ def as_text(  # noqa: PLR0913 - each is a switch of the command line
 ) -> str:
     """The report in lines of at most 80 columns, longer only for a name or a command; `colours` by ANSI codes.
 
+    First what runs then: images, and with what they are started. Then the headline and the findings.
     What is safe, and what is as it was before, is only counted unless `with_all`; critical and unknown findings are
     always said (S24). The lines that change hide values that are named or written like credentials, unless
     `with_credentials`; values of Secrets are hidden always.
     """
     paint = _paint if colours else _plain
-    lines = [visible(title), ""] if title else []
+    running = list(containers_as_text(container_changes(report.plan), with_all=with_all))
+    lines = [*([visible(title), ""] if title else []), *([*running, ""] if running else [])]
     for sentence in report.headline:
         lines += _wrapped(visible(sentence), "  ")
     for section, findings in worst_sections_first(report) if with_all else []:
         lines += ["", paint(_heading(section, findings), "1"), *_grouped(findings, paint, None)]
     if not with_all:
         lines += _what_counts(report, paint)
-    lines += containers_as_text(container_changes(report.plan), with_all=with_all)
     if with_diff:
         for planned in report.plan.actions:
             if planned.action in _CHANGING:
