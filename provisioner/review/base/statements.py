@@ -14,6 +14,7 @@ from itertools import chain
 from provisioner.review.base.facts import said
 from provisioner.review.base.fold import MORE
 from provisioner.review.base.places import COUNTED, PLACES, FieldPlace, by_field, path_text, places_of, version_of
+from provisioner.review.base.shared_fields import shared_words
 from provisioner.schema.verdicts import shown
 from provisioner.sentences import number
 from provisioner.values import Finding, Severity
@@ -79,8 +80,12 @@ class StatementReach:
     fields: tuple[str, ...]
 
 
-def statements(findings: Iterable[Finding]) -> list[Statement]:
-    """`findings` in their order, with those that say the same beside the first of them."""
+def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[Statement]:
+    """`findings` in their order, with those that say the same beside the first of them.
+
+    `shortly` what differs only in the name or the values of a schema's field says the same, too; nothing critical or
+    unknown does (S24).
+    """
     everything = list(findings)
     powers = {_account(one): one.fingerprint for one in everything if _is_of_all_power(one)}
     attached: dict[str, list[Finding]] = {}
@@ -90,6 +95,8 @@ def statements(findings: Iterable[Finding]) -> list[Statement]:
             attached.setdefault(powers[_account(one)], []).append(one)
             continue
         words = common_words(one)
+        if words and shortly and one.severity not in NEVER_FOLDED:
+            words = shared_words(words, one)
         key = (one.rule, one.also, one.severity, one.is_new, words) if words else (position,)
         groups.setdefault(key, []).append((words, one))
     return [_of_group(group, attached) for group in groups.values()]
