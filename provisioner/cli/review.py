@@ -96,8 +96,9 @@ stored objects
   certainty: depends-on-objects). --kubeconfig reads the objects of the CRDs
   that change from a cluster. Without one, --objects names a file or a folder
   with all that is stored, as `kubectl get KIND -A -o yaml` prints it; an empty
-  list says that none is. A finding then names the objects, or is lowered. Of a
-  kind that is not in it nothing is settled.
+  list says that none is. A finding then names the objects, or is lowered; where
+  none is stored, one line says what changes for clients of the CRD. Of a kind
+  that is not in it nothing is settled.
 
 exit status
   0  nothing at or above --fail-on

@@ -56,6 +56,7 @@ from provisioner.review.checks.objects import (
 from provisioner.review.checks.own import own
 from provisioner.review.checks.pods import images, pod_habits, pods, settings
 from provisioner.review.checks.rights import permissions, preflight
+from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -162,7 +163,7 @@ def _found(checks: Sequence[Check], facts: Facts) -> list[Finding]:
     findings += _unclaimed(facts, frozenset().union(*(run.claimed for run in sound)))
     for run in sound:
         findings = _settled(run.check, facts, findings)
-    return said_once(findings)
+    return told_by_crd(said_once(findings))
 
 
 def wanted(content: Content, plan: Plan, checks: Sequence[Check] | None = None) -> list[ObjectRef]:

@@ -10,6 +10,7 @@
 - `places`: all objects, versions and fields of a finding
 - `record`: a report as JSON and back
 - `renames`: objects that go under one name and come under another
+- `shared_fields`: the same said of many fields of schemas
 - `sizes`: how much claims and volumes hold
 - `statements`: findings that say the same, told together
 - `text`: text of others, made safe to look at
@@ -26,6 +27,7 @@ __all__ = [
     "places",
     "record",
     "renames",
+    "shared_fields",
     "sizes",
     "statements",
     "text",

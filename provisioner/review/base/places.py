@@ -12,6 +12,7 @@ from provisioner.values import Finding, ObjectRef
 
 Path = tuple[str | int, ...]
 PLACES = "all_places"  # in a finding's evidence
+COUNTED = "fieldCounts"  # in a finding's evidence: how many of its places change in which way, as its own words say
 DIFFERING = "evidence"  # in a place: what is not the same at all of them
 
 

@@ -13,7 +13,8 @@ from itertools import chain
 
 from provisioner.review.base.facts import said
 from provisioner.review.base.fold import MORE
-from provisioner.review.base.places import PLACES, FieldPlace, by_field, path_text, places_of, version_of
+from provisioner.review.base.places import COUNTED, PLACES, FieldPlace, by_field, path_text, places_of, version_of
+from provisioner.review.base.shared_fields import shared_words
 from provisioner.schema.verdicts import shown
 from provisioner.sentences import number
 from provisioner.values import Finding, Severity
@@ -21,8 +22,8 @@ from provisioner.values import Finding, Severity
 EACH = "each of these"
 NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 _FIELD = "…"
-# Findings with these are told by themselves: they are copied, or are another's words.
-_OWN_WORDS = ("steps", "yaml")
+# Findings with these are told by themselves: they are copied, or are another's words, or count their places.
+_OWN_WORDS = ("steps", "yaml", COUNTED)
 _POWER, _EVERYTHING = "OWN-PRATIQUE-03", "RB-01"
 _ALL_POWER = "do everything in the cluster"
 
@@ -53,7 +54,12 @@ class Statement:
 
     @property
     def is_of_several(self) -> bool:
-        return len(self.findings) > 1 or len(self.places) > 1
+        return len(self.findings) > 1 or (len(self.places) > 1 and not self.counts_itself)
+
+    @property
+    def counts_itself(self) -> bool:
+        """Whether its words say of how many places they are."""
+        return COUNTED in self.first.evidence
 
     @property
     def reaches(self) -> list[StatementReach]:
@@ -74,8 +80,12 @@ class StatementReach:
     fields: tuple[str, ...]
 
 
-def statements(findings: Iterable[Finding]) -> list[Statement]:
-    """`findings` in their order, with those that say the same beside the first of them."""
+def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[Statement]:
+    """`findings` in their order, with those that say the same beside the first of them.
+
+    `shortly` what differs only in the name or the values of a schema's field says the same, too; nothing critical or
+    unknown does (S24).
+    """
     everything = list(findings)
     powers = {_account(one): one.fingerprint for one in everything if _is_of_all_power(one)}
     attached: dict[str, list[Finding]] = {}
@@ -85,6 +95,8 @@ def statements(findings: Iterable[Finding]) -> list[Statement]:
             attached.setdefault(powers[_account(one)], []).append(one)
             continue
         words = common_words(one)
+        if words and shortly and one.severity not in NEVER_FOLDED:
+            words = shared_words(words, one)
         key = (one.rule, one.also, one.severity, one.is_new, words) if words else (position,)
         groups.setdefault(key, []).append((words, one))
     return [_of_group(group, attached) for group in groups.values()]

@@ -8,6 +8,7 @@
 - `references`: what counts on a version or kind that goes
 - `schema_tree`: its fields as a picture
 - `severity_from_objects`: severities as the objects prove them
+- `unstored`: what would become of objects where none exists
 """
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "references",
     "schema_tree",
     "severity_from_objects",
+    "unstored",
 ]

@@ -58,6 +58,12 @@ def with_condition(finding: Finding) -> Finding:
     return replace(finding, message=words)
 
 
+def without_condition(words: str) -> str:
+    """Words as they were before `with_condition`."""
+    found = (words.rpartition(f"; {verb} only if ")[0] for verb in _VERBS.values())
+    return next(filter(None, found), words)
+
+
 def condition(finding: Finding) -> str:
     """Of which objects a finding is true: `an object has more than 253 characters there`."""
     rule, evidence = finding.rule, finding.evidence

@@ -55,12 +55,19 @@ class CrdObjects:
         return managers_by_version(self.listed.objects)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no object exists, for certain: each list was read whole, and is empty."""
+        return all(one.is_whole and not one.objects for one in self.read.values())
+
+    @property
     def kind(self) -> str:
         return str(self.old.names.get("kind") or "")
 
     @property
     def untried(self) -> list[str]:
-        """Versions that will be served, and at which nobody knows what an object looks like."""
+        """Versions that will be served, and at which nobody knows what an object looks like; none where none exists."""
+        if self.is_empty:
+            return []
         tried = {one.name for one in triable_versions(self.old, self.new, self._usable)}
         return [one.name for one in self.new.served_versions if one.name not in tried]
 

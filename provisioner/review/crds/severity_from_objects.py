@@ -121,8 +121,15 @@ def _by_defaults(finding: Finding, scene: CrdObjects) -> Finding:
     left = (
         f"{number(len(unset), 'object')} {verb(len(unset), 'leave')} it unset" if unset else "no object leaves it unset"
     )
-    words = f"{left}; {scene.quality}"
-    return _said(finding, "objects", words, {"count": len(unset), "objects": _names(unset)})
+    shown = {"count": len(unset), "objects": _names(unset)}
+    return _said(_unbroken(finding, scene), "objects", f"{left}; {scene.quality}", shown)
+
+
+def _unbroken(finding: Finding, scene: CrdObjects) -> Finding:
+    """Of a default that goes, where no object exists that could have read it: those who write may be refused."""
+    if not scene.is_empty or finding.severity is not Severity.BREAKING:
+        return finding
+    return _judged(finding, {**finding.verdicts, "stored": Severity.SAFE, "writers": Severity.DANGEROUS})
 
 
 def _with_refs(scene: CrdObjects) -> list[tuple[Any, ObjectRef]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
@@ -12,23 +13,42 @@ from provisioner.review.workloads.container_changes import ContainerChange, imag
 from provisioner.sentences import and_more, number
 
 WIDTH = 80
-MAX_SETTINGS = 6
+MAX_STEPS, MAX_OBJECTS, MAX_CONTAINERS, MAX_SETTINGS = 8, 4, 4, 6  # before a number stands for the rest
 MAX_TEXT = 300
+_DIGEST = re.compile(r"(@sha256:[0-9a-f]{12})[0-9a-f]{52}")
 _STEP = {Mark.NEW: "new", Mark.GONE: "gone", Mark.CHANGED: ""}
 
 
 def containers_as_text(changes: list[ContainerChange], *, with_all: bool) -> Iterator[str]:
-    """A section, with at most MAX_SETTINGS values of a container unless `with_all`; nothing where none changes."""
+    """A section, each step of an image before the settings; of many the first unless `with_all`. Nothing where none
+    changes."""
     if not changes:
         return
-    yield from ("", f"CONTAINERS  {number(len(changes), 'container')} changed")
-    for words, group in _by_image(changes):
+    yield f"CONTAINERS  {number(len(changes), 'container')} changed"
+    steps = [(words if with_all else _DIGEST.sub(r"\1…", words), group) for words, group in _by_image(changes)]
+    for words, group in steps if with_all else steps[:MAX_STEPS]:
         yield from _wrapped(f"  {words}", "      ")
-        for ref, names in _by_object(group):
-            yield from _wrapped(f"      {ref}: {', '.join(names)}", "        ")
-    for one in changes:
-        if one.lines:
-            yield from _settings(one, with_all=with_all)
+        yield from _objects(group, with_all=with_all)
+    yield from _more(0 if with_all else len(steps) - MAX_STEPS, "images")
+    set_anew = [one for one in changes if one.lines]
+    for one in set_anew if with_all else set_anew[:MAX_CONTAINERS]:
+        yield from _settings(one, with_all=with_all)
+    yield from _more(0 if with_all else len(set_anew) - MAX_CONTAINERS, "containers with other settings")
+
+
+def _more(count: int, noun: str) -> Iterator[str]:
+    if count > 0:
+        yield f"  {and_more(count, noun)}: --all shows them"
+
+
+def _objects(group: Iterable[ContainerChange], *, with_all: bool) -> Iterator[str]:
+    """The objects that run an image, and in which containers."""
+    found = list(_by_object(group))
+    for ref, names in found if with_all else found[:MAX_OBJECTS]:
+        yield from _wrapped(f"      {ref}: {', '.join(names)}", "        ")
+    more = "" if with_all else and_more(len(found) - MAX_OBJECTS, "objects")
+    if more:
+        yield f"      {more}"
 
 
 def _by_image(changes: Iterable[ContainerChange]) -> Iterator[tuple[str, list[ContainerChange]]]:

@@ -15,6 +15,7 @@ from provisioner.review.crds.live_findings import live_findings
 from provisioner.review.crds.live_scene import CRD, CrdObjects, changed, listings_of, scenes
 from provisioner.review.crds.references import DEPENDENTS, deleted, goes, of_deleted, of_references, scaled
 from provisioner.review.crds.severity_from_objects import settled
+from provisioner.review.crds.unstored import is_unstored, marked
 from provisioner.schema.definition.crd import Crd
 from provisioner.values import Finding, ObjectRef, Section
 
@@ -44,6 +45,8 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
 def _settled(finding: Finding, known: Mapping[ObjectRef, CrdObjects], facts: Facts) -> Finding:
     ref = finding.ref
     scene = known.get(ref) if ref is not None and finding.section is Section.CRDS else None
+    if scene is not None and is_unstored(finding, scene):
+        return marked(finding, scene)
     if scene is not None:
         return scaled(finding, scene, facts) if finding.rule == "CRD-31" else settled(finding, scene)
     if ref is None or facts.stored is None or finding.rule not in _DELETIONS or ref.group_kind != CRD:

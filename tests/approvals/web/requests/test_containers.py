@@ -20,7 +20,9 @@ def containers_of(text: str) -> str:
 
 def test_images_arguments_and_variables_are_shown_old_and_new(here: World, browse: Browse) -> None:
     request = planned(here, action(AFTER, BEFORE))
-    text = containers_of(opened(browse(here.ada), f"/requests/{request.uid}"))
+    page = opened(browse(here.ada), f"/requests/{request.uid}")
+    text = containers_of(page)
+    assert page.index('id="containers"') < page.index('class="headline"')
     for words in (OLD, NEW, "arg --level=live-arg", "arg --level=debug", "env MODE=live-mode", "env MODE=fast"):
         assert words in text
     assert "env KEY from Secret keys-v2, key k" in text

@@ -84,9 +84,8 @@ def test_an_object_that_exceeds_a_limit_proves_it_and_is_named() -> None:
     assert "shop/long" in refused.message
 
 
-@pytest.mark.parametrize("objects", [[], [thing("short", a="x")]], ids=["none is stored", "none is concerned"])
-def test_where_no_object_exceeds_it_the_finding_is_lowered(objects: list[Any]) -> None:
-    one = of_schema(report(TEXT, {**TEXT, "maxLength": 3}, objects))
+def test_where_no_object_exceeds_it_the_finding_is_lowered() -> None:
+    one = of_schema(report(TEXT, {**TEXT, "maxLength": 3}, [thing("short", a="x")]))
     assert (one.severity, one.certainty) == (Severity.DANGEROUS, Certainty.PROVED)
     assert "only if" not in one.message
 

@@ -40,7 +40,6 @@ def owned(manager: str, *fields: str, by: str = "v1") -> dict[str, Any]:
         pytest.param(
             props(a=TEXT, b=TEXT), props(a=TEXT), [order(a="x")], "SCH-01", Severity.DANGEROUS, id="field nobody has"
         ),
-        pytest.param(props(a=TEXT, b=TEXT), props(a=TEXT), [], "SCH-01", Severity.DANGEROUS, id="no object at all"),
         pytest.param(
             props(a=TEXT, b=TEXT), props(a=TEXT), [order(b="x")], "SCH-01", Severity.BREAKING, id="field somebody has"
         ),

@@ -176,6 +176,37 @@ def test_the_report_has_them_as_text_html_and_json_and_no_secret(capsys: pytest.
         assert "MODE=fast" in text
 
 
+def test_what_runs_then_stands_above_all_findings() -> None:
+    found = report_of(CASE)
+    text, page = as_text(found), as_html(found, title="x")
+    assert text.index("CONTAINERS") < text.index(found.headline[0].split()[0])
+    assert page.index("Containers: 2 changed") < page.index("All findings")
+
+
+def test_of_many_images_and_settings_the_first_are_told_and_the_others_are_counted() -> None:
+    def pods(tag: str) -> list[dict[str, Any]]:
+        return [
+            container(f"c{at:02}", f"example.com/i{at:02}:{tag}@sha256:{tag * 32}", args=[f"--{tag}"])
+            for at in range(20)
+        ]
+
+    found = report(pod(*pods("v1")), pod(*pods("v2")))
+    text, whole = as_text(found), as_text(found, with_all=True)
+    assert "and 12 more images: --all shows them" in text
+    assert "and 16 more containers with other settings: --all shows them" in text
+    section = text.partition("\n\n")[0]
+    assert ("i07" in section, "i08" in section) == (True, False)
+    assert all(f"i{at:02}" in whole for at in range(20))
+    assert whole.count("--v2") == 20
+
+
+def test_a_digest_is_told_whole_where_all_is_told() -> None:
+    old, new = ("a" * 64, "b" * 64)
+    found = report(*(pod(container(image=f"example.com/web:v@sha256:{one}")) for one in (old, new)))
+    assert (new in as_text(found), new in as_text(found, with_all=True)) == (False, True)
+    assert f"@sha256:{new[:12]}…" in as_text(found)
+
+
 def test_who_may_not_see_an_object_is_shown_nothing_of_its_containers() -> None:
     found = report_of(CASE)
     (ref,) = {one.ref for one in container_changes(found.plan)}

@@ -26,8 +26,6 @@ from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of,
 
 # Objects in which a is set, said by branches.
 A_ALWAYS = obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}, {"required": ["a", "b"]}]})
-# Objects that leave a field unset or hold null are counted, which settles nothing.
-COUNTED = {"SCH-35", "SCH-36"}
 CHANGES = [
     (obj(a=TEXT), obj(), "SCH-01", BREAKING),
     (obj(a=TEXT, more=KEEP), obj(more=KEEP), "SCH-02", DANGEROUS),
@@ -172,8 +170,7 @@ def test_a_change_that_objects_settle_is_dangerous_where_none_is_stored(
     name, (before, after) = "things.example.com", (crd_of(old), crd_of(new))
     (judged,) = differences({name: before}, {name: after}, [])
     said = min((it for it in judged.findings if it.rule == rule), key=lambda it: it.severity.rank)
-    is_tried = said.evidence.get("basis") == "objects" and rule not in COUNTED
-    is_settled = is_tried and severity in (BREAKING, UNKNOWN)
+    is_settled = said.evidence.get("basis") == "objects" and severity in (BREAKING, UNKNOWN)
     assert said.severity is (DANGEROUS if is_settled else severity)
 
 
