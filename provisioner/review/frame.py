@@ -54,7 +54,22 @@ from provisioner.review.checks.objects import (
     way_back,
 )
 from provisioner.review.checks.own import own
-from provisioner.review.checks.pods import images, pod_habits, pods, settings
+from provisioner.review.checks.pods import (
+    accounts,
+    bounds,
+    commands,
+    fetched,
+    hidden,
+    images,
+    isolation,
+    names,
+    placement,
+    pod_habits,
+    pods,
+    reading,
+    settings,
+    tokens,
+)
 from provisioner.review.checks.rights import permissions, preflight
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
@@ -85,6 +100,16 @@ CHECKS: tuple[Check, ...] = (
     live.CHECK,
     pods.CHECK,
     pod_habits.CHECK,
+    commands.CHECK,
+    fetched.CHECK,
+    reading.CHECK,
+    accounts.CHECK,
+    tokens.CHECK,
+    bounds.CHECK,
+    placement.CHECK,
+    names.CHECK,
+    isolation.CHECK,
+    hidden.CHECK,
     webhooks.CHECK,
     webhook_effects.CHECK,
     fail_closed.CHECK,

@@ -7,21 +7,35 @@ from collections.abc import Iterable, Iterator
 
 from provisioner.review.base.facts import said
 from provisioner.review.base.marks import Mark
+from provisioner.review.base.places import places_of
 from provisioner.review.base.text import visible
 from provisioner.review.workloads.container_changes import ContainerChange, image_words
 from provisioner.sentences import and_more, number
+from provisioner.values import Finding
 
+# That containers run or are told something else: what that is stands here.
+TOLD_HERE = "POD-28"
 WIDTH = 80
 MAX_SETTINGS = 6
 MAX_TEXT = 300
 _STEP = {Mark.NEW: "new", Mark.GONE: "gone", Mark.CHANGED: ""}
 
 
-def containers_as_text(changes: list[ContainerChange], *, with_all: bool) -> Iterator[str]:
-    """A section, with at most MAX_SETTINGS values of a container unless `with_all`; nothing where none changes."""
+def told_with_containers(findings: Iterable[Finding], changes: Iterable[ContainerChange]) -> list[Finding]:
+    """The new findings that say no more than the section on containers shows: it gives their values."""
+    shown = {said(one.ref) for one in changes if one.lines}
+    of_containers = (one for one in findings if one.rule == TOLD_HERE and one.is_new and not one.server_words)
+    return [one for one in of_containers if {place.of for place in places_of(one)} <= shown]
+
+
+def containers_as_text(changes: list[ContainerChange], *, with_all: bool, heads: Iterable[str] = ()) -> Iterator[str]:
+    """A section, with at most MAX_SETTINGS values of a container unless `with_all`; nothing where none changes.
+
+    `heads` are the lines of findings that are told with it.
+    """
     if not changes:
         return
-    yield from ("", f"CONTAINERS  {number(len(changes), 'container')} changed")
+    yield from ("", f"CONTAINERS  {number(len(changes), 'container')} changed", *heads)
     for words, group in _by_image(changes):
         yield from _wrapped(f"  {words}", "      ")
         for ref, names in _by_object(group):

@@ -26,7 +26,7 @@ from provisioner.review.base.statements import (
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
-from provisioner.review.output.containers import containers_as_text
+from provisioner.review.output.containers import containers_as_text, told_with_containers
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text
 from provisioner.review.workloads.container_changes import container_changes
@@ -85,9 +85,16 @@ def as_text(  # noqa: PLR0913 - each is a switch of the command line
         lines += _wrapped(visible(sentence), "  ")
     for section, findings in worst_sections_first(report) if with_all else []:
         lines += ["", paint(_heading(section, findings), "1"), *_grouped(findings, paint, None)]
+    changes = container_changes(report.plan)
+    beside = [] if with_all else told_with_containers(report.findings, changes)
     if not with_all:
-        lines += _what_counts(report, paint)
-    lines += containers_as_text(container_changes(report.plan), with_all=with_all)
+        lines += _what_counts(
+            replace(report, findings=tuple(one for one in report.findings if one not in beside)), paint
+        )
+    heads = list(
+        dict.fromkeys(f"{_head(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside)
+    )
+    lines += containers_as_text(changes, with_all=with_all, heads=heads)
     if with_diff:
         for planned in report.plan.actions:
             if planned.action in _CHANGING:
