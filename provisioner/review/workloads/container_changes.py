@@ -19,8 +19,6 @@ from provisioner.review.workloads.pod_changes import STAYING, containers_by_name
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.values import ObjectRef, Plan, PlannedAction
 
-# Volumes that hold what the pod itself writes or says of itself; of folders of the node rules say more (POD-05).
-_NOT_SHOWN = frozenset({"downwardAPI", "emptyDir", "hostPath"})
 HOOKS = ("postStart", "preStop")
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _KINDS_OF_LIST = {"containers": "", "initContainers": "init", "ephemeralContainers": "ephemeral"}
@@ -119,8 +117,8 @@ def _between(before: PodSpec, after: PodSpec, old: Container | None, new: Contai
 
 
 def _mounts(old: list[Mount], new: list[Mount]) -> Iterator[Line]:
-    """What is mounted that was not, and no longer; not where in the container, and not what is empty at first."""
-    before, after = ({one.words for one in side if one.kind not in _NOT_SHOWN} for side in (old, new))
+    """What is mounted that was not, or not there or not so; and what is no longer."""
+    before, after = ({one.words for one in side} for side in (old, new))
     yield from (Line(Mark.GONE, "mount", words) for words in sorted(before - after))
     yield from (Line(Mark.NEW, "mount", words) for words in sorted(after - before))
 

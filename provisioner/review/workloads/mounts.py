@@ -19,8 +19,8 @@ _NAMED = {
     "secret": ("Secret", "secretName"),
     "persistentVolumeClaim": ("PersistentVolumeClaim", "claimName"),
     "hostPath": ("the node's", "path"),
-    "image": ("image", "reference"),
 }
+_HOW = ("mountPropagation", "recursiveReadOnly")
 _EMPTY = {"emptyDir": "an empty directory", "downwardAPI": "fields of the pod"}
 
 
@@ -29,7 +29,7 @@ class Mount:
     """One place of a container at which a volume stands.
 
     `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `words`
-    say what it is and how it may be used, whatever the volume is called and wherever it stands.
+    say what it is, where it stands and how it may be used, whatever the volume is called.
     """
 
     path: str
@@ -53,11 +53,18 @@ def _source(volume: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, dict[str, Any]]) -> Mount:
     volume = volumes.get(name, {})
-    told = ["read-only"] if entry.get("readOnly") is True else []
-    told += [str(entry["mountPropagation"])] if entry.get("mountPropagation") not in (None, "None") else []
-    details = f" ({', '.join(told)})" if told else ""
     path = posixpath.normpath(str(entry.get(key) or "/"))
-    return Mount(path, next(iter(volume), ""), f"{volume_words(volume) or f'the claim {name}'}{details}")
+    told = ", ".join(_details(entry))
+    words = f"{volume_words(volume) or f'the claim {name}'} at {path}{f' ({told})' if told else ''}"
+    return Mount(path, next(iter(volume), ""), words)
+
+
+def _details(entry: Mapping[str, Any]) -> Iterator[str]:
+    if part := entry.get("subPath") or entry.get("subPathExpr"):
+        yield f"only {part}"
+    if entry.get("readOnly") is True:
+        yield "read-only"
+    yield from (str(entry[key]) for key in _HOW if entry.get(key) not in (None, "", "None", "Disabled"))
 
 
 def volume_words(volume: Mapping[str, Any]) -> str:
@@ -68,10 +75,17 @@ def volume_words(volume: Mapping[str, Any]) -> str:
         return f"{', '.join(_projected(source)) or 'nothing'}, together"
     if kind in _NAMED:
         what, key = _NAMED[kind]
-        return f"{what} {source.get(key)}"
+        return f"{what} {source.get(key)}{_renamed(source)}{' read-only' if source.get('readOnly') is True else ''}"
     return _EMPTY.get(kind) or (
         f"{kind} {json.dumps(masked_value(source), sort_keys=True, default=str)}" if kind else ""
     )
+
+
+def _renamed(source: Mapping[str, Any]) -> str:
+    """The keys that get another name as files."""
+    named = [(str(one.get("key")), str(one.get("path"))) for one in maps(source.get("items"))]
+    told = ", ".join(f"{key} as {path}" for key, path in named if key != path)
+    return f" with {told}" if told else ""
 
 
 def _projected(source: Mapping[str, Any]) -> Iterator[str]:
@@ -79,7 +93,7 @@ def _projected(source: Mapping[str, Any]) -> Iterator[str]:
         for kind, what in one.items():
             told = mapping(what)
             if kind in ("secret", "configMap"):
-                yield f"{_NAMED[kind][0]} {told.get('name')}"
+                yield f"{_NAMED[kind][0]} {told.get('name')}{_renamed(told)}"
             elif kind == "serviceAccountToken":
                 yield f"a token for {told.get('audience') or 'the API server'}"
             elif what is not None:

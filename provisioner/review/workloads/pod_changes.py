@@ -8,14 +8,21 @@ from typing import Any
 
 from provisioner.masking import masked_value
 from provisioner.review.base.changes import ABSENT, MAX_VALUE_CHARACTERS, FieldChange, changed_paths
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.places import path_text
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import Action, ObjectRef, Plan
 
+CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 MAX_TOLD = 3
 MAX_SAID = 60
 STAYING = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN})
+
+
+def of_containers(rule: str, *fields: str) -> Claim:
+    """The claim of a rule to fields of all containers of pods."""
+    return Claim(rule, PODS, tuple(f"{{pod}}.{name}.*.{field}" for name in CONTAINER_LISTS for field in fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.rbac import RbacSubject
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, said
 from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
@@ -82,4 +83,5 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
         yield _GAINING.at(pod.ref, message, path=path, evidence=evidence, key=[str(account), gain.powers])
 
 
-CHECK = Check("accounts", changes=_changes)
+_CLAIMS = (Claim("POD-32", PODS, ("{pod}.serviceAccountName", "{pod}.serviceAccount")),)
+CHECK = Check("accounts", changes=_changes, claims=_CLAIMS)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.changes import FieldChange
+from provisioner.review.base.claims import PODS, Claim
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, maps, said
 from provisioner.review.base.sizes import amount_of
-from provisioner.review.workloads.pod_changes import PodChange, change_words, field_changes, pod_changes
-from provisioner.review.workloads.pod_specs import Container
+from provisioner.review.workloads.pod_changes import PodChange, change_words, field_changes, of_containers, pod_changes
+from provisioner.review.workloads.pod_specs import Container, PodSpec
 from provisioner.sentences import some_phrases
 from provisioner.values import Finding, Section, Severity
 
@@ -32,6 +34,20 @@ def _told(change: PodChange) -> Iterator[str]:
         yield from _of_probes(old, new)
         yield from (f"{new.name}: {words}" for words in _of_resources(old.body, new.body))
     yield from (f"the pod: {words}" for words in _of_resources(change.before.body, change.after.body))
+    before, after = (_empty_volumes(one) for one in (change.before, change.after))
+    for name in (one for one in after if one in before):
+        changes = field_changes(before[name], after[name])
+        yield from (f"the volume {name}: {change_words(one)}" for one in changes if not _is_same_amount(one))
+
+
+def _empty_volumes(pod: PodSpec) -> dict[str, Mapping[str, Any]]:
+    volumes = maps(pod.body.get("volumes"))
+    return {str(one.get("name")): mapping(one["emptyDir"]) for one in volumes if one.get("emptyDir") is not None}
+
+
+def _is_same_amount(change: FieldChange) -> bool:
+    before, after = amount_of(change.before), amount_of(change.after)
+    return before is not None and before == after
 
 
 def _of_probes(old: Container, new: Container) -> Iterator[str]:
@@ -65,4 +81,8 @@ def _of_resources(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
                 yield f"{name} {part.removesuffix('s')} {said_before} → {said_after}"
 
 
-CHECK = Check("bounds", changes=_changes)
+_CLAIMS = (
+    of_containers("POD-34", *_PROBES, "resources.limits", "resources.requests"),
+    Claim("POD-34", PODS, ("{pod}.resources.limits", "{pod}.resources.requests", "{pod}.volumes.*.emptyDir")),
+)
+CHECK = Check("bounds", changes=_changes, claims=_CLAIMS)

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, maps, said
 from provisioner.review.base.marks import Mark
 from provisioner.review.workloads.container_changes import ContainerChange, container_changes
-from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, pod_changes
+from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import Container
 from provisioner.sentences import some
 from provisioner.values import Finding, ObjectRef, Section, Severity
@@ -71,4 +72,8 @@ def _settings(changes: Iterable[ContainerChange]) -> Iterator[dict[str, Any]]:
             yield {"container": one.title, "change": line.mark.name.lower(), "in": line.what, "value": line.text}
 
 
-CHECK = Check("commands", changes=_changes)
+_CLAIMS = (
+    of_containers("POD-28", "name", *_WORDS, "volumeMounts", "volumeDevices"),
+    Claim("POD-28", PODS, ("{pod}.volumes",)),
+)
+CHECK = Check("commands", changes=_changes, claims=_CLAIMS)

@@ -9,6 +9,7 @@ from provisioner.masking import masked
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.workloads.container_changes import HOOKS, PROBES
 from provisioner.review.workloads.fetched_code import FetchedCode, fetched_code
+from provisioner.review.workloads.pod_changes import of_containers
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import Finding, Section, Severity
@@ -72,4 +73,5 @@ def _shortened(words: str) -> str:
     return words if len(words) <= MAX_SHOWN else f"{words[:MAX_SHOWN]}…"
 
 
-CHECK = Check("fetched code", standing=_standing)
+_CLAIMS = (of_containers("POD-29", "command", "args", "lifecycle", *PROBES),)
+CHECK = Check("fetched code", standing=_standing, claims=_CLAIMS)

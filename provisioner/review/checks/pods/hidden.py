@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts, said
 from provisioner.review.workloads.mounts import mounts_of
+from provisioner.review.workloads.pod_changes import of_containers
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import Finding, Section, Severity
@@ -62,7 +63,7 @@ def _told(pod: PodSpec, *, is_dangerous: bool) -> list[str]:
         for one in mounts_of(pod, container):
             is_over = _hides_programs(one.path) if is_dangerous else _hides_trust(one.path)
             if is_over and one.kind != "hostPath":
-                found.append(f"{one.words} at {one.path} in {container.name}")
+                found.append(f"{one.words} in {container.name}")
     return sorted(found)
 
 
@@ -80,4 +81,4 @@ def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-CHECK = Check("hidden files", standing=_standing)
+CHECK = Check("hidden files", standing=_standing, claims=(of_containers("POD-31", "volumeMounts"),))

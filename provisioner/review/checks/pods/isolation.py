@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, said
 from provisioner.review.workloads.pod_changes import pod_changes
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -30,4 +31,5 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield _WEAKER.at(change.ref, message, path=path, evidence={"before": old}, key=old)
 
 
-CHECK = Check("isolation", changes=_changes, standing=_standing)
+_CLAIMS = (Claim("POD-38", PODS, ("{pod}.shareProcessNamespace", "{pod}.runtimeClassName")),)
+CHECK = Check("isolation", changes=_changes, standing=_standing, claims=_CLAIMS)

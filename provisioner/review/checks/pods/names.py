@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.workloads.pod_changes import change_words, changes_words, field_changes, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -14,6 +15,8 @@ from provisioner.values import Finding, Section, Severity
 _RULE = ReviewRule("POD-37", Section.PODS, Severity.NOTABLE)
 
 MAX_TOLD = 3
+# What is told of what stands, as _stated names it.
+_STANDING = frozenset({"dnsPolicy", "hostAliases", "nameservers", "searches"})
 _OF_CLUSTER = frozenset({"", "ClusterFirst", "ClusterFirstWithHostNet"})
 
 
@@ -40,19 +43,19 @@ def _told(pod: PodSpec) -> Iterator[str]:
 def _changes(facts: Facts) -> Iterator[Finding]:
     """What changes beside that: what is gone, options, and the policies of the cluster."""
     for change in pod_changes(facts.plan):
-        known = set(_told(change.before))
-        if set(_told(change.after)) - known:
-            continue  # said of what stands
-        found = field_changes(_named(change.before), _named(change.after))
-        if found:
-            told = list(map(change_words, found))
+        is_told = bool(set(_told(change.after)) - set(_told(change.before)))
+        changes = field_changes(_stated(change.before), _stated(change.after))
+        if found := [one for one in changes if not (is_told and one.path[0] in _STANDING)]:
             message = f"{said(change.ref)} resolves names differently than before: {changes_words(found)}"
+            told = list(map(change_words, found))
             yield _RULE.at(change.ref, message, evidence={"changes": told}, key=["changes", *told])
 
 
-def _named(pod: PodSpec) -> Mapping[str, Any]:
-    stated = {key: pod.body.get(key) for key in ("hostAliases", "dnsConfig", "dnsPolicy")}
+def _stated(pod: PodSpec) -> dict[str, Any]:
+    config = mapping(pod.body.get("dnsConfig"))
+    stated = {"hostAliases": pod.body.get("hostAliases"), "dnsPolicy": pod.body.get("dnsPolicy"), **config}
     return {key: value for key, value in stated.items() if value and value != "ClusterFirst"}
 
 
-CHECK = Check("names", changes=_changes, standing=_standing)
+_CLAIMS = (Claim("POD-37", PODS, ("{pod}.hostAliases", "{pod}.dnsConfig", "{pod}.dnsPolicy")),)
+CHECK = Check("names", changes=_changes, standing=_standing, claims=_CLAIMS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.workloads.pod_changes import change_words, changes_words, field_changes, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -109,4 +110,8 @@ def _toleration_words(toleration: Mapping[str, Any]) -> str:
     return f"{toleration.get('key') or 'every taint'}{value}:{toleration.get('effect') or 'every effect'}{seconds}"
 
 
-CHECK = Check("placement", changes=_changes, standing=_standing)
+_CLAIMS = (
+    Claim("POD-35", PODS, ("{pod}.nodeName",)),
+    Claim("POD-36", PODS, tuple(f"{{pod}}.{name}" for name in _FIELDS)),
+)
+CHECK = Check("placement", changes=_changes, standing=_standing, claims=_CLAIMS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, said
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
-from provisioner.review.workloads.pod_changes import pod_changes
+from provisioner.review.workloads.pod_changes import of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.sentences import some
 from provisioner.values import Action, Finding, ObjectIdentity, ObjectRef, Section, Severity
@@ -82,4 +83,8 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
         yield from (one.ref for one in _read(pod) if pod.ref.namespace and one.ref.identity not in brought)
 
 
-CHECK = Check("reading", changes=_changes, mentions=_mentions)
+_CLAIMS = (
+    Claim("POD-30", PODS, ("{pod}.volumes.*.secret", "{pod}.volumes.*.projected.sources.*.secret")),
+    of_containers("POD-30", "env.*.valueFrom.secretKeyRef", "envFrom.*.secretRef"),
+)
+CHECK = Check("reading", changes=_changes, mentions=_mentions, claims=_CLAIMS)

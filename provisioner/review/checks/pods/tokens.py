@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.rbac import RbacSubject
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.rights.account_powers import AccountPowers, account_of
 from provisioner.review.workloads.mounts import MOUNTED_BY_SERVER
@@ -96,4 +97,8 @@ def _told(token: Mapping[str, Any]) -> str:
     return f"for {token.get('audience') or 'the API server'}{lifetime}"
 
 
-CHECK = Check("tokens", changes=_changes, standing=_standing)
+_CLAIMS = (
+    Claim("POD-33", PODS, (f"{{pod}}.{_AUTOMOUNT}", "{pod}.volumes.*.projected.sources.*.serviceAccountToken")),
+    Claim("POD-33", frozenset({_ACCOUNT}), (_AUTOMOUNT,)),
+)
+CHECK = Check("tokens", changes=_changes, standing=_standing, claims=_CLAIMS)

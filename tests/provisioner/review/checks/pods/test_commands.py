@@ -72,21 +72,30 @@ def test_containers_that_come_and_go_are_named() -> None:
     assert told(old, new) == ["the new container miner, no longer the container proxy"]
 
 
+SECRET = {"secret": {"secretName": "s"}}
+
+
 @pytest.mark.parametrize(
-    ("volume", "words"),
+    ("volume", "mount", "is_told"),
     [
-        pytest.param({"secret": {"secretName": "s"}}, ["other mounts"], id="a Secret"),
-        pytest.param({"persistentVolumeClaim": {"claimName": "s"}}, ["other mounts"], id="a claim"),
-        pytest.param({"emptyDir": {}}, [], id="an empty directory"),
-        pytest.param({"hostPath": {"path": "/srv"}}, [], id="a folder of the node, of which POD-05 tells"),
+        pytest.param({"secret": {"secretName": "t"}}, {}, True, id="another Secret"),
+        pytest.param({"emptyDir": {}}, {}, True, id="an empty directory"),
+        pytest.param({"hostPath": {"path": "/srv"}}, {}, True, id="a folder of the node"),
+        pytest.param(SECRET, {"mountPath": "/app"}, True, id="elsewhere"),
+        pytest.param(SECRET, {"subPath": "a"}, True, id="a part of it"),
+        pytest.param(SECRET, {"readOnly": True}, True, id="read-only"),
+        pytest.param({"secret": {"secretName": "s", "items": [{"key": "a", "path": "b"}]}}, {}, True, id="renamed"),
+        pytest.param({"secret": {"secretName": "s", "items": [{"key": "a", "path": "a"}]}}, {}, False, id="fewer keys"),
+        pytest.param(SECRET, {"mountPath": "/v/", "readOnly": False}, False, id="written otherwise"),
     ],
 )
-def test_what_a_container_mounts_is_said_where_it_is_another_volume(volume: dict[str, Any], words: list[str]) -> None:
-    mounts = [{"name": "v", "mountPath": "/v"}]
-    with_volume = workload(container(volumeMounts=mounts), volumes=[{"name": "v", **volume}])
-    elsewhere = workload(container(volumeMounts=[{"name": "w", "mountPath": "/w/"}]), volumes=[{"name": "w", **volume}])
-    assert told(workload(container()), with_volume) == words
-    assert told(with_volume, elsewhere) == []
+def test_what_a_container_mounts_is_told_where_it_is_another_volume_or_elsewhere(
+    volume: dict[str, Any], mount: dict[str, Any], is_told: bool
+) -> None:
+    at = {"mountPath": "/v"}
+    old = workload(container(volumeMounts=[{"name": "v", **at}]), volumes=[{"name": "v", **SECRET}])
+    new = workload(container(volumeMounts=[{"name": "w", **at, **mount}]), volumes=[{"name": "w", **volume}])
+    assert told(old, new) == (["other mounts"] if is_told else [])
 
 
 def test_values_are_shown_before_and_after_and_credentials_are_not() -> None:
