@@ -10,7 +10,8 @@ from typing import Any
 
 from approvals.access.sight import Record, ReportSight, exists, reference
 from provisioner.review.base.record import action_from
-from provisioner.review.workloads.container_changes import STAYING, ContainerChange, container_changes
+from provisioner.review.workloads.container_changes import ContainerChange, container_changes
+from provisioner.review.workloads.pod_changes import STAYING
 from provisioner.review.workloads.pod_specs import runs_pods
 from provisioner.values import Plan
 

@@ -54,7 +54,22 @@ from provisioner.review.checks.objects import (
     way_back,
 )
 from provisioner.review.checks.own import own
-from provisioner.review.checks.pods import images, pod_habits, pods, settings
+from provisioner.review.checks.pods import (
+    accounts,
+    bounds,
+    commands,
+    fetched,
+    hidden,
+    images,
+    isolation,
+    names,
+    placement,
+    pod_habits,
+    pods,
+    reading,
+    settings,
+    tokens,
+)
 from provisioner.review.checks.rights import permissions, preflight
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.output.headline import headline
@@ -86,6 +101,16 @@ CHECKS: tuple[Check, ...] = (
     live.CHECK,
     pods.CHECK,
     pod_habits.CHECK,
+    commands.CHECK,
+    fetched.CHECK,
+    reading.CHECK,
+    accounts.CHECK,
+    tokens.CHECK,
+    bounds.CHECK,
+    placement.CHECK,
+    names.CHECK,
+    isolation.CHECK,
+    hidden.CHECK,
     webhooks.CHECK,
     webhook_effects.CHECK,
     fail_closed.CHECK,
@@ -269,7 +294,7 @@ def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Fin
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)
         found.append(replace(named, is_new=named.fingerprint not in known))
-    return frozenset(place for place, planned in enumerate(facts.plan.actions) if check.claims(planned))
+    return frozenset(place for place, planned in enumerate(facts.plan.actions) if check.looks_at(planned))
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:

@@ -1,4 +1,4 @@
-"""How much a claim or a volume holds: Kubernetes quantities of bytes, read, added up and said again."""
+"""Quantities of Kubernetes, such as what a volume holds, read; bytes added up and said again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ _POWERS |= {f"{letter}i": Fraction(1024**power) for power, letter in enumerate("
 _UNITS = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
-def bytes_of(quantity: object) -> int | None:
-    """A quantity such as `10Gi` in bytes, None for what is none."""
+def amount_of(quantity: object) -> Fraction | None:
+    """What a quantity such as `500m` or `10Gi` stands for, None for what is none."""
     found = QUANTITY_FORM.fullmatch(str(quantity))
     if found is None or isinstance(quantity, bool):
         return None
     suffix = found[2] or ""
     power = _POWERS.get(suffix)
-    return int(Fraction(found[1]) * (power if power is not None else Fraction(10) ** int(suffix[1:])))
+    return Fraction(found[1]) * (power if power is not None else Fraction(10) ** int(suffix[1:]))
+
+
+def bytes_of(quantity: object) -> int | None:
+    """A quantity such as `10Gi` in bytes, None for what is none."""
+    amount = amount_of(quantity)
+    return int(amount) if amount is not None else None
 
 
 def in_words(size: int) -> str:

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator
 
 from provisioner.review.base.facts import said
 from provisioner.review.base.marks import Mark
+from provisioner.review.base.places import places_of
 from provisioner.review.base.text import visible
 from provisioner.review.workloads.container_changes import ContainerChange, image_words
 from provisioner.sentences import and_more, number
+from provisioner.values import Finding
 
+# That containers run or are told something else: what that is stands here.
+TOLD_HERE = "POD-28"
 WIDTH = 80
 MAX_STEPS, MAX_OBJECTS, MAX_CONTAINERS, MAX_SETTINGS = 8, 4, 4, 6  # before a number stands for the rest
 MAX_TEXT = 300
@@ -19,12 +23,19 @@ _DIGEST = re.compile(r"(@sha256:[0-9a-f]{12})[0-9a-f]{52}")
 _STEP = {Mark.NEW: "new", Mark.GONE: "gone", Mark.CHANGED: ""}
 
 
-def containers_as_text(changes: list[ContainerChange], *, with_all: bool) -> Iterator[str]:
+def told_with_containers(findings: Iterable[Finding], changes: Iterable[ContainerChange]) -> list[Finding]:
+    """The new findings that say no more than the section on containers shows: it gives their values."""
+    shown = {said(one.ref) for one in changes if one.lines}
+    of_containers = (one for one in findings if one.rule == TOLD_HERE and one.is_new and not one.server_words)
+    return [one for one in of_containers if {place.of for place in places_of(one)} <= shown]
+
+
+def containers_as_text(changes: list[ContainerChange], *, with_all: bool, heads: Iterable[str] = ()) -> Iterator[str]:
     """A section, each step of an image before the settings; of many the first unless `with_all`. Nothing where none
-    changes."""
+    changes. `heads` are the lines of findings that are told with it."""
     if not changes:
         return
-    yield f"CONTAINERS  {number(len(changes), 'container')} changed"
+    yield from (f"CONTAINERS  {number(len(changes), 'container')} changed", *heads)
     steps = [(words if with_all else _DIGEST.sub(r"\1…", words), group) for words, group in _by_image(changes)]
     for words, group in steps if with_all else steps[:MAX_STEPS]:
         yield from _wrapped(f"  {words}", "      ")

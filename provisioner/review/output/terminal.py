@@ -26,7 +26,7 @@ from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
-from provisioner.review.output.containers import containers_as_text
+from provisioner.review.output.containers import containers_as_text, told_with_containers
 from provisioner.review.output.crd_entries import crd_entries, is_entry
 from provisioner.review.output.painted import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
 from provisioner.review.preflight.findings import yaml_of
@@ -58,14 +58,18 @@ def as_text(  # noqa: PLR0913 - each is a switch of the command line
     `with_credentials`; values of Secrets are hidden always.
     """
     paint = painted if colours else plain
-    running = list(containers_as_text(container_changes(report.plan), with_all=with_all))
+    changes = container_changes(report.plan)
+    beside = [] if with_all else told_with_containers(report.findings, changes)
+    told = tuple(one for one in report.findings if one not in beside)
+    heads = dict.fromkeys(f"{_head(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside)
+    running = list(containers_as_text(changes, with_all=with_all, heads=heads))
     lines = [*([visible(title), ""] if title else []), *([*running, ""] if running else [])]
     for sentence in report.headline:
         lines += wrapped(visible(sentence), "  ")
     for section, findings in worst_sections_first(report) if with_all else []:
         lines += ["", paint(_heading(section, findings), "1"), *_grouped(findings, paint, None)]
     if not with_all:
-        lines += _short_enough(report, paint, MAX_LINES - len(lines))
+        lines += _short_enough(replace(report, findings=told), paint, MAX_LINES - len(lines))
     if with_diff:
         for planned in report.plan.actions:
             if planned.action in _CHANGING:

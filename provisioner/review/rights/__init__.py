@@ -1,7 +1,9 @@
 """Who may do what, before and after a change, account by account.
 
 - `account_graph`: how accounts come by their rights, as a picture
+- `account_powers`: what one account may do that another may not
 - `accounts`: the accounts and bindings themselves
+- `makers`: who of a bundle makes what its pods need
 - `permission_report`: the difference, account by account
 - `permission_words`: rules in words
 - `rbac_before_after`: roles and bindings on both sides of a change
@@ -9,7 +11,9 @@
 
 __all__ = [
     "account_graph",
+    "account_powers",
     "accounts",
+    "makers",
     "permission_report",
     "permission_words",
     "rbac_before_after",

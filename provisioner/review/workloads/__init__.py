@@ -1,7 +1,10 @@
 """What reports read of pods and volumes, wherever objects hide them.
 
-- `container_changes`: images, arguments and variables that change
+- `container_changes`: images, commands and variables that change
+- `fetched_code`: commands that fetch what they run
 - `mentions`: objects that pods need by name
+- `mounts`: what containers mount, and where
+- `pod_changes`: pods of objects that stay, before and after
 - `pod_security`: the Pod Security Standards as rows
 - `pod_specs`: pods wherever objects hide them
 - `volumes`: claims and the data behind them
@@ -9,7 +12,10 @@
 
 __all__ = [
     "container_changes",
+    "fetched_code",
     "mentions",
+    "mounts",
+    "pod_changes",
     "pod_security",
     "pod_specs",
     "volumes",

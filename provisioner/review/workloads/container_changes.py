@@ -1,4 +1,4 @@
-"""What changes in the containers of objects that stay: their images, and what they are told by arguments and variables.
+"""What changes in the containers of objects that stay: their images, what they run, and what they are told.
 
 Values of Secrets stand in no pod: a variable names them. What is named like a credential, or written like one, is
 hidden. Pure.
@@ -14,16 +14,22 @@ from provisioner.masking import HIDDEN, is_credential, masked, masked_as
 from provisioner.review.base.alignment import Aligner
 from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.marks import Mark
-from provisioner.review.workloads.pod_specs import Container, pod_specs
-from provisioner.values import Action, JsonObject, ObjectRef, Plan, PlannedAction
+from provisioner.review.workloads.mounts import Mount, mounts_of
+from provisioner.review.workloads.pod_changes import STAYING, containers_by_name
+from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
+from provisioner.values import ObjectRef, Plan, PlannedAction
 
-STAYING = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN})
+HOOKS = ("postStart", "preStop")
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _KINDS_OF_LIST = {"containers": "", "initContainers": "init", "ephemeralContainers": "ephemeral"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One value that has come or gone: `what` is `command`, `arg` or `env`, `text` is safe from secrets."""
+    """One value that has come or gone, such as an argument; `what` is one of `report.schema.json`.
+
+    `text` is safe from secrets.
+    """
 
     mark: Mark
     what: str
@@ -89,26 +95,32 @@ def _parts(image: str) -> tuple[str, str]:
 def _of(planned: PlannedAction) -> Iterator[ContainerChange]:
     if planned.before is None or planned.after is None:
         return
-    old, new = _containers(planned.before), _containers(planned.after)
-    for key, container in new.items():
-        found = _between(planned.ref, old.get(key), container)
-        if found is not None:
-            yield found
-    for key, container in old.items():
-        if key not in new:
-            yield _change(planned.ref, container, Mark.GONE, (_image(container), ""), ())
+    for before, after in zip(pod_specs((planned.before,)), pod_specs((planned.after,)), strict=False):
+        old, new = containers_by_name(before), containers_by_name(after)
+        for key, container in new.items():
+            found = _between(before, after, old.get(key), container)
+            if found is not None:
+                yield found
+        for key, container in old.items():
+            if key not in new:
+                yield _change(planned.ref, container, Mark.GONE, (_image(container), ""), ())
 
 
-def _containers(obj: JsonObject) -> dict[tuple[str, str], Container]:
-    return {(one.list_name, one.name): one for pod in pod_specs((obj,)) for one in pod.containers()}
-
-
-def _between(ref: ObjectRef, old: Container | None, new: Container) -> ContainerChange | None:
-    lines = tuple(_lines(old.body if old else {}, new.body))
+def _between(before: PodSpec, after: PodSpec, old: Container | None, new: Container) -> ContainerChange | None:
+    lines = tuple(_lines(old.body if old else {}, new.body)) + tuple(
+        _mounts(mounts_of(before, old) if old else [], mounts_of(after, new))
+    )
     if old is None:
-        return _change(ref, new, Mark.NEW, ("", _image(new)), lines)
+        return _change(after.ref, new, Mark.NEW, ("", _image(new)), lines)
     images = _image(old), _image(new)
-    return _change(ref, new, Mark.CHANGED, images, lines) if lines or images[0] != images[1] else None
+    return _change(after.ref, new, Mark.CHANGED, images, lines) if lines or images[0] != images[1] else None
+
+
+def _mounts(old: list[Mount], new: list[Mount]) -> Iterator[Line]:
+    """What is mounted that was not, or not there or not so; and what is no longer."""
+    before, after = ({one.words for one in side} for side in (old, new))
+    yield from (Line(Mark.GONE, "mount", words) for words in sorted(before - after))
+    yield from (Line(Mark.NEW, "mount", words) for words in sorted(after - before))
 
 
 def _change(
@@ -126,6 +138,29 @@ def _lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Line]:
     for what, key in (("command", "command"), ("arg", "args")):
         yield from _listed(what, _words(old.get(key)), _words(new.get(key)))
     yield from _variables(_env(old), _env(new))
+    yield from _listed("workingDir", _words(_one(old, "workingDir")), _words(_one(new, "workingDir")))
+    before, after = mapping(old.get("lifecycle")), mapping(new.get("lifecycle"))
+    for name in HOOKS:
+        yield from _listed(name, _words(_hook(before.get(name))), _words(_hook(after.get(name))))
+    yield from _listed("stopSignal", _words(_one(before, "stopSignal")), _words(_one(after, "stopSignal")))
+
+
+def _one(holder: Mapping[str, Any], key: str) -> list[object]:
+    return [holder[key]] if holder.get(key) else []
+
+
+def _hook(handler: object) -> list[object]:
+    """What is done when a container starts or ends: a command by its words, a request by its address."""
+    told = mapping(handler)
+    if request := mapping(told.get("httpGet")):
+        scheme, host = str(request.get("scheme") or "HTTP").lower(), request.get("host") or ""
+        headers = (f"{one.get('name')}: {one.get('value')}" for one in maps(request.get("httpHeaders")))
+        return [f"{scheme}://{host}:{request.get('port')}{request.get('path') or '/'}", *headers]
+    if socket := mapping(told.get("tcpSocket")):
+        return [f"tcp://{socket.get('host') or ''}:{socket.get('port')}"]
+    if pause := mapping(told.get("sleep")):
+        return [f"sleep {pause.get('seconds')}"]
+    return items(mapping(told.get("exec")).get("command"))
 
 
 def _words(listed: object) -> list[tuple[str, str]]:
@@ -153,13 +188,17 @@ def _listed(what: str, old: list[tuple[str, str]], new: list[tuple[str, str]]) -
             yield from (Line(Mark.NEW, what, shown) for _, shown in new[run.start : run.end])
 
 
+_FROM = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
+_KEYS = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
+
+
 def _env(body: Mapping[str, Any]) -> dict[str, tuple[object, str]]:
     """Each variable by its name: what it is, to compare, and in words."""
     found: dict[str, tuple[object, str]] = {}
     for entry in maps(body.get("envFrom")):
         source = next(((kind, mapping(entry.get(key))) for key, kind in _FROM.items() if entry.get(key)), None)
         if source is not None:
-            words = f"{entry.get('prefix') or ''}* from {source[0]} {source[1].get('name')}"
+            words = f"{entry.get('prefix') or ''}* from {source[0]} {source[1].get('name')}{_optional(source[1])}"
             found[f"*{words}"] = (words, words)
     for entry in maps(body.get("env")):
         name = str(entry.get("name"))
@@ -167,16 +206,12 @@ def _env(body: Mapping[str, Any]) -> dict[str, tuple[object, str]]:
     return found
 
 
-_FROM = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
-_KEYS = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
-
-
 def _value(name: str, entry: Mapping[str, Any]) -> str:
     source = mapping(entry.get("valueFrom"))
     for key, kind in _KEYS.items():
         if source.get(key):
             named = mapping(source[key])
-            return f" from {kind} {named.get('name')}, key {named.get('key')}"
+            return f" from {kind} {named.get('name')}, key {named.get('key')}{_optional(named)}"
     for key in ("fieldRef", "resourceFieldRef"):
         if source.get(key):
             named = mapping(source[key])
@@ -185,6 +220,10 @@ def _value(name: str, entry: Mapping[str, Any]) -> str:
         return f" from {', '.join(sorted(map(str, source)))}"
     text = str(entry.get("value") if entry.get("value") is not None else "")
     return f"={masked_as(name, text)}"
+
+
+def _optional(named: Mapping[str, Any]) -> str:
+    return ", optional" if named.get("optional") is True else ""
 
 
 def _variables(old: dict[str, tuple[object, str]], new: dict[str, tuple[object, str]]) -> Iterator[Line]:

@@ -55,9 +55,11 @@ def _of_row(row: PodSecurityRow, pod: PodSpec) -> Iterator[Finding]:
         return
     places = sorted({what for _, what in failures})
     rule = ReviewRule(row.id, Section.PODS, _severity(row, pod, places))
+    # The same folder that pods may now write to is another finding.
+    key = [*places, "writable"] if row.id == "POD-05" and rule.severity is Severity.CRITICAL else places
     message = f"{said(pod.ref)} lets its pods {row.what} ({some(places, 4)})"
     evidence = {"check": row.check, "level": row.level.word, "places": [list(path) for path, _ in failures]}
-    yield rule.at(pod.ref, message, path=failures[0][0], evidence=evidence | {"items": places}, key=places)
+    yield rule.at(pod.ref, message, path=failures[0][0], evidence=evidence | {"items": places}, key=key)
 
 
 def _severity(row: PodSecurityRow, pod: PodSpec, places: list[str]) -> Severity:
@@ -190,4 +192,4 @@ def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     return [ObjectRef("", "v1", "Namespace", "", name) for name in sorted(names)]
 
 
-CHECK = Check("pods", changes=_changes, standing=_standing, claims=_claims, wants=_wants)
+CHECK = Check("pods", changes=_changes, standing=_standing, looks_at=_claims, wants=_wants)

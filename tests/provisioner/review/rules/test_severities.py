@@ -34,6 +34,7 @@ CASES = (
     "review/test_frame.py",
     "review/output/test_headline.py",
     "review/checks/pods/test_images.py",
+    "review/checks/pods/test_accounts.py",
     "review/crds/test_live_findings.py",
     "review/checks/network/test_network.py",
     "review/checks/objects/test_objects.py",

@@ -1,0 +1,87 @@
+"""The accounts that pods run as: another one than before, or a strong one of somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provisioner.rbac import RbacSubject
+from provisioner.review.base.claims import PODS, Claim
+from provisioner.review.base.facts import Check, Facts, ReviewRule, said
+from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
+from provisioner.review.rights.permission_words import rules_record, words_of
+from provisioner.review.workloads.pod_changes import PodChange, pod_changes
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.sentences import some_phrases
+from provisioner.values import Action, Finding, GroupKind, Section, Severity
+
+_MOVED = ReviewRule("POD-32", Section.PODS, Severity.NOTABLE)
+_GAINING = ReviewRule("POD-32", Section.PODS, Severity.DANGEROUS)
+_UNKNOWN = ReviewRule("POD-32", Section.PODS, Severity.UNKNOWN)
+
+_ACCOUNT = GroupKind("", "ServiceAccount")
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    place = facts.content.install_namespace
+    changes = pod_changes(facts.plan)
+    moved = [one for one in changes if account_of(one.before, place) != account_of(one.after, place)]
+    created = list(_created_as_others(facts))
+    if not (moved or created):
+        return
+    powers = AccountPowers.of(facts)
+    for one in moved:
+        yield _of_move(one, account_of(one.before, place), account_of(one.after, place), powers)
+    for pod in created:
+        yield from _of_created(pod, account_of(pod, place), powers)
+
+
+def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: AccountPowers) -> Finding:
+    gain = powers.gained(old, new)
+    rule, then = _judged(gain)
+    message = f"{said(change.ref)} runs as the account {new.name} instead of {old.name}{then}"
+    evidence = {"before": str(old), "after": str(new), **_evidence(gain)}
+    key = [str(old), str(new), gain.powers]
+    return rule.at(change.ref, message, path=(*change.after.path, "serviceAccountName"), evidence=evidence, key=key)
+
+
+def _judged(gain: Gain) -> tuple[ReviewRule, str]:
+    if gain.powers:
+        return _GAINING, f", and newly {some_phrases(gain.powers)}"
+    if gain.unknown:
+        return _UNKNOWN, f", and what it may do more is not known: {gain.unknown}"
+    if gain.added:
+        return _MOVED, f", and may do more: {words_of(gain.added)}"
+    return _MOVED, ", and may do nothing more"
+
+
+def _evidence(gain: Gain) -> dict[str, object]:
+    return {"powers": list(gain.powers), "added": rules_record(gain.added)}
+
+
+def _created_as_others(facts: Facts) -> Iterator[PodSpec]:
+    """New objects whose pods run as accounts that the bundle neither brings nor used before."""
+    place = facts.content.install_namespace
+    new = {one.ref.identity for one in facts.plan.actions if one.action is Action.CREATE}
+    used = {account_of(pod, place) for pod in pod_specs(facts.previous_state().objects)}
+    own = (ref for ref, _ in facts.state().named if ref.group_kind == _ACCOUNT)
+    used |= {RbacSubject("ServiceAccount", ref.name, ref.namespace or place) for ref in own}
+    for pod in pod_specs(facts.state().objects):
+        if pod.ref.identity in new and account_of(pod, place) not in used:
+            yield pod
+
+
+def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> Iterator[Finding]:
+    """What is not known here is said where the account is looked for (SEC-04) or roles could not be read."""
+    gain = powers.gained(None, account)
+    if gain.powers:
+        message = (
+            f"{said(pod.ref)} is new and runs as the account {account.name}, which is not of this bundle and "
+            f"{some_phrases(gain.powers)}"
+        )
+        evidence = {"after": str(account), **_evidence(gain)}
+        path = (*pod.path, "serviceAccountName")
+        yield _GAINING.at(pod.ref, message, path=path, evidence=evidence, key=[str(account), gain.powers])
+
+
+_CLAIMS = (Claim("POD-32", PODS, ("{pod}.serviceAccountName", "{pod}.serviceAccount")),)
+CHECK = Check("accounts", changes=_changes, claims=_CLAIMS)

@@ -1,0 +1,79 @@
+"""What containers run and are told, where the object stays: commands, arguments, variables, hooks, mounts, whole
+containers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.claims import PODS, Claim
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, maps, said
+from provisioner.review.base.marks import Mark
+from provisioner.review.workloads.container_changes import ContainerChange, container_changes
+from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, of_containers, pod_changes
+from provisioner.review.workloads.pod_specs import Container
+from provisioner.sentences import some
+from provisioner.values import Finding, ObjectRef, Section, Severity
+
+_CHANGED = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE)
+MAX_SETTINGS = 60
+_WORDS = {
+    "command": "another command",
+    "args": "other arguments",
+    "env": "other variables",
+    "envFrom": "other variables",
+    "workingDir": "another working directory",
+    "lifecycle": "other hooks",
+}
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    shown: dict[ObjectRef, list[ContainerChange]] = defaultdict(list)
+    for one in container_changes(facts.plan):
+        shown[one.ref].append(one)
+    for change in pod_changes(facts.plan):
+        containers = shown[change.ref]
+        if told := _parts(change, containers):
+            settings = list(_settings(containers))
+            evidence = {"settings": settings[:MAX_SETTINGS], "left_out": max(0, len(settings) - MAX_SETTINGS)}
+            message = f"{said(change.ref)} has {some(told, len(told))}"
+            yield _CHANGED.at(change.ref, message, evidence=evidence, key=[told, settings])
+
+
+def _parts(change: PodChange, containers: Iterable[ContainerChange]) -> list[str]:
+    """What differs, in words that complete "the object has ..."."""
+    old, new = containers_by_name(change.before), containers_by_name(change.after)
+    come = [f"the new container {one.name}" for key, one in new.items() if key not in old]
+    gone = [f"no longer the container {one.name}" for key, one in old.items() if key not in new]
+    kept = [_WORDS[key] for one, other in change.kept() for key in _differing(one, other)]
+    lines = (line for one in containers if one.mark is Mark.CHANGED for line in one.lines)
+    kept += ["other mounts"] if any(line.what == "mount" for line in lines) else []
+    return [*come, *dict.fromkeys(kept), *gone]
+
+
+def _differing(old: Container, new: Container) -> Iterator[str]:
+    return (key for key in _WORDS if _stated(key, old.body.get(key)) != _stated(key, new.body.get(key)))
+
+
+def _stated(key: str, value: object) -> object:
+    """What is empty says nothing; the order of variables counts where one may be made of others."""
+    if isinstance(value, Mapping):
+        return {name: inner for name, inner in value.items() if inner} or None
+    if key == "env" and "$(" not in str(value):
+        return sorted(maps(value), key=lambda it: str(it.get("name"))) or None
+    return items(value) or (None if isinstance(value, list) else value or None)
+
+
+def _settings(changes: Iterable[ContainerChange]) -> Iterator[dict[str, Any]]:
+    """The lines that have come and gone, as a report's record has them."""
+    for one in changes:
+        for line in one.lines:
+            yield {"container": one.title, "change": line.mark.name.lower(), "in": line.what, "value": line.text}
+
+
+_CLAIMS = (
+    of_containers("POD-28", "name", *_WORDS, "volumeMounts", "volumeDevices"),
+    Claim("POD-28", PODS, ("{pod}.volumes",)),
+)
+CHECK = Check("commands", changes=_changes, claims=_CLAIMS)

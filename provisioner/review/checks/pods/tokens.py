@@ -1,0 +1,104 @@
+"""Tokens of accounts that pods get: the usual one where they had none, and those that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.rbac import RbacSubject
+from provisioner.review.base.claims import PODS, Claim
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.rights.account_powers import AccountPowers, account_of
+from provisioner.review.workloads.mounts import MOUNTED_BY_SERVER
+from provisioner.review.workloads.pod_changes import STAYING, PodChange, pod_changes
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.sentences import number, some_phrases
+from provisioner.values import Finding, GroupKind, Section, Severity
+
+_TOKEN = ReviewRule("POD-33", Section.PODS, Severity.NOTABLE)
+_STRONG = ReviewRule("POD-33", Section.PODS, Severity.DANGEROUS)
+
+_ACCOUNT = GroupKind("", "ServiceAccount")
+_AUTOMOUNT = "automountServiceAccountToken"
+# The usual lifetime of a token that a pod asks for.
+_USUAL_SECONDS = 3600
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    mounting = [one for one in pod_changes(facts.plan) if _mounts_newly(one, facts)]
+    powers = AccountPowers.of(facts) if mounting else None
+    for one in mounting:
+        assert powers is not None
+        yield _of_token(one.after, account_of(one.after, facts.content.install_namespace), powers)
+    for planned in facts.plan.actions:
+        before, after = mapping(planned.before), mapping(planned.after)
+        is_open = before.get(_AUTOMOUNT) is False and after.get(_AUTOMOUNT) is not False
+        if planned.ref.group_kind == _ACCOUNT and planned.action in STAYING and after and is_open:
+            message = f"{said(planned.ref)} newly lets pods mount its token where they do not say otherwise"
+            yield _TOKEN.at(planned.ref, message, path=(_AUTOMOUNT,), key="account")
+
+
+def _mounts_newly(change: PodChange, facts: Facts) -> bool:
+    """Whether pods get the token of their account and did not before; what the pod leaves open, the account says.
+
+    Where only the account says something else, that is told of the account.
+    """
+    if change.after.body.get(_AUTOMOUNT) == change.before.body.get(_AUTOMOUNT):
+        return False
+    before, after = facts.previous_state(), facts.state()
+    return not _gets_token(change.before, before) and _gets_token(change.after, after)
+
+
+def _gets_token(pod: PodSpec, state: StateFacts) -> bool:
+    said_by_pod = pod.body.get(_AUTOMOUNT)
+    if isinstance(said_by_pod, bool):
+        return said_by_pod
+    account = account_of(pod, state.install_namespace)
+    return _said_by_accounts(state).get(account) is not False
+
+
+def _said_by_accounts(state: StateFacts) -> dict[RbacSubject, Any]:
+    own = ((ref, obj) for ref, obj in state.named if ref.group_kind == _ACCOUNT)
+    place = state.install_namespace
+    return {RbacSubject("ServiceAccount", ref.name, ref.namespace or place): obj.get(_AUTOMOUNT) for ref, obj in own}
+
+
+def _of_token(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> Finding:
+    gain = powers.gained(None, account)
+    can = f", which {some_phrases(gain.powers)}" if gain.powers else ""
+    message = f"{said(pod.ref)} newly mounts a token of its account {account.name}{can}"
+    rule = _STRONG if gain.powers else _TOKEN
+    evidence = {"after": str(account), "powers": list(gain.powers)}
+    return rule.at(pod.ref, message, path=(*pod.path, _AUTOMOUNT), evidence=evidence, key=[str(account), gain.powers])
+
+
+def _standing(state: StateFacts) -> Iterator[Finding]:
+    """Tokens that pods ask for by themselves: for whom, and for how long."""
+    for pod in pod_specs(state.objects):
+        found = sorted({_told(token) for token in _asked(pod)})
+        if found:
+            account = account_of(pod, state.install_namespace)
+            message = f"{said(pod.ref)} holds a token of its account {account.name} {', and '.join(found)}"
+            yield _TOKEN.at(pod.ref, message, path=(*pod.path, "volumes"), key=[str(account), found])
+
+
+def _asked(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
+    for volume in maps(pod.body.get("volumes")):
+        if not str(volume.get("name")).startswith(MOUNTED_BY_SERVER):
+            for source in maps(mapping(volume.get("projected")).get("sources")):
+                if source.get("serviceAccountToken") is not None:
+                    yield mapping(source["serviceAccountToken"])
+
+
+def _told(token: Mapping[str, Any]) -> str:
+    seconds = token.get("expirationSeconds")
+    hours = round(seconds / 3600) if isinstance(seconds, int) and seconds > _USUAL_SECONDS else 0
+    lifetime = f", valid for {number(hours, 'hour')}" if hours else ""
+    return f"for {token.get('audience') or 'the API server'}{lifetime}"
+
+
+_CLAIMS = (
+    Claim("POD-33", PODS, (f"{{pod}}.{_AUTOMOUNT}", "{pod}.volumes.*.projected.sources.*.serviceAccountToken")),
+    Claim("POD-33", frozenset({_ACCOUNT}), (_AUTOMOUNT,)),
+)
+CHECK = Check("tokens", changes=_changes, standing=_standing, claims=_CLAIMS)

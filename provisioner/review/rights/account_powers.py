@@ -1,0 +1,78 @@
+"""What one account may do that another may not: what pods gain by running as it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from provisioner import rbac
+from provisioner.errors import TooManyRights
+from provisioner.rbac import NO_SUCH_ROLE, EffectiveRules, RbacSubject, ScopedRule
+from provisioner.review.base.facts import Facts
+from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.workloads.pod_specs import PodSpec
+from provisioner.values import GroupKind, Severity
+
+_ACCOUNT = GroupKind("", "ServiceAccount")
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """`powers` are the dangerous ones in words, `added` all rights that are more; `unknown` says why nobody knows."""
+
+    powers: tuple[str, ...] = ()
+    added: tuple[ScopedRule, ...] = ()
+    unknown: str = ""
+
+
+def account_of(pod: PodSpec, install_namespace: str) -> RbacSubject:
+    """The account that a pod runs as."""
+    name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or _DEFAULT)
+    return RbacSubject("ServiceAccount", name, pod.ref.namespace or install_namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPowers:
+    """The powers of accounts before and after a change, as far as roles and bindings are known."""
+
+    states: RbacBeforeAfter
+    brought: frozenset[RbacSubject]
+    install_namespace: str
+    is_unread: bool
+
+    @classmethod
+    def of(cls, facts: Facts) -> AccountPowers:
+        states = rbac_before_after_of(facts)
+        refs = (ref for ref, _ in facts.state().named if ref.group_kind == _ACCOUNT)
+        place = facts.content.install_namespace
+        brought = frozenset(RbacSubject("ServiceAccount", ref.name, ref.namespace or place) for ref in refs)
+        return cls(states, brought, place, facts.live_rbac is None and not facts.is_offline)
+
+    def gained(self, old: RbacSubject | None, new: RbacSubject) -> Gain:
+        """What `new` may do after the change that `old` may not before it; without `old`, all that it may do."""
+        before = rbac.effective_rules(old.identity, self.states.before) if old else EffectiveRules(new.identity)
+        after = rbac.effective_rules(new.identity, self.states.after)
+        known = {(risk.id, risk.scope, risk.sentence) for risk in self._risks(before)}
+        powers = tuple(
+            risk.sentence
+            for risk in self._risks(after)
+            if risk.severity.is_at_least(Severity.DANGEROUS)
+            and not any((risk.id, scope, risk.sentence) in known for scope in (risk.scope, ""))
+        )
+        try:
+            added = rbac.diff(before, after).added
+        except TooManyRights:
+            return Gain(powers, unknown="its rights are too many to compare")
+        return Gain(powers, added, "; ".join(self._unknown(new, after)))
+
+    def _risks(self, held: EffectiveRules) -> list[rbac.Risk]:
+        return [one for one in rbac.risks(held, sensitive=[self.install_namespace]) if not one.implied_by]
+
+    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str]:
+        """Without the roles of the cluster, only what a bundle brings is known, and what it binds."""
+        if self.is_unread:
+            yield "the roles and bindings of the cluster could not be read"
+        elif not self.states.is_whole and account not in self.brought:
+            yield "only the cluster knows what that account may do, which is not in the bundle"
+        yield from (one for one in held.problems if not (self.states.is_whole and one.endswith(NO_SUCH_ROLE)))

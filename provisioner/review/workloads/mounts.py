@@ -1,0 +1,100 @@
+"""What containers mount, and where: each volume in words."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.masking import masked_value
+from provisioner.review.base.facts import mapping, maps
+from provisioner.review.workloads.pod_specs import Container, PodSpec
+
+# The API server mounts every pod's token itself.
+MOUNTED_BY_SERVER = "kube-api-access-"
+_NAMED = {
+    "configMap": ("ConfigMap", "name"),
+    "secret": ("Secret", "secretName"),
+    "persistentVolumeClaim": ("PersistentVolumeClaim", "claimName"),
+    "hostPath": ("the node's", "path"),
+}
+_HOW = ("mountPropagation", "recursiveReadOnly")
+_EMPTY = {"emptyDir": "an empty directory", "downwardAPI": "fields of the pod"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One place of a container at which a volume stands.
+
+    `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `words`
+    say what it is, where it stands and how it may be used, whatever the volume is called.
+    """
+
+    path: str
+    kind: str
+    words: str
+
+
+def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
+    """What a container mounts, and the devices that it sees."""
+    volumes = {str(one.get("name")): _source(one) for one in maps(pod.body.get("volumes"))}
+    body = container.body
+    entries = [(one, "mountPath") for one in maps(body.get("volumeMounts"))]
+    entries += [(one, "devicePath") for one in maps(body.get("volumeDevices"))]
+    named = ((str(one.get("name")), one, key) for one, key in entries)
+    return [_mount(*one, volumes) for one in named if not one[0].startswith(MOUNTED_BY_SERVER)]
+
+
+def _source(volume: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in sorted(volume.items()) if key != "name" and value is not None}
+
+
+def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, dict[str, Any]]) -> Mount:
+    volume = volumes.get(name, {})
+    path = posixpath.normpath(str(entry.get(key) or "/"))
+    told = ", ".join(_details(entry))
+    words = f"{volume_words(volume) or f'the claim {name}'} at {path}{f' ({told})' if told else ''}"
+    return Mount(path, next(iter(volume), ""), words)
+
+
+def _details(entry: Mapping[str, Any]) -> Iterator[str]:
+    if part := entry.get("subPath") or entry.get("subPathExpr"):
+        yield f"only {part}"
+    if entry.get("readOnly") is True:
+        yield "read-only"
+    yield from (str(entry[key]) for key in _HOW if entry.get(key) not in (None, "", "None", "Disabled"))
+
+
+def volume_words(volume: Mapping[str, Any]) -> str:
+    """The source of a volume: `Secret db`, `the node's /var/log`; "" where it has none."""
+    kind = next(iter(volume), "")
+    source = mapping(volume.get(kind))
+    if kind == "projected":
+        return f"{', '.join(_projected(source)) or 'nothing'}, together"
+    if kind in _NAMED:
+        what, key = _NAMED[kind]
+        return f"{what} {source.get(key)}{_renamed(source)}{' read-only' if source.get('readOnly') is True else ''}"
+    return _EMPTY.get(kind) or (
+        f"{kind} {json.dumps(masked_value(source), sort_keys=True, default=str)}" if kind else ""
+    )
+
+
+def _renamed(source: Mapping[str, Any]) -> str:
+    """The keys that get another name as files."""
+    named = [(str(one.get("key")), str(one.get("path"))) for one in maps(source.get("items"))]
+    told = ", ".join(f"{key} as {path}" for key, path in named if key != path)
+    return f" with {told}" if told else ""
+
+
+def _projected(source: Mapping[str, Any]) -> Iterator[str]:
+    for one in maps(source.get("sources")):
+        for kind, what in one.items():
+            told = mapping(what)
+            if kind in ("secret", "configMap"):
+                yield f"{_NAMED[kind][0]} {told.get('name')}{_renamed(told)}"
+            elif kind == "serviceAccountToken":
+                yield f"a token for {told.get('audience') or 'the API server'}"
+            elif what is not None:
+                yield _EMPTY.get(kind) or f"{kind} {json.dumps(masked_value(told), sort_keys=True, default=str)}"

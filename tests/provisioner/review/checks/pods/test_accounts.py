@@ -1,0 +1,156 @@
+"""The accounts that pods run as, judged by what they may do, and the tokens that pods get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.checks.pods import accounts, tokens
+from provisioner.values import Action, Finding, Severity
+from tests.support.provisioner.contents import an_object, content_with, findings_of, named, planned
+from tests.support.provisioner.roles import account, bound, cluster_role, rule
+
+READS_SECRETS = cluster_role("secrets", rule("get list", "secrets"))
+READS_PODS = cluster_role("pods", rule("get"))
+
+
+def runs_as(name: str = "", **pod: Any) -> dict[str, Any]:
+    named_so = {"serviceAccountName": name} if name else {}
+    spec = {"containers": [{"name": "main"}], **named_so, **pod}
+    return an_object("apps/v1", "Deployment", "web", "shop", spec={"template": {"spec": spec}})
+
+
+def an_account(name: str, **rest: Any) -> dict[str, Any]:
+    return an_object("v1", "ServiceAccount", name, "shop", **rest)
+
+
+def moved(old: dict[str, Any], new: dict[str, Any], *, roles: tuple[Any, ...] | None = (), **rest: Any) -> Finding:
+    changed = planned(new, Action.UPDATE, before=old)
+    (found,) = named(findings_of(accounts.CHECK, changed, live_rbac=roles, **rest), "POD-32")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("roles", "severity", "words"),
+    [
+        pytest.param(
+            (READS_SECRETS, bound("secrets", account("b", "shop"))),
+            Severity.DANGEROUS,
+            "and newly can read every Secret in the whole cluster",
+            id="dangerous rights",
+        ),
+        pytest.param(
+            (READS_PODS, bound("pods", account("b", "shop"))),
+            Severity.NOTABLE,
+            "and may do more: get pods",
+            id="rights",
+        ),
+        pytest.param(
+            (READS_SECRETS, bound("secrets", account("a", "shop"), account("b", "shop"))),
+            Severity.NOTABLE,
+            "and may do nothing more",
+            id="the same rights",
+        ),
+        pytest.param((), Severity.NOTABLE, "and may do nothing more", id="none"),
+        pytest.param(None, Severity.UNKNOWN, "roles and bindings of the cluster could not be read", id="not read"),
+    ],
+)
+def test_another_account_is_judged_by_what_it_may_do_more(
+    roles: tuple[Any, ...] | None, severity: Severity, words: str
+) -> None:
+    found = moved(runs_as("a"), runs_as("b"), roles=roles)
+    assert (found.severity, words in found.message) == (severity, True)
+    assert found.message.startswith("Deployment shop/web runs as the account b instead of a")
+
+
+def test_the_older_name_of_the_field_and_no_name_at_all_count_as_what_they_mean() -> None:
+    assert "instead of default" in moved(runs_as(), runs_as("b")).message
+    assert "the account default instead of b" in moved(runs_as("b"), runs_as()).message
+    old, new = runs_as(serviceAccount="a"), runs_as("a", serviceAccount="a")
+    assert not named(findings_of(accounts.CHECK, planned(new, Action.UPDATE, before=old)), "POD-32")
+
+
+def test_offline_what_the_bundle_grants_is_compared() -> None:
+    roles = (READS_SECRETS, bound("secrets", account("b", "shop")), an_account("b"))
+    content = content_with(runs_as("b"), *roles)
+    found = moved(runs_as("a"), runs_as("b"), roles=None, content=content, is_offline=True)
+    assert found.severity is Severity.DANGEROUS
+
+
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        pytest.param((), 1, id="of somebody else"),
+        pytest.param((an_account("b"),), 0, id="of the bundle"),
+    ],
+)
+def test_a_new_object_that_runs_as_a_strong_account_of_somebody_else_is_told(more: tuple[Any, ...], count: int) -> None:
+    roles = (READS_SECRETS, bound("secrets", account("b", "shop")))
+    actions = [planned(one, Action.CREATE) for one in (runs_as("b"), *more)]
+    found = named(findings_of(accounts.CHECK, *actions, live_rbac=roles), "POD-32")
+    assert [one.severity for one in found] == [Severity.DANGEROUS] * count
+
+
+def test_a_new_object_whose_account_may_do_little_is_not_told() -> None:
+    assert not named(findings_of(accounts.CHECK, planned(runs_as("b"), Action.CREATE), live_rbac=()), "POD-32")
+
+
+AUTOMOUNT = "automountServiceAccountToken"
+
+
+def mounted(old: dict[str, Any], new: dict[str, Any], *beside: dict[str, Any], roles: Any = ()) -> list[Finding]:
+    changed = [planned(new, Action.UPDATE, before=old), *(planned(one, Action.NONE, before=one) for one in beside)]
+    previous = content_with(old, *beside)
+    return named(findings_of(tokens.CHECK, *changed, previous=previous, live_rbac=roles), "POD-33")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "by_account", "count"),
+    [
+        pytest.param(False, True, None, 1, id="off, on"),
+        pytest.param(False, None, None, 1, id="off, left open"),
+        pytest.param(False, None, False, 0, id="left open to an account that says no"),
+        pytest.param(None, True, False, 1, id="on against the account"),
+        pytest.param(None, True, None, 0, id="said that was so"),
+        pytest.param(True, False, None, 0, id="on, off"),
+    ],
+)
+def test_a_token_that_pods_did_not_have_is_told(
+    old: bool | None, new: bool | None, by_account: bool | None, count: int
+) -> None:
+    before, after = (runs_as("a", **({AUTOMOUNT: it} if it is not None else {})) for it in (old, new))
+    own = an_account("a", **({AUTOMOUNT: by_account} if by_account is not None else {}))
+    assert len(mounted(before, after, own)) == count
+
+
+def test_a_token_of_a_strong_account_is_dangerous() -> None:
+    roles = (READS_SECRETS, bound("secrets", account("a", "shop")))
+    (found,) = mounted(runs_as("a", **{AUTOMOUNT: False}), runs_as("a"), roles=roles)
+    assert found.severity is Severity.DANGEROUS
+    assert "read every Secret" in found.message
+
+
+def test_an_account_that_newly_gives_its_token_to_all_pods_is_told() -> None:
+    old, new = an_account("a", **{AUTOMOUNT: False}), an_account("a")
+    (found,) = named(findings_of(tokens.CHECK, planned(new, Action.UPDATE, before=old)), "POD-33")
+    assert found.severity is Severity.NOTABLE
+    assert not named(findings_of(tokens.CHECK, planned(old, Action.UPDATE, before=new)), "POD-33")
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        pytest.param({"path": "t", "audience": "vault"}, "for vault", id="an audience"),
+        pytest.param({"path": "t"}, "for the API server", id="none"),
+        pytest.param(
+            {"path": "t", "audience": "vault", "expirationSeconds": 86400}, "for vault, valid for 24 hours", id="a day"
+        ),
+    ],
+)
+def test_a_token_that_pods_ask_for_is_told_with_its_audience(token: dict[str, Any], words: str) -> None:
+    volumes = [{"name": "t", "projected": {"sources": [{"serviceAccountToken": token}]}}]
+    (found,) = named(findings_of(tokens.CHECK, planned(runs_as("a", volumes=volumes), Action.CREATE)), "POD-33")
+    assert found.message == f"Deployment shop/web holds a token of its account a {words}"
+    by_server = [{**volumes[0], "name": "kube-api-access-x7x2k"}]
+    assert not named(findings_of(tokens.CHECK, planned(runs_as("a", volumes=by_server), Action.CREATE)), "POD-33")

@@ -1,0 +1,259 @@
+"""What pods read of others, mount over their image, and are surrounded by: probes, nodes, names, each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.base.facts import Check
+from provisioner.review.checks.pods import bounds, hidden, isolation, names, placement, pods, reading
+from provisioner.values import Action, Finding, Severity
+from tests.support.provisioner.contents import (
+    an_object,
+    content_with,
+    core_ref,
+    facts,
+    findings_of,
+    named,
+    planned,
+)
+from tests.support.provisioner.contents import reading as variable
+
+SECRET = core_ref("Secret", "s")
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+def workload(container: dict[str, Any] | None = None, name: str = "web", **pod: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "main", **(container or {})}], **pod}
+    return an_object("apps/v1", "Deployment", name, "shop", spec={"template": {"spec": spec}})
+
+
+READER = workload({"env": [variable("Secret", "s", "k")]})
+
+
+def of(check: Check, rule: str, old: dict[str, Any] | None, new: dict[str, Any], **rest: Any) -> list[Finding]:
+    changed = planned(new, Action.UPDATE, before=old) if old else planned(new, Action.CREATE)
+    given = rest.pop("previous", None)
+    previous = content_with(old) if old else given
+    return named(findings_of(check, changed, previous=previous, **rest), rule)
+
+
+def messages(found: list[Finding]) -> list[str]:
+    return [one.message.removeprefix("Deployment shop/web ") for one in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "previous", "severity"),
+    [
+        pytest.param(workload(), None, Severity.DANGEROUS, id="an object that stays"),
+        pytest.param(None, (workload(name="other"),), Severity.DANGEROUS, id="an object that comes later"),
+        pytest.param(None, None, Severity.NOTABLE, id="a first request"),
+        pytest.param(READER, None, None, id="what it read before"),
+        pytest.param(
+            None, ({**READER, "metadata": {"name": "old", "namespace": "shop"}},), None, id="what another read"
+        ),
+    ],
+)
+def test_a_secret_that_is_nobodys_of_the_bundle_is_told(
+    old: dict[str, Any] | None, previous: tuple[Any, ...] | None, severity: Severity | None
+) -> None:
+    before = content_with(*previous) if previous else None
+    found = of(reading.CHECK, "POD-30", old, READER, exists={SECRET: True}, previous=before)
+    assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        pytest.param(an_object("v1", "Secret", "s", "shop"), id="brought"),
+        pytest.param(
+            an_object("cert-manager.io/v1", "Certificate", "c", "shop", spec={"secretName": "s"}),
+            id="named as a result",
+        ),
+    ],
+)
+def test_a_secret_that_the_bundle_brings_or_makes_is_not(beside: dict[str, Any]) -> None:
+    actions = [planned(READER, Action.UPDATE, before=workload()), planned(beside, Action.CREATE)]
+    assert not named(findings_of(reading.CHECK, *actions, previous=content_with(workload())), "POD-30")
+
+
+@pytest.mark.parametrize(
+    ("path", "severity"),
+    [
+        ("/bin/ls", Severity.DANGEROUS),
+        ("/usr/sbin/", Severity.DANGEROUS),
+        ("/usr/lib", Severity.DANGEROUS),
+        ("/usr/lib/x/libc.so.6", Severity.DANGEROUS),
+        ("/etc/ld.so.preload", Severity.DANGEROUS),
+        ("/etc/../bin", Severity.DANGEROUS),
+        ("/etc/passwd", Severity.NOTABLE),
+        ("/etc/ssl/certs", Severity.NOTABLE),
+        ("/etc/nginx", None),
+        ("/usr/lib/nginx/conf", None),
+        ("/binary", None),
+    ],
+)
+def test_a_volume_over_files_that_the_image_runs_or_trusts_is_told(path: str, severity: Severity | None) -> None:
+    mounting = {"volumeMounts": [{"name": "v", "mountPath": path}]}
+    for source, is_told in (({"configMap": {"name": "m"}}, True), ({"hostPath": {"path": "/x"}}, False)):
+        found = of(hidden.CHECK, "POD-31", None, workload(mounting, volumes=[{"name": "v", **source}]))
+        assert [one.severity for one in found] == ([severity] if severity and is_told else [])
+
+
+PROBE = {"httpGet": {"port": 80}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        pytest.param({"livenessProbe": PROBE}, {}, "main has no liveness probe any more", id="a probe goes"),
+        pytest.param(
+            {}, {"startupProbe": PROBE}, "main has a new startup probe: httpGet nothing → port 80", id="comes"
+        ),
+        pytest.param(
+            {"readinessProbe": PROBE},
+            {"readinessProbe": {"exec": {"command": ["/x"]}}},
+            "readiness probe of main: exec nothing → command /x; readiness probe of main: httpGet port 80 → nothing",
+            id="asks something else",
+        ),
+        pytest.param(
+            {"readinessProbe": PROBE},
+            {"readinessProbe": {"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "periodSeconds": 10}},
+            "",
+            id="with the defaults written out",
+        ),
+        pytest.param(
+            {"resources": {"limits": {"memory": "1Gi"}}},
+            {"resources": {"limits": {"memory": "1024Mi"}}},
+            "",
+            id="the same amount",
+        ),
+        pytest.param(
+            {"resources": {"limits": {"memory": "1Gi"}}}, {}, "main: memory limit 1Gi → none", id="a limit goes"
+        ),
+        pytest.param(
+            {"resources": {"requests": {"cpu": "100m"}}},
+            {"resources": {"requests": {"cpu": 50}}},
+            "main: cpu request 100m → 50",
+            id="a request grows",
+        ),
+    ],
+)
+def test_probes_requests_and_limits_are_told_where_they_differ(
+    old: dict[str, Any], new: dict[str, Any], words: str
+) -> None:
+    found = of(bounds.CHECK, "POD-34", workload(old), workload(new))
+    assert messages(found) == ([f"has other probes, requests or limits: {words}"] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_told"),
+    [
+        pytest.param({"tolerations": [{"key": CONTROL_PLANE, "operator": "Exists"}]}, True, id="the taint"),
+        pytest.param({"tolerations": [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]}, True, id="the taint, empty"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, True, id="every taint"),
+        pytest.param({"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]}, False, id="of another effect"),
+        pytest.param({"tolerations": [{"key": CONTROL_PLANE, "value": "x"}]}, False, id="with a value"),
+        pytest.param({"tolerations": [{"key": "dedicated", "operator": "Exists"}]}, False, id="another taint"),
+        pytest.param({"nodeSelector": {CONTROL_PLANE: ""}}, True, id="selector"),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": CONTROL_PLANE, "operator": "Exists"}]}]
+                        }
+                    }
+                }
+            },
+            True,
+            id="affinity",
+        ),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 1,
+                                "preference": {
+                                    "matchExpressions": [{"key": CONTROL_PLANE, "operator": "DoesNotExist"}]
+                                },
+                            }
+                        ]
+                    }
+                }
+            },
+            False,
+            id="elsewhere",
+        ),
+    ],
+)
+def test_pods_that_may_run_on_the_control_plane_are_told(pod: dict[str, Any], is_told: bool) -> None:
+    found = of(placement.CHECK, "POD-35", None, workload(**pod))
+    assert [one.severity for one in found] == ([Severity.NOTABLE] if is_told else [])
+    assert not [one for one in of(placement.CHECK, "POD-35", workload(**pod), workload(**pod)) if one.is_new]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        pytest.param({"nodeSelector": {"disk": "ssd"}}, {}, "nodeSelector disk ssd → nothing", id="selector"),
+        pytest.param({}, {"schedulerName": "own"}, "schedulerName nothing → own", id="scheduler"),
+        pytest.param({}, {"schedulerName": "default-scheduler"}, "", id="the usual one"),
+        pytest.param(
+            {},
+            {"tolerations": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
+            "tolerations nothing → dedicated=db:NoSchedule",
+            id="toleration",
+        ),
+        pytest.param({}, {"tolerations": [{"operator": "Exists"}]}, "", id="what POD-35 tells"),
+        pytest.param({}, {"nodeSelector": {"kubernetes.io/os": "linux"}}, "", id="Linux"),
+        pytest.param({"priorityClassName": "high"}, {}, "priorityClassName high → nothing", id="priority"),
+    ],
+)
+def test_other_rules_for_nodes_are_told(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
+    found = of(placement.CHECK, "POD-36", workload(**old), workload(**new))
+    assert messages(found) == ([f"is scheduled differently: {words}"] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        ({"hostAliases": [{"ip": "192.0.2.7", "hostnames": ["a.b", "c"]}]}, "a.b, c is 192.0.2.7"),
+        ({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.8"]}}, "it asks 192.0.2.8"),
+        ({"dnsPolicy": "Default"}, "it asks the name servers of its node"),
+        ({"dnsConfig": {"searches": ["x.y"]}}, "it looks in x.y"),
+        ({"dnsPolicy": "ClusterFirstWithHostNet"}, ""),
+    ],
+)
+def test_names_that_lead_elsewhere_are_told_of_new_objects_too(pod: dict[str, Any], words: str) -> None:
+    expected = [f"resolves names differently than the cluster: {words}"] if words else []
+    assert messages(of(names.CHECK, "POD-37", None, workload(**pod))) == expected
+    assert [one.is_new for one in of(names.CHECK, "POD-37", workload(), workload(**pod))] == [True]
+    assert len(of(names.CHECK, "POD-37", workload(**pod), workload())) == 1
+    assert not [one for one in of(names.CHECK, "POD-37", workload(**pod), workload(**pod)) if one.is_new]
+
+
+def test_containers_that_see_each_other_and_a_runtime_that_goes_are_told() -> None:
+    assert of(isolation.CHECK, "POD-38", None, workload(shareProcessNamespace=True))
+    assert of(isolation.CHECK, "POD-38", workload(runtimeClassName="gvisor"), workload())
+    assert not of(isolation.CHECK, "POD-38", workload(), workload(runtimeClassName="gvisor"))
+
+
+def test_a_folder_of_the_node_that_becomes_writable_is_new() -> None:
+    volumes = [{"name": "v", "hostPath": {"path": "/srv"}}]
+    read, write = (
+        workload({"volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": it}]}, volumes=volumes)
+        for it in (True, False)
+    )
+    assert [(one.severity, one.is_new) for one in of(pods.CHECK, "POD-05", read, write)] == [(Severity.CRITICAL, True)]
+    assert [(one.severity, one.is_new) for one in of(pods.CHECK, "POD-05", write, write)] == [
+        (Severity.CRITICAL, False)
+    ]
+
+
+def test_a_check_asks_whether_a_secret_of_others_is_in_the_cluster() -> None:
+    given = facts(planned(READER, Action.CREATE))
+    assert list(reading.CHECK.mentions(given)) == [SECRET]
