@@ -34,6 +34,7 @@ from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
 from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, unused_files
+from provisioner.review.checks.governance import limit_ranges, quotas, weaker_policies, weaker_webhooks, well_known
 from provisioner.review.checks.network import (
     api_services,
     fail_closed,
@@ -55,7 +56,8 @@ from provisioner.review.checks.objects import (
 )
 from provisioner.review.checks.own import own
 from provisioner.review.checks.pods import images, pod_habits, pods, settings
-from provisioner.review.checks.rights import permissions, preflight
+from provisioner.review.checks.rights import everybody, permissions, preflight
+from provisioner.review.checks.traffic import controllers, elsewhere, selectors
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -81,6 +83,7 @@ CHECKS: tuple[Check, ...] = (
     objects.CHECK,
     builtin.CHECK,
     permissions.CHECK,
+    everybody.CHECK,
     crds.CHECK,
     live.CHECK,
     pods.CHECK,
@@ -89,9 +92,15 @@ CHECKS: tuple[Check, ...] = (
     webhook_effects.CHECK,
     fail_closed.CHECK,
     policies.CHECK,
+    weaker_webhooks.CHECK,
+    weaker_policies.CHECK,
     network.CHECK,
     network_policies.CHECK,
     api_services.CHECK,
+    selectors.CHECK,
+    elsewhere.CHECK,
+    controllers.CHECK,
+    well_known.CHECK,
     images.CHECK,
     apis.CHECK,
     settings.CHECK,
@@ -100,6 +109,8 @@ CHECKS: tuple[Check, ...] = (
     budgets.CHECK,
     services.CHECK,
     storage.CHECK,
+    quotas.CHECK,
+    limit_ranges.CHECK,
     nodes.CHECK,
     content.CHECK,
     unused_files.CHECK,

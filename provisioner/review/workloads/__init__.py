@@ -4,6 +4,7 @@
 - `mentions`: objects that pods need by name
 - `pod_security`: the Pod Security Standards as rows
 - `pod_specs`: pods wherever objects hide them
+- `selection`: pods that a selector picks
 - `volumes`: claims and the data behind them
 """
 
@@ -12,5 +13,6 @@ __all__ = [
     "mentions",
     "pod_security",
     "pod_specs",
+    "selection",
     "volumes",
 ]
