@@ -279,7 +279,7 @@ def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Fin
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)
         found.append(replace(named, is_new=named.fingerprint not in known))
-    return frozenset(place for place, planned in enumerate(facts.plan.actions) if check.claims(planned))
+    return frozenset(place for place, planned in enumerate(facts.plan.actions) if check.looks_at(planned))
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:

@@ -3,6 +3,7 @@
 - `alignment`: which items of two lists stand for each other
 - `causes`: what several rules say of one cause is one finding
 - `changes`: the fields in which two objects differ
+- `claims`: which fields a rule judges
 - `difference`: two objects as lines
 - `facts`: what checks read, and how they make findings
 - `fold`: what is found of many objects, said once
@@ -19,6 +20,7 @@ __all__ = [
     "alignment",
     "causes",
     "changes",
+    "claims",
     "difference",
     "facts",
     "fold",

@@ -10,6 +10,7 @@ from typing import Any
 
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacSubject
+from provisioner.review.base.claims import Claim
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,
@@ -274,17 +275,18 @@ class Check:
     """One way of looking at a change, in one file.
 
     `changes` finds what the change does. `standing` finds what is so in a state, whatever was before: it is asked about
-    both sides, and what the previous one had as well is no longer new. `claims` says which planned actions this check
-    judges; what nobody claims is reported. `wants` names live objects to read first; Secrets are never read. `mentions`
-    names objects of which only the existence matters, Secrets too. `lists`, asked when those are there, names lists.
-    `settles` is given all findings at last and says them again with what is known of the live objects; it may add some
-    and drop none. `plugin` is set for a check of another package (review.plugged).
+    both sides, and what the previous one had as well is no longer new. `claims` says which fields its rules judge;
+    `looks_at` which planned actions, until all checks say it by fields. `wants` names live objects to read first;
+    Secrets are never read. `mentions` names objects of which only the existence matters, Secrets too. `lists`, asked
+    when those are there, names lists. `settles` is given all findings at last and says them again with what is known of
+    the live objects; it may add some and drop none. `plugin` is set for a check of another package (review.plugged).
     """
 
     name: str
     changes: Callable[[Facts], Iterable[Finding]] = nothing
     standing: Callable[[StateFacts], Iterable[Finding]] = nothing
-    claims: Callable[[PlannedAction], bool] = _no
+    claims: tuple[Claim, ...] = ()
+    looks_at: Callable[[PlannedAction], bool] = _no
     wants: Callable[[Content, Plan], Iterable[ObjectRef]] = nothing
     mentions: Callable[[Facts], Iterable[ObjectRef]] = nothing
     lists: Callable[[Facts], Iterable[Listing]] = nothing

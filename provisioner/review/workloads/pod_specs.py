@@ -6,23 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.base.claims import POD_PLACES
 from provisioner.review.base.facts import mapping, maps
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
-_TEMPLATE = ("spec", "template")
-_PLACES: dict[GroupKind, tuple[str, ...]] = {
-    GroupKind("", "Pod"): (),
-    GroupKind("", "PodTemplate"): ("template",),
-    GroupKind("", "ReplicationController"): _TEMPLATE,
-    GroupKind("apps", "DaemonSet"): _TEMPLATE,
-    GroupKind("apps", "Deployment"): _TEMPLATE,
-    GroupKind("apps", "ReplicaSet"): _TEMPLATE,
-    GroupKind("apps", "StatefulSet"): _TEMPLATE,
-    GroupKind("batch", "Job"): _TEMPLATE,
-    GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
-}
 # Read before the whole reference is: nine in ten objects of a bundle make no pods.
-_KINDS = frozenset(place.kind for place in _PLACES)
+_KINDS = frozenset(place.kind for place in POD_PLACES)
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
@@ -66,7 +55,7 @@ class PodSpec:
 
 def runs_pods(group_kind: GroupKind) -> bool:
     """Whether objects of this built-in kind make pods."""
-    return group_kind in _PLACES
+    return group_kind in POD_PLACES
 
 
 def pod_specs(objects: tuple[JsonObject, ...]) -> Iterator[PodSpec]:
@@ -75,7 +64,7 @@ def pod_specs(objects: tuple[JsonObject, ...]) -> Iterator[PodSpec]:
         if str(obj.get("kind", "")) not in _KINDS:
             continue
         ref = ObjectRef.of(obj)
-        place = _PLACES.get(ref.group_kind)
+        place = POD_PLACES.get(ref.group_kind)
         if place is None:
             continue
         pod = mapping(obj)

@@ -49,7 +49,7 @@ def test_a_crash_of_one_check_leaves_the_others_alone() -> None:
 
 def test_a_check_that_crashed_claims_nothing() -> None:
     given = facts(planned(config_map(), Action.CREATE))
-    found = report(given, [Check("fragile", changes=crash_after_one, claims=everything)])
+    found = report(given, [Check("fragile", changes=crash_after_one, looks_at=everything)])
     assert "UNCLAIMED" in rules(*found.findings)
 
 
@@ -72,7 +72,7 @@ def test_what_could_not_be_read_is_an_unknown_finding() -> None:
     ],
 )
 def test_a_change_that_no_check_looks_at_is_a_finding(action: Action, claims: object, expected: list[str]) -> None:
-    checks = [Check("some"), Check("other", claims=claims)] if claims else [Check("some")]  # type: ignore[arg-type]
+    checks = [Check("some"), Check("other", looks_at=claims)] if claims else [Check("some")]  # type: ignore[arg-type]
     found = report(facts(planned(config_map(), action, before={})), checks)
     assert rules(*found.findings) == expected
 
@@ -106,7 +106,7 @@ def test_what_the_previous_content_has_as_well_is_known() -> None:
         planned(changed, Action.UPDATE, before={}),
         previous=content_with(both, config_map("changed", a="1")),
     )
-    found = report(given, [Check("named", standing=named, claims=everything)])
+    found = report(given, [Check("named", standing=named, looks_at=everything)])
     assert [(one.ref.name, one.is_new) for one in found.findings if one.ref] == [("changed", True), ("both", False)]
 
 
@@ -133,7 +133,7 @@ def test_the_headline_says_the_worst_new_thing_first_and_totals_last() -> None:
     known = Check("known", standing=lambda _: [BAD.at(MAP, "Known and critical", key="k")])
     new = Check("new", changes=lambda _: [ReviewRule("B", Section.CRDS, Severity.BREAKING).at(MAP, "Breaks things")])
     given = facts(planned(config_map(), Action.CREATE), previous=content_with(config_map()))
-    found = report(given, [known, new, Check("all", claims=everything)])
+    found = report(given, [known, new, Check("all", looks_at=everything)])
     assert found.headline == (
         "Breaks things.",
         "1 object to create.",

@@ -95,7 +95,7 @@ def test_without_plugins_there_are_only_our_checks() -> None:
         pytest.param("Check('x', settles=everything)", "expected a Check without settles", id="settles"),
         pytest.param("Check('x', changes=drawing)", "SystemExit at cards.py", id="ends the process"),
         pytest.param("Check('x', standing=drawing)", "SystemExit at cards.py", id="ends the process, standing"),
-        pytest.param("Check('x', claims=lambda _: raised(GeneratorExit()))", "GeneratorExit", id="while claiming"),
+        pytest.param("Check('x', looks_at=lambda _: raised(GeneratorExit()))", "GeneratorExit", id="while claiming"),
         pytest.param("Check('x', wants=lambda *_: raised(KeyError()))", "KeyError", id="while asking for objects"),
         pytest.param("Check('x', mentions=lambda _: raised(KeyError()))", "KeyError", id="while mentioning"),
         pytest.param("Check('x', lists=lambda _: raised(KeyError()))", "KeyError", id="while asking for lists"),
@@ -186,10 +186,10 @@ def test_one_that_never_returns_is_unknown_in_every_look_and_asked_once(
 
 
 def test_what_a_broken_check_claims_is_not_claimed(plugin_path: PluginPath) -> None:
-    add(plugin_path, "Check('x', changes=drawing, claims=everything)")
+    add(plugin_path, "Check('x', changes=drawing, looks_at=everything)")
     given = facts(planned(an_object("example.com/v1", "Card", "moon", "shop"), Action.CREATE))
     assert "UNCLAIMED" in rules(report(given))
-    assert "UNCLAIMED" not in rules(report(given, [Check("sound", claims=lambda _: True)]))
+    assert "UNCLAIMED" not in rules(report(given, [Check("sound", looks_at=lambda _: True)]))
 
 
 def test_two_checks_of_one_name_are_unknown_and_both_named(plugin_path: PluginPath) -> None:

@@ -78,4 +78,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group_kind == _BUDGET and planned.action is not Action.DELETE
 
 
-CHECK = Check("disruption budgets", standing=_standing, claims=_claims, lists=_lists)
+CHECK = Check("disruption budgets", standing=_standing, looks_at=_claims, lists=_lists)

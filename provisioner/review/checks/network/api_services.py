@@ -72,4 +72,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group_kind == _API_SERVICE
 
 
-CHECK = Check("api-services", changes=_changes, standing=_standing, claims=_claims, mentions=_mentions)
+CHECK = Check("api-services", changes=_changes, standing=_standing, looks_at=_claims, mentions=_mentions)

@@ -88,4 +88,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group_kind in {_SERVICE, _INGRESS, _API_SERVICE} and planned.action is not Action.DELETE
 
 
-CHECK = Check("network", standing=_standing, claims=_claims)
+CHECK = Check("network", standing=_standing, looks_at=_claims)

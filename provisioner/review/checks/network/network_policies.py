@@ -143,4 +143,4 @@ def _claims(planned: PlannedAction) -> bool:
     return kind == _POLICY or (planned.action is not Action.DELETE and (kind in _ROUTES or kind == _GATEWAYS))
 
 
-CHECK = Check("network-policies", changes=_changes, standing=_standing, claims=_claims)
+CHECK = Check("network-policies", changes=_changes, standing=_standing, looks_at=_claims)

@@ -127,4 +127,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group_kind in POLICIES or planned.ref.group_kind in BINDINGS
 
 
-CHECK = Check("policies", changes=_changes, standing=_standing, claims=_claims, mentions=_mentions)
+CHECK = Check("policies", changes=_changes, standing=_standing, looks_at=_claims, mentions=_mentions)

@@ -165,4 +165,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group_kind in KINDS and planned.action is Action.DELETE
 
 
-CHECK = Check("webhook-effects", changes=_changes, standing=_standing, claims=_claims, lists=_lists)
+CHECK = Check("webhook-effects", changes=_changes, standing=_standing, looks_at=_claims, lists=_lists)

@@ -316,4 +316,4 @@ def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     return sorted(one for one in called if one is not None and one.identity not in brought and one.name)
 
 
-CHECK = Check("webhooks", changes=_changes, standing=_standing, claims=_claims, wants=_wants)
+CHECK = Check("webhooks", changes=_changes, standing=_standing, looks_at=_claims, wants=_wants)

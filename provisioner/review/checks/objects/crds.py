@@ -101,4 +101,4 @@ def _wants(_: Content, plan: Plan) -> list[ObjectRef]:
     return [one.ref for one in plan.actions if one.ref.group_kind == CRD and one.ref.version]
 
 
-CHECK = Check("crds", changes=_changes, claims=_claims, wants=_wants)
+CHECK = Check("crds", changes=_changes, looks_at=_claims, wants=_wants)

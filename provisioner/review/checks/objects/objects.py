@@ -301,4 +301,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group_kind in _PLAIN
 
 
-CHECK = Check("objects", changes=_changes, claims=_claims)
+CHECK = Check("objects", changes=_changes, looks_at=_claims)

@@ -173,4 +173,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group == OWN_GROUP
 
 
-CHECK = Check("own", changes=_changes, standing=_standing, claims=_claims, lists=_lists)
+CHECK = Check("own", changes=_changes, standing=_standing, looks_at=_claims, lists=_lists)

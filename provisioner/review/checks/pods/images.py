@@ -231,4 +231,4 @@ def _claims(planned: PlannedAction) -> bool:
     return runs_pods(planned.ref.group_kind)
 
 
-CHECK = Check("images", changes=_changes, standing=_standing, claims=_claims)
+CHECK = Check("images", changes=_changes, standing=_standing, looks_at=_claims)

@@ -190,4 +190,4 @@ def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     return [ObjectRef("", "v1", "Namespace", "", name) for name in sorted(names)]
 
 
-CHECK = Check("pods", changes=_changes, standing=_standing, claims=_claims, wants=_wants)
+CHECK = Check("pods", changes=_changes, standing=_standing, looks_at=_claims, wants=_wants)

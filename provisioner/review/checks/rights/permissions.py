@@ -197,4 +197,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.group == RBAC_GROUP or planned.ref.kind == "ServiceAccount"
 
 
-CHECK = Check("permissions", changes=_changes, standing=of_accounts, claims=_claims, wants=_wants)
+CHECK = Check("permissions", changes=_changes, standing=of_accounts, looks_at=_claims, wants=_wants)

@@ -26,4 +26,4 @@ def _claims(planned: PlannedAction) -> bool:
     return planned.ref.kind == "ConfigMap" and planned.ref.name.startswith(PREFIX)
 
 
-CHECK = Check("high-water", standing=_standing, claims=_claims)
+CHECK = Check("high-water", standing=_standing, looks_at=_claims)
