@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.builtin.forms import quantity
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.checks.governance.demand import reserved
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -114,4 +115,5 @@ def _values(obj: JsonObject) -> dict[str, str]:
     }
 
 
-CHECK = Check("limit ranges", changes=_changes, standing=_standing)
+CLAIMS = (Claim("QUO-02", frozenset({_RANGE}), ("spec.limits",)),)
+CHECK = Check("limit ranges", claims=CLAIMS, changes=_changes, standing=_standing)

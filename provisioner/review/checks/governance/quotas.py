@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.builtin.forms import quantity
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
 from provisioner.review.checks.governance.demand import Amounts, demanded
 from provisioner.sentences import some
@@ -108,4 +109,5 @@ def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:
     return (one.ref for one in content.manifests if one.ref.group_kind == _QUOTA)
 
 
-CHECK = Check("quotas", changes=_changes, standing=_standing, wants=_wants)
+CLAIMS = (Claim("QUO-01", frozenset({_QUOTA}), ("spec.hard", "spec.scopes", "spec.scopeSelector")),)
+CHECK = Check("quotas", claims=CLAIMS, changes=_changes, standing=_standing, wants=_wants)

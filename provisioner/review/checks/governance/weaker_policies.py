@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps, said
 from provisioner.review.checks.governance.narrowing import Limits, Weakening, difference
 from provisioner.review.checks.network.policies import BINDINGS, POLICIES, parameters_of
@@ -22,6 +23,8 @@ Body = Mapping[str, Any]
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
+        if planned.action is Action.CREATE and planned.ref.group_kind in BINDINGS and planned.after is not None:
+            yield _of_new_binding(planned, mapping(planned.after.get("spec")))
         if planned.action not in _CHANGES or planned.before is None or planned.after is None:
             continue
         old, new = mapping(planned.before.get("spec")), mapping(planned.after.get("spec"))
@@ -33,6 +36,13 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             continue
         yield from (_finding(planned, one) for one in found)
     yield from _of_parameter_objects(facts)
+
+
+def _of_new_binding(planned: PlannedAction, spec: Body) -> Finding:
+    actions = [str(one) for one in items(spec.get("validationActions"))]
+    does = f"what fails it is answered by {' and '.join(actions)}" if actions else "it changes what it matches"
+    words = f"puts the policy {spec.get('policyName')} into force for everybody whom it matches: {does}"
+    return _finding(planned, Weakening(_CHANGED, ("policyName",), words, {"actions": actions}))
 
 
 def _of_parameter_objects(facts: Facts) -> Iterator[Finding]:
@@ -175,4 +185,27 @@ def _of_parameters(old: Body, new: Body) -> Iterator[Weakening]:
         yield Weakening(_WEAKER, ("paramRef",), words, {"before": before, "after": after})
 
 
-CHECK = Check("weaker policies", changes=_changes)
+CLAIMS = (
+    # A new policy does nothing until a binding puts it into force.
+    Claim(
+        "WH-14",
+        POLICIES,
+        (
+            "spec.auditAnnotations",
+            "spec.failurePolicy",
+            "spec.matchConditions",
+            "spec.matchConstraints",
+            "spec.mutations",
+            "spec.paramKind",
+            "spec.reinvocationPolicy",
+            "spec.validations.*.expression",
+            "spec.variables",
+        ),
+    ),
+    Claim(
+        "WH-14",
+        frozenset(BINDINGS),
+        ("spec.matchResources", "spec.paramRef", "spec.policyName", "spec.validationActions"),
+    ),
+)
+CHECK = Check("weaker policies", changes=_changes, claims=CLAIMS)

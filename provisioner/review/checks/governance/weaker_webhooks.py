@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.checks.governance.narrowing import Limits, Weakening
 from provisioner.review.checks.network.webhooks import KINDS, Webhook, webhooks_of
@@ -95,4 +96,20 @@ def _stands_for(before: Webhook, after: Webhook) -> bool:
     return not any(one.rule is _WEAKER for one in _weaker(before, after))
 
 
-CHECK = Check("weaker webhooks", changes=_changes)
+_FIELDS = (
+    "name",
+    "clientConfig.service",
+    "clientConfig.url",
+    "failurePolicy",
+    "matchConditions",
+    "matchPolicy",
+    "namespaceSelector",
+    "objectSelector",
+    "reinvocationPolicy",
+    "rules",
+    "sideEffects",
+    "timeoutSeconds",
+)
+# What a new webhook sees and holds up, and what one sees that it did not, is said by WH-01 to WH-12.
+CLAIMS = (Claim("WH-13", KINDS, tuple(f"webhooks.*.{one}" for one in _FIELDS)),)
+CHECK = Check("weaker webhooks", changes=_changes, claims=CLAIMS)

@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from provisioner.masking import masked
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
-from provisioner.review.checks.traffic.annotation_table import Annotation, Effect, annotation
+from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Annotation, Effect, annotation
 from provisioner.sentences import some, some_phrases
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
@@ -181,4 +182,9 @@ def _holds(wide: _Network, one: _Network) -> bool:
     return False
 
 
-CHECK = Check("annotations that controllers read", changes=_changes)
+_JUDGES = {Effect.RUNS: _RUN.id, Effect.LEADS: _LED.id}
+# A guard that a new object has from the start keeps nobody out who was let in before.
+CLAIMS = tuple(
+    Claim(_JUDGES.get(one.effect, _OPENED.id), KINDS, (f"metadata.annotations.[{one.name}]",)) for one in ANNOTATIONS
+)
+CHECK = Check("annotations that controllers read", changes=_changes, claims=CLAIMS)

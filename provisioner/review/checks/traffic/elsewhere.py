@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps, said
 from provisioner.review.workloads.selection import selector_of
 from provisioner.sentences import some
@@ -50,6 +51,9 @@ def _of_host(planned: PlannedAction, spec: Any) -> Iterator[Finding]:
     before = mapping((planned.before or {}).get("spec"))
     was_outside = before.get("type") == _OUTSIDE
     if spec.get("type") != _OUTSIDE:
+        if was_outside:
+            message = f"{said(planned.ref)} leads to pods and no longer to {before.get('externalName')}"
+            yield _HOST.at(planned.ref, message, path=("spec", "externalName"), key=before.get("externalName"))
         return
     if before and not was_outside and planned.action is not Action.ADOPT:
         return
@@ -147,4 +151,23 @@ def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:
                 yield service
 
 
-CHECK = Check("ways elsewhere", changes=_changes, wants=_wants)
+CLAIMS = (
+    # A name means nothing for a Service of another type.
+    Claim("SV-05", frozenset({_SERVICE}), ("spec.externalName",)),
+    Claim(
+        "SV-06",
+        frozenset({_ENDPOINTS}),
+        (
+            "subsets.*.addresses.*.ip",
+            "subsets.*.notReadyAddresses.*.ip",
+            "subsets.*.ports.*.port",
+            "subsets.*.ports.*.protocol",
+        ),
+    ),
+    Claim(
+        "SV-06",
+        frozenset({_SLICE}),
+        ("endpoints.*.addresses", "ports.*.port", "ports.*.protocol", f"metadata.labels.[{_OF_SERVICE}]"),
+    ),
+)
+CHECK = Check("ways elsewhere", changes=_changes, claims=CLAIMS, wants=_wants)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.policy_reach import PEERS, restricts
@@ -173,4 +174,9 @@ def _names(refs: Sequence[ObjectRef]) -> str:
     return some([said(ref) for ref in refs])
 
 
-CHECK = Check("selectors", changes=_changes)
+CLAIMS = (
+    # Nobody's traffic goes to a new Service yet.
+    Claim("SV-04", frozenset({_SERVICE}), ("spec.selector",)),
+    Claim("NP-05", frozenset({_POLICY}), ("spec.podSelector",)),
+)
+CHECK = Check("selectors", changes=_changes, claims=CLAIMS)

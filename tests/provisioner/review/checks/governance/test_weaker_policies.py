@@ -129,3 +129,13 @@ def test_an_object_that_holds_the_parameters_of_a_policy_decides_what_passes() -
     other = planned(config_map("other", most="500"), Action.UPDATE, before=config_map("other", most="5"))
     (one,) = named(findings_of(weaker_policies.CHECK, *kept, edited, other), "WH-14")
     assert one.message.startswith("Changes ConfigMap shop/settings, from which ValidatingAdmissionPolicyBinding limits")
+
+
+def test_a_new_binding_puts_its_policy_into_force() -> None:
+    made = [planned(policy(), Action.CREATE), planned(binding(), Action.CREATE)]
+    (one,) = named(findings_of(weaker_policies.CHECK, *made), "WH-14")
+    assert str(one.severity) == "notable"
+    assert (
+        "puts the policy limits into force for everybody whom it matches: what fails it is answered by Deny"
+        in one.message
+    )

@@ -68,8 +68,20 @@ def test_the_discovery_that_every_cluster_has_is_nobodys_risk() -> None:
     assert said_of(role("system:discovery", own), bound("system:discovery", "Group", "system:authenticated")) == []
 
 
-def test_a_role_of_that_name_with_more_in_it_is_one() -> None:
-    found = said_of(role("system:discovery", READS), bound("system:discovery", "Group", "system:unauthenticated"))
+@pytest.mark.parametrize(
+    "more",
+    [
+        READS,
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+        {"nonResourceURLs": ["/healthz"], "verbs": ["post"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["*"]},
+    ],
+    ids=lambda more: str([*more.values()]),
+)
+def test_a_role_of_that_name_with_more_in_it_is_one(more: dict[str, Any]) -> None:
+    found = said_of(role("system:discovery", more), bound("system:discovery", "Group", "system:unauthenticated"))
     assert found == [("RB-40", "critical")]
 
 

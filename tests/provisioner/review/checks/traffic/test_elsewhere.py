@@ -42,7 +42,7 @@ SELECTS = service(selector={"app": "db"})
         pytest.param(Action.ADOPT, SELECTS, outside("b.org"), "dangerous", id="one that is taken over"),
         pytest.param(Action.UPDATE, outside("a.org"), outside("a.org"), "", id="the same host"),
         pytest.param(Action.UPDATE, SELECTS, outside("b.org"), "", id="it led to pods, as AVL-03 says"),
-        pytest.param(Action.UPDATE, outside("a.org"), SELECTS, "", id="back to pods"),
+        pytest.param(Action.UPDATE, outside("a.org"), SELECTS, "notable", id="back to pods"),
         pytest.param(Action.DELETE, outside("a.org"), outside("a.org"), "", id="it goes"),
     ],
 )
