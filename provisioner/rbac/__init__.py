@@ -1,6 +1,11 @@
 """Kubernetes' role-based access control, pure: rules, covering, effective rights, escalation, risks."""
 
-from provisioner.rbac.catalogue import IDENTITIES, PARTS_OF_THE_CLUSTER
+from provisioner.rbac.catalogue import (
+    IDENTITIES,
+    PARTS_OF_THE_CLUSTER,
+    PUBLIC_ROLES_OF_KUBERNETES,
+    WIDE_SUBJECTS,
+)
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
 from provisioner.rbac.effective import (
     NO_SUCH_ROLE,
@@ -38,6 +43,8 @@ __all__ = [
     "OTHER_DEPLOYERS",
     "OWN_RESOURCES",
     "PARTS_OF_THE_CLUSTER",
+    "PUBLIC_ROLES_OF_KUBERNETES",
+    "WIDE_SUBJECTS",
     "AccessRequest",
     "BypassPower",
     "Comparisons",

@@ -457,7 +457,10 @@ WIDE_SUBJECTS: dict[tuple[str, str], tuple[str, Severity, Severity, str]] = {
     ("Group", "system:serviceaccounts"): ("RB-41", CRITICAL, HIGH, "every workload of the cluster"),
     ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "administrators whose rights no binding can take away"),
 }
-PUBLIC_ROLES = frozenset({"system:public-info-viewer", "system:discovery", "system:basic-user", "cluster-info"})
+PUBLIC_ROLES_OF_KUBERNETES = frozenset({"system:public-info-viewer", "system:discovery", "system:basic-user"})
+PUBLIC_ROLES = PUBLIC_ROLES_OF_KUBERNETES | {"cluster-info"}
+# What these roles hold in every cluster. Whoever can write one of them may put more into it.
+PUBLIC_REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
 STRONG_ROLES = {"cluster-admin": CRITICAL, "admin": HIGH, "edit": HIGH}
 KNOWN_VERBS = frozenset(
     {

@@ -9,6 +9,7 @@ from provisioner.rbac.catalogue import (
     IMPERSONATE_ON,
     KNOWN_VERBS,
     PATTERNS,
+    PUBLIC_REVIEWS,
     PUBLIC_ROLES,
     STRONG_ROLES,
     UNNAMED_VERBS,
@@ -231,7 +232,7 @@ def _wide_subjects(effective: EffectiveRules) -> list[Risk]:
     found = []
     for grant in effective.grants:
         known = WIDE_SUBJECTS.get((grant.subject.kind, grant.subject.name))
-        if known is not None and grant.role.name not in PUBLIC_ROLES:
+        if known is not None and not _is_public(grant):
             rule_id, strong, weak, whose = known
             severity = strong if _writes_or_reads_secrets(grant.rule) else weak
             words = f"holds {grant.role.name}, and stands for {whose}"
@@ -240,6 +241,19 @@ def _wide_subjects(effective: EffectiveRules) -> list[Risk]:
             words = f"holds {grant.role.name}, {_WHOSE[grant.subject.kind]}"
             found.append(Risk("RB-43", Severity.DANGEROUS, words, grant.scope, (grant,)))
     return found
+
+
+def _is_public(grant: Grant) -> bool:
+    """Whether it is of the discovery that every cluster has: by the role's name, and by what the role really holds."""
+    rule = grant.rule
+    if grant.role.name not in PUBLIC_ROLES or ANY in rule.verbs:
+        return False
+    if not rule.resources:
+        return ANY not in rule.non_resource_urls and set(rule.verbs) <= {"get", "head"}
+    if set(rule.resources) <= PUBLIC_REVIEWS:
+        return set(rule.verbs) <= {"create"}
+    is_named = bool(rule.resource_names) and set(rule.resource_names) <= {"cluster-info"}
+    return is_named and set(rule.resources) <= {"configmaps"} and set(rule.verbs) <= {"get"}
 
 
 def _is_whole_namespace(grant: Grant) -> bool:

@@ -34,6 +34,7 @@ from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
 from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, unused_files
+from provisioner.review.checks.governance import limit_ranges, quotas, weaker_policies, weaker_webhooks, well_known
 from provisioner.review.checks.network import (
     api_services,
     fail_closed,
@@ -70,7 +71,8 @@ from provisioner.review.checks.pods import (
     settings,
     tokens,
 )
-from provisioner.review.checks.rights import permissions, preflight
+from provisioner.review.checks.rights import everybody, permissions, preflight
+from provisioner.review.checks.traffic import controllers, elsewhere, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
@@ -97,6 +99,7 @@ CHECKS: tuple[Check, ...] = (
     objects.CHECK,
     builtin.CHECK,
     permissions.CHECK,
+    everybody.CHECK,
     crds.CHECK,
     live.CHECK,
     pods.CHECK,
@@ -115,9 +118,15 @@ CHECKS: tuple[Check, ...] = (
     webhook_effects.CHECK,
     fail_closed.CHECK,
     policies.CHECK,
+    weaker_webhooks.CHECK,
+    weaker_policies.CHECK,
     network.CHECK,
     network_policies.CHECK,
     api_services.CHECK,
+    selectors.CHECK,
+    elsewhere.CHECK,
+    controllers.CHECK,
+    well_known.CHECK,
     images.CHECK,
     apis.CHECK,
     settings.CHECK,
@@ -126,6 +135,8 @@ CHECKS: tuple[Check, ...] = (
     budgets.CHECK,
     services.CHECK,
     storage.CHECK,
+    quotas.CHECK,
+    limit_ranges.CHECK,
     nodes.CHECK,
     content.CHECK,
     unused_files.CHECK,

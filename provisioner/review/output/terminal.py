@@ -61,7 +61,9 @@ def as_text(  # noqa: PLR0913 - each is a switch of the command line
     changes = container_changes(report.plan)
     beside = [] if with_all else told_with_containers(report.findings, changes)
     told = tuple(one for one in report.findings if one not in beside)
-    heads = dict.fromkeys(f"{_head(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside)
+    heads = dict.fromkeys(
+        f"{severity_mark(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside
+    )
     running = list(containers_as_text(changes, with_all=with_all, heads=heads))
     lines = [*([visible(title), ""] if title else []), *([*running, ""] if running else [])]
     for sentence in report.headline:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.selection import pods_of_service
 from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -103,9 +104,9 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
     for ref, service in _services(facts.state()):
         old = before.get(ref.identity)
         selector = mapping(_spec(service).get("selector"))
-        if old is None or not selector or _selected(service, now):
+        if old is None or not selector or pods_of_service(service, now):
             continue
-        if lost := _selected(old, was):
+        if lost := pods_of_service(old, was):
             labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             message = (
                 f"{said(ref)} leads to no pod any more: no pod of the bundle has the labels {labels}, "
@@ -119,18 +120,11 @@ def _services(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject]]:
     return ((ref, obj) for ref, obj in state.named if ref.group_kind == _SERVICE)
 
 
-def _selected(service: JsonObject, pods: Iterable[PodSpec]) -> list[PodSpec]:
-    selector, namespace = mapping(_spec(service).get("selector")), ObjectRef.of(service).namespace
-    return [
-        one for one in pods if selector and one.ref.namespace == namespace and selector.items() <= one.labels.items()
-    ]
-
-
 def _standing(state: StateFacts) -> Iterator[Finding]:
     pods = list(pod_specs(state.objects))
     services = {ref.identity: obj for ref, obj in _services(state)}
     for ref, service in _services(state):
-        found = _selected(service, pods)
+        found = pods_of_service(service, pods)
         listening = {str(port.get("name")) for pod in found for port in _container_ports(pod)}
         for index, port in enumerate(maps(_spec(service).get("ports"))):
             target = port.get("targetPort")

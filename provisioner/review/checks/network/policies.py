@@ -28,17 +28,17 @@ _NO_POLICY = ReviewRule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
 _GONE = ReviewRule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS)
 
 _MUTATING = GroupKind(ADMISSION_GROUP, "MutatingAdmissionPolicy")
-_POLICIES = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicy")})
-_BINDINGS = {GroupKind(ADMISSION_GROUP, f"{one.kind}Binding"): one for one in _POLICIES}
+POLICIES = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingAdmissionPolicy")})
+BINDINGS = {GroupKind(ADMISSION_GROUP, f"{one.kind}Binding"): one for one in POLICIES}
 _SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     bodies = {ref.identity: obj for ref, obj in state.named}
     for ref, obj in state.named:
-        if ref.group_kind in _POLICIES:
+        if ref.group_kind in POLICIES:
             yield from _of_policy(ref, mapping(obj.get("spec")))
-        elif ref.group_kind in _BINDINGS:
+        elif ref.group_kind in BINDINGS:
             yield from _of_binding(ref, obj, bodies, state)
 
 
@@ -67,7 +67,7 @@ def _of_binding(
     ref: ObjectRef, obj: JsonObject, bodies: Mapping[ObjectIdentity, JsonObject], state: StateFacts
 ) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
-    policy = _BINDINGS[ref.group_kind]
+    policy = BINDINGS[ref.group_kind]
     name = str(spec.get("policyName") or "")
     wanted = ObjectRef(policy.group, ref.version, policy.kind, "", name)
     if wanted.identity not in bodies and state.around.exists.get(wanted.identity) is False:
@@ -76,7 +76,7 @@ def _of_binding(
             "until the policy exists"
         )
         yield _NO_POLICY.at(ref, message, path=("spec", "policyName"), key=name)
-    parameters = _parameters(obj, bodies.get(wanted.identity))
+    parameters = parameters_of(obj, bodies.get(wanted.identity))
     if parameters is None or parameters.identity in bodies or state.is_offline:
         return
     if mapping(spec.get("paramRef")).get("parameterNotFoundAction") == "Allow":
@@ -93,7 +93,7 @@ def _of_binding(
         yield _PARAMETERS_UNKNOWN.at(ref, message, path=("spec", "paramRef"), key=str(parameters))
 
 
-def _parameters(binding: JsonObject, policy: JsonObject | None) -> ObjectRef | None:
+def parameters_of(binding: JsonObject, policy: JsonObject | None) -> ObjectRef | None:
     """The object that a binding names as parameters, where its policy, in the bundle too, says of which kind."""
     named = mapping(mapping(binding.get("spec")).get("paramRef"))
     kind = mapping(mapping((policy or {}).get("spec")).get("paramKind"))
@@ -106,12 +106,12 @@ def _parameters(binding: JsonObject, policy: JsonObject | None) -> ObjectRef | N
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:
     bodies = {one.ref.identity: one.body for one in facts.content.manifests}
     for manifest in facts.content.manifests:
-        policy = _BINDINGS.get(manifest.ref.group_kind)
+        policy = BINDINGS.get(manifest.ref.group_kind)
         if policy is None:
             continue
         name = str(mapping(manifest.body.get("spec")).get("policyName") or "")
         wanted = ObjectRef(policy.group, manifest.ref.version, policy.kind, "", name)
-        parameters = _parameters(manifest.body, bodies.get(wanted.identity))
+        parameters = parameters_of(manifest.body, bodies.get(wanted.identity))
         yield from (one for one in (wanted, parameters) if one is not None and one.name and one.identity not in bodies)
 
 
@@ -124,7 +124,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 
 def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind in _POLICIES or planned.ref.group_kind in _BINDINGS
+    return planned.ref.group_kind in POLICIES or planned.ref.group_kind in BINDINGS
 
 
 CHECK = Check("policies", changes=_changes, standing=_standing, looks_at=_claims, mentions=_mentions)

@@ -1,9 +1,10 @@
-"""What a webhook sees: which namespaces and objects its selectors let in, and whether that is more than before."""
+"""What a webhook or a policy sees: which namespaces and objects its selectors let in, and whether that is more or less
+than before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,15 @@ from provisioner.values import JsonObject, ObjectRef
 SYSTEM = "kube-system"
 NAME_LABEL = "kubernetes.io/metadata.name"
 _ALL_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+# Kinds that an older group has as well, with the one they are in today.
+_MOVED_FROM = {
+    ("extensions", "ingresses"): "networking.k8s.io",
+    ("extensions", "networkpolicies"): "networking.k8s.io",
+    ("extensions", "daemonsets"): "apps",
+    ("extensions", "deployments"): "apps",
+    ("extensions", "replicasets"): "apps",
+    ("events.k8s.io", "events"): "",
+}
 Body = Mapping[str, Any]
 
 
@@ -47,23 +57,55 @@ def sees_writes(rule: Body) -> bool:
 
 def sees_more(before: Body, after: Body) -> bool:
     """Whether rules reach something that they did not reach."""
-    old = _reach(before)
-    return not all(any(one.holds(new) for one in old) for new in _reach(after))
+    return bool(no_longer_seen(maps(after.get("rules")), maps(before.get("rules"))))
+
+
+def no_longer_seen(before: Iterable[Body], after: Iterable[Body], *, is_equivalent: bool = False) -> list[str]:
+    """What rules of `before` reach and no rule of `after` does, in words, sorted: `CREATE deployments.apps`.
+
+    `is_equivalent` rules (matchPolicy) are asked about the same objects in whatever version and group.
+    """
+    now = _reach(after)
+    if is_equivalent:
+        now = {one.in_any_version for one in now}
+    old = ((one, one.in_its_own_group if is_equivalent else one) for one in _reach(before))
+    return sorted({one.words for one, meant in old if not any(rule.holds(meant) for rule in now)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """One group, version, resource and operation in the words of a rule, where `*` is all of them."""
+    """One group, version, resource and operation in the words of a rule, where `*` is all of them.
+
+    `names` are those of the objects that it is limited to, empty for all.
+    """
 
     group: str
     version: str
     resource: str
     operation: str
     scope: str
+    names: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> str:
+        what = self.resource if self.group in {"", "*"} else f"{self.resource}.{self.group}"
+        named = f" named {', '.join(sorted(self.names))}" if self.names else ""
+        return f"{self.operation} {what}{named}"
+
+    @property
+    def in_its_own_group(self) -> _Reached:
+        """The same in the group that has the kind today."""
+        plural = self.resource.partition("/")[0]
+        return replace(self, group=_MOVED_FROM.get((self.group, plural), self.group))
+
+    @property
+    def in_any_version(self) -> _Reached:
+        return replace(self.in_its_own_group, version="*")
 
     def holds(self, other: _Reached) -> bool:
-        pairs = ((self.group, other.group), (self.version, other.version), (self.operation, other.operation))
-        is_wide = self.scope in {"*", other.scope}
+        pairs = ((self.group, other.group), (self.version, other.version))
+        has_names = not self.names or (bool(other.names) and other.names <= self.names)
+        is_wide = self.operation == other.operation and self.scope in {"*", other.scope} and has_names
         return is_wide and all(own in {"*", its} for own, its in pairs) and has_resource(self.resource, other.resource)
 
 
@@ -76,18 +118,22 @@ def has_resource(wide: str, resource: str) -> bool:
     return wide_plural in {"*", plural} and (wide_below == below or (wide_below == "*" and bool(below)))
 
 
-def _reach(webhook: Body) -> set[_Reached]:
+def _reach(rules: Iterable[Body]) -> set[_Reached]:
     return {
-        _Reached(str(group), str(version), str(resource), operation, str(rule.get("scope") or "*"))
-        for rule in maps(webhook.get("rules"))
+        _Reached(str(group), str(version), str(resource), operation, str(rule.get("scope") or "*"), _names(rule))
+        for rule in rules
         for group, version in product(items(rule.get("apiGroups")), items(rule.get("apiVersions")))
         for resource, operation in product(items(rule.get("resources")), _operations(rule))
     }
 
 
+def _names(rule: Body) -> frozenset[str]:
+    return frozenset(map(str, items(rule.get("resourceNames"))))
+
+
 def _operations(rule: Body) -> set[str]:
     named = set(map(str, items(rule.get("operations"))))
-    return {"*"} if named >= _ALL_OPERATIONS or "*" in named else named
+    return set(_ALL_OPERATIONS) if "*" in named else named
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def _of_own_kind(ref: ObjectRef) -> Finding:
 def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
     """What an object has to do with Pratique, in words that follow its name; "" where it has nothing to do with it."""
     spec = mapping(obj.get("spec"))
-    if words := _part_of_cluster(ref, obj, own_namespace):
+    if words := part_of_cluster(ref, obj, own_namespace):
         return words
     if ref.namespace == own_namespace:
         return "lies in the namespace of Pratique, and may change what Pratique runs with"
@@ -89,7 +89,7 @@ def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
     return ""
 
 
-def _part_of_cluster(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
+def part_of_cluster(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
     """What a bundle changes of the ground that Pratique stands on, in words; "" where nothing."""
     if ref.group_kind == GroupKind("", "Namespace") and ref.name in (own_namespace, CONTROL_PLANE):
         whose = "Pratique" if ref.name == own_namespace else "the control plane"

@@ -1,0 +1,52 @@
+"""Objects that the control plane and all nodes go by, which a bundle creates, changes or deletes (SYS-01)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.checks.governance.well_known_table import WellKnown, well_known
+from provisioner.review.checks.own.own import part_of_cluster
+from provisioner.values import Action, Finding, ObjectIdentity, ObjectRef, PlannedAction, Section
+
+_VERBS = {
+    Action.CREATE: "Creates",
+    Action.UPDATE: "Changes",
+    Action.REPLACE: "Replaces",
+    Action.RERUN: "Makes again",
+    Action.ADOPT: "Takes over",
+    Action.DELETE: "Deletes",
+}
+_SLICE = "EndpointSlice"
+_OF_SERVICE = "kubernetes.io/service-name"
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    before = {ref.identity for ref, _ in facts.previous_state().named}
+    for planned in facts.plan.actions:
+        known = _known(planned)
+        if known is None or planned.action not in _VERBS or _is_said(planned, before, facts):
+            continue
+        message = f"{_VERBS[planned.action]} {said(planned.ref)}, {known.why}"
+        rule = ReviewRule("SYS-01", Section.OBJECTS, known.severity)
+        yield rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))
+
+
+def _known(planned: PlannedAction) -> WellKnown | None:
+    """Of a slice with whatever name the Service counts that it belongs to."""
+    known = well_known(planned.ref)
+    if known is None and planned.ref.kind == _SLICE:
+        labels = mapping(mapping((planned.after or planned.before or {}).get("metadata")).get("labels"))
+        service = ObjectRef("", "v1", "Service", planned.ref.namespace, str(labels.get(_OF_SERVICE) or ""))
+        known = well_known(service)
+    return known
+
+
+def _is_said(planned: PlannedAction, before: set[ObjectIdentity], facts: Facts) -> bool:
+    """Whether OWN-PRATIQUE-02 says it: of what comes and what goes, and not of what changes once it is there."""
+    obj = planned.after or planned.before or {}
+    is_own = bool(part_of_cluster(planned.ref, obj, facts.around.own_namespace))
+    return is_own and (planned.action is Action.DELETE or planned.ref.identity not in before)
+
+
+CHECK = Check("objects of the control plane", changes=_changes)

@@ -1,0 +1,373 @@
+"""What annotations make controllers of ingresses, gateways and load balancers do, as data with the reason for each.
+
+Only those that are run as configuration, that guard access, or that send traffic elsewhere. A name ending with `*`
+stands for all that begin so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """RUNS: the controller takes the value into its own configuration as it is. GUARDS: the value keeps somebody out.
+    LETS_IN and KEEPS_OUT: so does this list of networks. LEADS: the value decides where traffic goes."""
+
+    RUNS = "runs"
+    GUARDS = "guards"
+    LETS_IN = "lets in"
+    KEEPS_OUT = "keeps out"
+    LEADS = "leads"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`why` completes "this annotation …". `off` are values that guard nothing; `default` is what counts without it.
+
+    One that `matters_when_new` is told of new objects too, which nobody reached before: it concerns others as well.
+    """
+
+    name: str
+    effect: Effect
+    why: str
+    off: frozenset[str] = frozenset()
+    default: str = ""
+    matters_when_new: bool = False
+
+
+_FALSE = frozenset({"", "false"})
+_OPEN = frozenset({"", "0.0.0.0/0", "0.0.0.0/0,::/0", "::/0", "::/0,0.0.0.0/0"})
+_RUNS_AS_IT_IS = "is copied into the configuration of the controller, which serves everybody and reads Secrets"
+
+
+def _each(  # noqa: PLR0913 - the columns of the table
+    prefixes: str,
+    names: str,
+    effect: Effect,
+    why: str,
+    *,
+    off: frozenset[str] = frozenset({""}),
+    default: str = "",
+    matters_when_new: bool = False,
+) -> tuple[Annotation, ...]:
+    return tuple(
+        Annotation(f"{prefix}{name}", effect, why, off, default, matters_when_new)
+        for prefix in prefixes.split()
+        for name in names.split()
+    )
+
+
+_NGINX = "nginx.ingress.kubernetes.io/"
+_HAPROXY = "haproxy-ingress.github.io/ ingress.kubernetes.io/"
+_ALB = "alb.ingress.kubernetes.io/"
+_ON_SERVICE = "service.beta.kubernetes.io/ service.kubernetes.io/"
+_ROUTER = "haproxy.router.openshift.io/"
+
+ANNOTATIONS: tuple[Annotation, ...] = (
+    # Lines of configuration.
+    *_each(
+        _NGINX,
+        "configuration-snippet server-snippet stream-snippet auth-snippet modsecurity-snippet",
+        Effect.RUNS,
+        _RUNS_AS_IT_IS,
+    ),
+    *_each("nginx.org/", "location-snippets server-snippets", Effect.RUNS, _RUNS_AS_IT_IS),
+    *_each("angie.software/", "location-snippets server-snippets", Effect.RUNS, _RUNS_AS_IT_IS),
+    *_each(
+        _HAPROXY,
+        "config-backend config-backend-early config-backend-late config-frontend config-tcp-service",
+        Effect.RUNS,
+        _RUNS_AS_IT_IS,
+    ),
+    *_each("haproxy.org/", "backend-config-snippet frontend-config-snippet", Effect.RUNS, _RUNS_AS_IT_IS),
+    *_each("getambassador.io/", "config", Effect.RUNS, "holds objects that Emissary reads as its own configuration"),
+    # Who has to sign in, and how that is checked.
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "auth-url auth-signin",
+        Effect.GUARDS,
+        "has every request checked by the service that it names, which sees its cookies and headers",
+        matters_when_new=True,
+    ),
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "auth-type auth-secret auth-secret-type auth-method auth-request-redirect auth-cache-key",
+        Effect.GUARDS,
+        "decides how clients sign in",
+    ),
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "auth-tls-secret auth-tls-verify-depth auth-tls-match-cn auth-tls-strict",
+        Effect.GUARDS,
+        "decides which client certificates are accepted",
+    ),
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "auth-tls-verify-client",
+        Effect.GUARDS,
+        "decides whether clients need a certificate",
+        off=frozenset({"off", "optional_no_ca"}),
+        default="on",
+    ),
+    *_each(
+        _NGINX,
+        "enable-global-auth",
+        Effect.GUARDS,
+        "keeps the sign-in that the controller asks of everybody",
+        off=_FALSE,
+        default="true",
+    ),
+    *_each(
+        _NGINX,
+        "satisfy",
+        Effect.GUARDS,
+        "decides whether one check of access is enough",
+        off=frozenset({"any"}),
+        default="all",
+    ),
+    *_each(
+        _NGINX,
+        "enable-modsecurity enable-owasp-core-rules",
+        Effect.GUARDS,
+        "has a web application firewall look at requests",
+        off=_FALSE,
+    ),
+    *_each(_HAPROXY, "waf waf-mode", Effect.GUARDS, "has a web application firewall look at requests"),
+    *_each(_HAPROXY, "oauth oauth-uri-prefix oauth-headers", Effect.GUARDS, "has clients sign in by OAuth"),
+    *_each(
+        "nginx.org/",
+        "basic-auth-secret policies",
+        Effect.GUARDS,
+        "decides who may come in, and by which credentials",
+    ),
+    *_each("nginx.com/", "jwt-key jwt-token jwt-login-url", Effect.GUARDS, "has the tokens of clients checked"),
+    *_each(
+        "appprotect.f5.com/",
+        "app-protect-enable app-protect-policy",
+        Effect.GUARDS,
+        "has a web application firewall look at requests",
+        off=frozenset({"", "False", "false"}),
+    ),
+    *_each("haproxy.org/", "auth-type auth-secret", Effect.GUARDS, "decides how clients sign in"),
+    *_each(
+        "traefik.ingress.kubernetes.io/",
+        "router.middlewares router.tls.options",
+        Effect.GUARDS,
+        "names the middlewares and TLS options that requests have to pass, such as sign-in and allow lists",
+    ),
+    *_each("konghq.com/", "plugins", Effect.GUARDS, "names the plug-ins that requests have to pass, such as sign-in"),
+    *_each(
+        _ALB,
+        "auth-type",
+        Effect.GUARDS,
+        "decides whether the load balancer has clients sign in",
+        off=frozenset({"", "none"}),
+    ),
+    *_each(
+        _ALB,
+        "auth-on-unauthenticated-request",
+        Effect.GUARDS,
+        "decides what becomes of requests of who has not signed in",
+        off=frozenset({"allow"}),
+        default="authenticate",
+    ),
+    *_each(
+        _ALB,
+        "auth-idp-cognito auth-idp-oidc auth-scope mutual-authentication jwt-validation",
+        Effect.GUARDS,
+        "decides how clients sign in at the load balancer",
+    ),
+    *_each(
+        _ALB,
+        "wafv2-acl-arn wafv2-acl-name waf-acl-id web-acl-id shield-advanced-protection",
+        Effect.GUARDS,
+        "has a firewall look at requests before they reach the load balancer",
+        off=_FALSE,
+    ),
+    *_each(
+        "cloud.google.com/ beta.cloud.google.com/",
+        "backend-config",
+        Effect.GUARDS,
+        "names the BackendConfig with Cloud Armor and Identity-Aware Proxy",
+    ),
+    *_each(
+        "appgw.ingress.kubernetes.io/",
+        "waf-policy-for-path",
+        Effect.GUARDS,
+        "has a web application firewall look at requests",
+    ),
+    # Whose addresses are let in.
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "whitelist-source-range allowlist-source-range",
+        Effect.LETS_IN,
+        "lists the addresses that are let in",
+        off=_OPEN,
+    ),
+    *_each(f"{_NGINX} {_HAPROXY}", "denylist-source-range", Effect.KEEPS_OUT, "lists the addresses that are kept out"),
+    *_each("haproxy.org/", "allow-list whitelist", Effect.LETS_IN, "lists the addresses that are let in", off=_OPEN),
+    *_each("haproxy.org/", "deny-list blacklist", Effect.KEEPS_OUT, "lists the addresses that are kept out"),
+    *_each(
+        "traefik.ingress.kubernetes.io/",
+        "whitelist-source-range",
+        Effect.LETS_IN,
+        "lists the addresses that are let in",
+        off=_OPEN,
+    ),
+    *_each(_ROUTER, "ip_whitelist ip_allowlist", Effect.LETS_IN, "lists the addresses that are let in", off=_OPEN),
+    *_each(
+        _ALB, "inbound-cidrs", Effect.LETS_IN, "lists the addresses from which the load balancer is reached", off=_OPEN
+    ),
+    *_each(
+        _ON_SERVICE,
+        "load-balancer-source-ranges",
+        Effect.LETS_IN,
+        "lists the addresses from which the load balancer is reached",
+        off=_OPEN,
+    ),
+    *_each(
+        "service.beta.kubernetes.io/",
+        "azure-allowed-ip-ranges",
+        Effect.LETS_IN,
+        "lists the addresses from which the load balancer is reached",
+        off=_OPEN,
+    ),
+    *_each(
+        "service.beta.kubernetes.io/",
+        "azure-allowed-service-tags",
+        Effect.GUARDS,
+        "names the services of Azure from which the load balancer is reached",
+    ),
+    *_each(
+        "service.beta.kubernetes.io/",
+        "azure-deny-all-except-load-balancer-source-ranges",
+        Effect.GUARDS,
+        "refuses everything that the source ranges do not name",
+        off=_FALSE,
+    ),
+    *_each(
+        _ALB,
+        "security-groups security-group-prefix-lists frontend-nlb-security-groups",
+        Effect.GUARDS,
+        "names the firewall of the load balancer",
+    ),
+    *_each(
+        _ON_SERVICE,
+        "aws-load-balancer-security-groups aws-load-balancer-extra-security-groups "
+        "aws-load-balancer-security-group-prefix-lists",
+        Effect.GUARDS,
+        "names the firewall of the load balancer",
+    ),
+    *_each(
+        _ON_SERVICE,
+        "aws-load-balancer-disable-nlb-sg",
+        Effect.GUARDS,
+        "keeps the firewall of the load balancer",
+        off=frozenset({"true"}),
+        default="false",
+    ),
+    *_each(
+        f"{_ALB}",
+        "scheme frontend-nlb-scheme",
+        Effect.GUARDS,
+        "keeps the load balancer inside the provider's own network",
+        off=frozenset({"internet-facing"}),
+        default="internal",
+    ),
+    # Encryption on the way.
+    *_each(
+        _NGINX,
+        "ssl-redirect",
+        Effect.GUARDS,
+        "has clients come back with TLS",
+        off=_FALSE,
+        default="true",
+    ),
+    *_each(_NGINX, "force-ssl-redirect", Effect.GUARDS, "has clients come back with TLS", off=_FALSE),
+    *_each("nginx.org/", "redirect-to-https", Effect.GUARDS, "has clients come back with TLS", off=_FALSE),
+    *_each(
+        "haproxy.org/ haproxy-ingress.github.io/ appgw.ingress.kubernetes.io/",
+        "ssl-redirect",
+        Effect.GUARDS,
+        "has clients come back with TLS",
+        off=_FALSE,
+    ),
+    *_each(_ALB, "ssl-redirect", Effect.GUARDS, "has clients come back with TLS"),
+    *_each(
+        "kubernetes.io/",
+        "ingress.allow-http",
+        Effect.GUARDS,
+        "decides whether clients may come without TLS",
+        off=frozenset({"true"}),
+        default="true",
+    ),
+    *_each(
+        _NGINX,
+        "proxy-ssl-verify",
+        Effect.GUARDS,
+        "checks the certificate of the pods that requests go to",
+        off=frozenset({"", "off"}),
+    ),
+    # Where traffic goes.
+    *_each(
+        _NGINX,
+        "mirror-target mirror-host",
+        Effect.LEADS,
+        "sends a copy of each request to the address that it names",
+        matters_when_new=True,
+    ),
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "permanent-redirect temporal-redirect redirect-to",
+        Effect.LEADS,
+        "sends clients to the address that it names",
+        matters_when_new=True,
+    ),
+    *_each(
+        "haproxy.org/",
+        "request-redirect",
+        Effect.LEADS,
+        "sends clients to the address that it names",
+        matters_when_new=True,
+    ),
+    *_each(
+        f"{_NGINX} {_HAPROXY}",
+        "upstream-vhost rewrite-target app-root server-alias server-alias-regex",
+        Effect.LEADS,
+        "decides which host and path is served for a request",
+    ),
+    *_each(_NGINX, "default-backend", Effect.LEADS, "names the Service that answers where the others do not"),
+    *_each(
+        _ALB,
+        "actions.* conditions.* transforms.*",
+        Effect.LEADS,
+        "is a rule of the load balancer, which may answer, redirect or forward requests elsewhere",
+        matters_when_new=True,
+    ),
+    *_each(
+        _ALB, "group.name", Effect.LEADS, "shares one load balancer, and its rules, with others", matters_when_new=True
+    ),
+    *_each(
+        "external-dns.alpha.kubernetes.io/",
+        "hostname internal-hostname target",
+        Effect.LEADS,
+        "has names of the DNS lead to the address that it names",
+        matters_when_new=True,
+    ),
+    *_each(
+        "kubernetes.io/",
+        "ingress.class",
+        Effect.LEADS,
+        "decides which controller serves it: what guards it in one means nothing to another",
+    ),
+)
+
+
+def annotation(name: str) -> Annotation | None:
+    """What the table says of an annotation, None where it is not in it."""
+    return _EXACT.get(name) or next((one for start, one in _STARTS.items() if name.startswith(start)), None)
+
+
+_EXACT = {one.name: one for one in ANNOTATIONS if not one.name.endswith("*")}
+_STARTS = {one.name.removesuffix("*"): one for one in ANNOTATIONS if one.name.endswith("*")}

@@ -1,0 +1,141 @@
+"""Admission policies and bindings that no longer see, or no longer refuse, what they did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.checks.governance import weaker_policies
+from provisioner.values import Action, Finding
+from tests.support.provisioner.contents import an_object, config_map, findings_of, named, planned
+
+GROUP = "admissionregistration.k8s.io"
+RULE = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE", "UPDATE"]}
+FEW, MANY = {"expression": "object.spec.replicas <= 5"}, {"expression": "object.spec.replicas <= 500"}
+CONDITION = {"name": "x", "expression": "request.userInfo.username != 'ada'"}
+SELECTOR = {"matchLabels": {"limited": "yes"}}
+DANGEROUS, NOTABLE = ["dangerous"], ["notable"]
+
+
+def policy(kind: str = "ValidatingAdmissionPolicy", **spec: Any) -> dict[str, Any]:
+    found = {"matchConstraints": {"resourceRules": [RULE]}, "validations": [FEW], **spec}
+    return an_object(f"{GROUP}/v1", kind, "limits", spec=found)
+
+
+def matching(**constraints: Any) -> dict[str, Any]:
+    return {"matchConstraints": {"resourceRules": [RULE], **constraints}}
+
+
+def binding(**spec: Any) -> dict[str, Any]:
+    found = {"policyName": "limits", "validationActions": ["Deny"], **spec}
+    return an_object(f"{GROUP}/v1", "ValidatingAdmissionPolicyBinding", "limits", spec=found)
+
+
+def found_by(before: dict[str, Any], after: dict[str, Any]) -> list[Finding]:
+    return named(findings_of(weaker_policies.CHECK, planned(after, Action.UPDATE, before=before)), "WH-14")
+
+
+def severities(found: list[Finding]) -> list[str]:
+    return [str(one.severity) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected", "words"),
+    [
+        ({}, {"failurePolicy": "Ignore"}, DANGEROUS, "lets pass what it cannot judge"),
+        ({"failurePolicy": "Ignore"}, {}, NOTABLE, "now refuses what it cannot judge"),
+        ({}, {"failurePolicy": "Fail"}, [], ""),
+        ({}, matching(resourceRules=[{**RULE, "operations": ["CREATE"]}]), DANGEROUS, "UPDATE deployments.apps"),
+        ({}, matching(resourceRules=[{**RULE, "resourceNames": ["web"]}]), DANGEROUS, "CREATE deployments.apps"),
+        ({}, matching(excludeResourceRules=[RULE]), DANGEROUS, "leaves out CREATE deployments.apps"),
+        ({}, matching(namespaceSelector=SELECTOR), DANGEROUS, "namespaceSelector leaves out"),
+        ({}, matching(matchPolicy="Exact"), DANGEROUS, "other versions"),
+        (matching(namespaceSelector=SELECTOR), {}, NOTABLE, "more than before"),
+        ({}, {"matchConditions": [CONDITION]}, DANGEROUS, "conditions which were not there"),
+        (
+            {"matchConditions": [CONDITION]},
+            {"matchConditions": [{**CONDITION, "expression": "false"}]},
+            DANGEROUS,
+            "conditions in the place of others",
+        ),
+        ({"matchConditions": [CONDITION]}, {}, NOTABLE, "conditions are gone"),
+        ({}, {"validations": [MANY]}, DANGEROUS, "1 validation was changed"),
+        ({"validations": [FEW, MANY]}, {"validations": [MANY]}, DANGEROUS, "1 validation was removed"),
+        ({}, {"validations": [FEW, MANY]}, NOTABLE, "may refuse more"),
+        ({}, {"validations": [{**FEW, "message": "too many"}]}, [], ""),
+        (
+            {"variables": [{"name": "most", "expression": "5"}]},
+            {"variables": [{"name": "most", "expression": "500"}]},
+            DANGEROUS,
+            "by its variables most",
+        ),
+        ({"mutations": [{"patchType": "JSONPatch"}]}, {}, DANGEROUS, "no longer changes objects as it did"),
+        ({}, {"mutations": [{"patchType": "JSONPatch"}]}, NOTABLE, "changes more"),
+        ({}, {"paramKind": {"kind": "ConfigMap", "apiVersion": "v1"}}, NOTABLE, "from another kind"),
+        ({"auditAnnotations": [{"key": "a"}]}, {}, NOTABLE, "audit log"),
+    ],
+)
+def test_a_policy_that_becomes_weaker_says_what_passes(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str], words: str
+) -> None:
+    found = found_by(policy(**before), policy(**after))
+    assert severities(found) == expected
+    assert any(words in one.message for one in found) == bool(expected)
+    assert severities(found_by(*(policy("MutatingAdmissionPolicy", **side) for side in (before, after)))) == expected
+
+
+PARAMETERS = {"paramRef": {"name": "settings", "parameterNotFoundAction": "Deny"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected", "words"),
+    [
+        ({}, {"validationActions": ["Audit", "Warn"]}, DANGEROUS, "only answered by Audit and Warn"),
+        ({"validationActions": ["Warn"]}, {"validationActions": ["Deny"]}, NOTABLE, "now refuses what fails"),
+        ({"validationActions": ["Warn"]}, {"validationActions": ["Audit"]}, NOTABLE, "by Audit instead of Warn"),
+        ({"validationActions": ["Deny", "Audit"]}, {"validationActions": ["Audit", "Deny"]}, [], ""),
+        ({}, {"policyName": "nothing"}, DANGEROUS, "the policy nothing into force and no longer limits"),
+        ({}, {"matchResources": {"resourceRules": [RULE]}}, DANGEROUS, "no longer asked about"),
+        ({"matchResources": {"resourceRules": [RULE]}}, {}, NOTABLE, "more than before"),
+        ({}, {"matchResources": {"namespaceSelector": SELECTOR}}, DANGEROUS, "namespaceSelector leaves out"),
+        (
+            PARAMETERS,
+            {"paramRef": {"name": "settings", "parameterNotFoundAction": "Allow"}},
+            DANGEROUS,
+            "where its parameters are not found",
+        ),
+        (
+            PARAMETERS,
+            {"paramRef": {"name": "lax", "parameterNotFoundAction": "Deny"}},
+            DANGEROUS,
+            "takes other parameters",
+        ),
+    ],
+)
+def test_a_binding_that_becomes_weaker_says_what_passes(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str], words: str
+) -> None:
+    found = found_by(binding(**before), binding(**after))
+    assert severities(found) == expected
+    assert any(words in one.message for one in found) == bool(expected)
+
+
+def test_an_object_that_holds_the_parameters_of_a_policy_decides_what_passes() -> None:
+    takes = policy(paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    bound = binding(paramRef={"name": "settings", "namespace": "shop", "parameterNotFoundAction": "Deny"})
+    kept = [planned(one, Action.NONE, before=one) for one in (takes, bound)]
+    edited = planned(config_map(most="500"), Action.UPDATE, before=config_map(most="5"))
+    other = planned(config_map("other", most="500"), Action.UPDATE, before=config_map("other", most="5"))
+    (one,) = named(findings_of(weaker_policies.CHECK, *kept, edited, other), "WH-14")
+    assert one.message.startswith("Changes ConfigMap shop/settings, from which ValidatingAdmissionPolicyBinding limits")
+
+
+def test_a_new_binding_puts_its_policy_into_force() -> None:
+    made = [planned(policy(), Action.CREATE), planned(binding(), Action.CREATE)]
+    (one,) = named(findings_of(weaker_policies.CHECK, *made), "WH-14")
+    assert str(one.severity) == "notable"
+    assert (
+        "puts the policy limits into force for everybody whom it matches: what fails it is answered by Deny"
+        in one.message
+    )

@@ -1,0 +1,108 @@
+"""Objects that the control plane and all nodes go by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.checks.governance import well_known
+from provisioner.review.checks.governance.well_known_table import WELL_KNOWN
+from provisioner.review.checks.own import own
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding
+from tests.support.provisioner.contents import an_object, content_with, facts, findings_of, named, planned
+
+
+def found_by(obj: dict[str, Any], action: Action = Action.CREATE, **rest: Any) -> list[Finding]:
+    return named(findings_of(well_known.CHECK, planned(obj, action, **rest)), "SYS-01")
+
+
+@pytest.mark.parametrize(
+    ("what", "severity"),
+    [
+        ("coordination.k8s.io/v1 Lease kube-scheduler kube-system", "critical"),
+        ("coordination.k8s.io/v1 Lease kube-controller-manager kube-system", "critical"),
+        ("coordination.k8s.io/v1 Lease apiserver-abc kube-system", "critical"),
+        ("coordination.k8s.io/v1alpha2 LeaseCandidate kube-scheduler kube-system", "critical"),
+        ("coordination.k8s.io/v1 Lease node-1 kube-node-lease", "critical"),
+        ("coordination.k8s.io/v1 Lease kube-scheduler shop", ""),
+        ("coordination.k8s.io/v1 Lease my-operator kube-system", ""),
+        ("v1 ConfigMap cluster-info kube-public", "critical"),
+        ("v1 ConfigMap kubelet-config-1.30 kube-system", "dangerous"),
+        ("v1 ConfigMap kube-root-ca.crt shop", "dangerous"),
+        ("v1 ConfigMap aws-auth shop", ""),
+        ("v1 Namespace kube-node-lease", "dangerous"),
+        ("v1 Namespace default", "dangerous"),
+        ("v1 Namespace shop", ""),
+        ("rbac.authorization.k8s.io/v1 ClusterRole system:node", "dangerous"),
+        ("rbac.authorization.k8s.io/v1 ClusterRole view", "dangerous"),
+        ("rbac.authorization.k8s.io/v1 ClusterRoleBinding cluster-admin", "critical"),
+        ("rbac.authorization.k8s.io/v1 ClusterRoleBinding system:metrics-server", "notable"),
+        ("rbac.authorization.k8s.io/v1 Role kubeadm:bootstrap-signer-clusterinfo kube-public", "dangerous"),
+        ("rbac.authorization.k8s.io/v1 ClusterRole shop-view", ""),
+        ("scheduling.k8s.io/v1 PriorityClass system-node-critical", "dangerous"),
+        ("flowcontrol.apiserver.k8s.io/v1 FlowSchema exempt", "dangerous"),
+        ("networking.k8s.io/v1 ServiceCIDR kubernetes", "dangerous"),
+        ("v1 Pod kube-apiserver-node-1 kube-system", "dangerous"),
+        ("apps/v1 DaemonSet kube-proxy kube-system", "dangerous"),
+    ],
+)
+def test_an_object_of_the_control_plane_is_told_by_its_name(what: str, severity: str) -> None:
+    assert [str(one.severity) for one in found_by(an_object(*what.split()))] == ([severity] if severity else [])
+
+
+LEASE = an_object("coordination.k8s.io/v1", "Lease", "kube-scheduler", "kube-system")
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"),
+    [
+        (Action.CREATE, "Creates"),
+        (Action.UPDATE, "Changes"),
+        (Action.REPLACE, "Replaces"),
+        (Action.ADOPT, "Takes over"),
+        (Action.DELETE, "Deletes"),
+        (Action.NONE, ""),
+        (Action.SKIP, ""),
+    ],
+)
+def test_whatever_happens_to_it_is_said(action: Action, verb: str) -> None:
+    found = found_by(LEASE, action, before=LEASE)
+    assert [one.message.startswith(f"{verb} Lease kube-system/kube-scheduler, by which") for one in found] == [
+        True
+    ] * bool(verb)
+
+
+AWS_AUTH = an_object("v1", "ConfigMap", "aws-auth", "kube-system", data={"mapRoles": "[]"})
+
+
+def test_what_is_said_of_an_object_as_one_of_pratiques_ground_is_not_said_twice() -> None:
+    """It is said again when it changes, for it was known before that it is there."""
+    checks = [own.CHECK, well_known.CHECK]
+
+    def rules(action: Action, **rest: Any) -> list[tuple[str, bool]]:
+        found = report(facts(planned(AWS_AUTH, action, **rest), content=content_with(AWS_AUTH)), checks).findings
+        return [(one.rule, one.is_new) for one in found if one.rule in {"SYS-01", "OWN-PRATIQUE-02"}]
+
+    assert rules(Action.CREATE) == [("OWN-PRATIQUE-02", True)]
+    before = {**AWS_AUTH, "data": {"mapRoles": "[a]"}}
+    action = planned(AWS_AUTH, Action.UPDATE, before=before)
+    found = report(facts(action, previous=content_with(before)), checks).findings
+    assert sorted((one.rule, one.is_new) for one in found if str(one.severity) == "critical") == [
+        ("OWN-PRATIQUE-02", False),
+        ("SYS-01", True),
+    ]
+
+
+def test_a_slice_counts_as_the_service_that_its_label_names() -> None:
+    made = an_object("discovery.k8s.io/v1", "EndpointSlice", "mine", "default")
+    made["metadata"]["labels"] = {"kubernetes.io/service-name": "kubernetes"}
+    action = planned({**made, "endpoints": []}, Action.UPDATE, before=made)
+    (one,) = named(findings_of(well_known.CHECK, action, previous=content_with(made)), "SYS-01")
+    assert one.message.endswith("by which every pod finds the API server")
+
+
+def test_each_entry_of_the_table_says_why() -> None:
+    assert all(one.why.split()[0] in {"which", "whose", "by", "in", "from", "through"} for one in WELL_KNOWN)
+    assert all(one.names and one.kinds for one in WELL_KNOWN)
