@@ -2,6 +2,8 @@
 
 - `account_graph`: how accounts come by their rights, as a picture
 - `accounts`: the accounts and bindings themselves
+- `altered`: whose rights a change alters
+- `everybody`: what all who have a role gain and lose, said once
 - `permission_report`: the difference, account by account
 - `permission_words`: rules in words
 - `rbac_before_after`: roles and bindings on both sides of a change
@@ -10,6 +12,8 @@
 __all__ = [
     "account_graph",
     "accounts",
+    "altered",
+    "everybody",
     "permission_report",
     "permission_words",
     "rbac_before_after",
