@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.errors import TooManyRights
-from provisioner.rbac.effective import CLUSTER, EffectiveRules
+from provisioner.rbac.effective import EffectiveRules
 from provisioner.rbac.held import size
+from provisioner.rbac.objects import CLUSTER
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import MAX_ATOMS, compact, covers
 

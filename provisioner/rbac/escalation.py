@@ -7,15 +7,8 @@ from dataclasses import dataclass
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
-from provisioner.rbac.effective import (
-    CLUSTER,
-    EffectiveRules,
-    RbacObjects,
-    allows_in,
-    role_ref,
-    role_rules,
-    written_rules,
-)
+from provisioner.rbac.effective import EffectiveRules, allows_in
+from provisioner.rbac.objects import CLUSTER, RbacObjects, role_ref, role_rules, written_rules
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
 from provisioner.rbac.rules import covers, holds
 from provisioner.values import AccessRequest, JsonObject, ObjectRef, object_in

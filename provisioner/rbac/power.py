@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
-from provisioner.rbac.effective import CLUSTER, Grant, RbacObjects, role_rules
+from provisioner.rbac.effective import Grant
 from provisioner.rbac.guarded import (
     CONTROL_PLANE,
     GUARDED,
@@ -22,6 +22,7 @@ from provisioner.rbac.guarded import (
     Reach,
 )
 from provisioner.rbac.held import HeldRules
+from provisioner.rbac.objects import CLUSTER, RbacObjects, role_rules
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES
 from provisioner.sentences import some

@@ -17,7 +17,8 @@ from provisioner.rbac.catalogue import (
     RiskPattern,
     RulePower,
 )
-from provisioner.rbac.effective import CLUSTER, EffectiveRules, Grant
+from provisioner.rbac.effective import EffectiveRules, Grant
+from provisioner.rbac.objects import CLUSTER
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
 from provisioner.sentences import some

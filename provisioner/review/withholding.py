@@ -83,7 +83,7 @@ def _with(facts: Facts, actions: tuple[PlannedAction, ...], live: dict[ObjectIde
     shown = {identity: live.get(identity, obj) for identity, obj in facts.live.items()}
     gone = {identity for identity, obj in live.items() if obj is None}
     roles = facts.live_rbac
-    if roles is not None:
+    if roles is not None and gone:
         roles = tuple(one for one in roles if ObjectRef.of(one).identity not in gone)
     return replace(facts, plan=Plan(actions, facts.plan.digest), live=shown, live_rbac=roles)
 

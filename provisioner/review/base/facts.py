@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from provisioner.plugins import Plugin
-from provisioner.rbac import RbacSubject
+from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
 from provisioner.values import (
     AccessAnswer,
@@ -194,6 +195,15 @@ class StateFacts:
         return self._named
 
 
+class RolesRead(tuple[JsonObject, ...]):  # noqa: SLOT001 -- it keeps what it sorted out
+    """All roles and bindings of a cluster as they were read: sorted out once, however often they are looked at."""
+
+    @cached_property
+    def known(self) -> RbacObjects:
+        """Raises InvalidManifest where one of them is no object."""
+        return RbacObjects.of(self)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Everything that checks may look at.
@@ -223,6 +233,15 @@ class Facts:
     left_by_hooks: tuple[ObjectRef, ...] = ()
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.live_rbac is not None and not isinstance(self.live_rbac, RolesRead):
+            object.__setattr__(self, "live_rbac", RolesRead(self.live_rbac))
+
+    @property
+    def known_rbac(self) -> RbacObjects | None:
+        """`live_rbac`, sorted out; None if unknown."""
+        return self.live_rbac.known if isinstance(self.live_rbac, RolesRead) else None
 
     def state(self) -> StateFacts:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""

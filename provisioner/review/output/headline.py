@@ -19,6 +19,8 @@ MAX_WORD = 60
 _HEAD, _TAIL = 40, 12
 _WORTH_A_SENTENCE = Severity.DANGEROUS
 _NEVER_CUT = (Severity.CRITICAL, Severity.UNKNOWN)
+# What others may do was so before, whatever a request is about.
+_OF_OTHERS = "PRE-11"
 _QUOTED = re.compile(r"`[^`]*`")
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
@@ -36,7 +38,8 @@ def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0) -> tup
         is_worst = all(one in outages for one in new[:1])
         worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - len(totals) - 1), _of_outages(outages))
     if not worst:
-        known = _sentences(one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
+        still = (one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
+        known = _sentences(one for one in still if one.rule != _OF_OTHERS)
         worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - len(totals)], *totals)
 

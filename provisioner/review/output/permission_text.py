@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import Risk, ScopedRule
+from provisioner.rbac import PermissionDiff, Risk, ScopedRule
 from provisioner.review.base.text import visible
+from provisioner.review.rights.everybody import RoleEffect
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
 from provisioner.sentences import number
@@ -26,8 +27,9 @@ def to_record(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> d
         "worst": str(found.worst),
         "accounts": [_account_record(one, files) for one in found.accounts],
         "everybody": [
-            {"role": name, "sentence": _everybody(name, gained), "added": rules_record(gained)}
-            for name, gained in found.everybody
+            _everybody_record(replace(effect, roles=(role,)), files)
+            for effect in found.everybody
+            for role in effect.roles
         ],
         "problems": list(found.problems),
     }
@@ -39,11 +41,8 @@ def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> str
     for account in found.accounts:
         worst = min((risk.severity for risk in account.new), key=lambda it: it.rank, default=None)
         lines += _wrapped(f"{SHAPES[worst] if worst else '·'} {account.sentence}", "")
-    lines += [
-        line
-        for name, gained in found.everybody
-        for line in _wrapped(f"{SHAPES[Severity.DANGEROUS]} {_everybody(name, gained)}", "")
-    ]
+    for effect in found.everybody:
+        lines += [line for shape, words in _everybody(effect) for line in _wrapped(f"{shape} {words}", "")]
     lines += [line for problem in found.problems for line in _wrapped(f"? Not known: {problem}", "")]
     for account in found.accounts:
         if account.is_changed:
@@ -51,8 +50,28 @@ def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> str
     return "\n".join(lines or ["Nobody's rights are touched."]) + "\n"
 
 
-def _everybody(name: str, gained: Any) -> str:
-    return f"Everybody with the role {name} can newly {words_of(gained)}, in every namespace where they have it"
+def _everybody(effect: RoleEffect) -> Iterator[tuple[str, str]]:
+    """(shape, sentence) of each risk that all who have a role newly have, and of what they gain and lose."""
+    who = f"E{effect.who[1:]}"
+    for risk in effect.risks:
+        power = risk.sentence.removeprefix("can ")
+        yield SHAPES[risk.severity], f"{who} {'can newly' if power != risk.sentence else 'newly'} {power}"
+    if effect.delta is not None and effect.delta.added:
+        words = f"{who} can newly {words_of(effect.delta.added)}, in every namespace where they have it"
+        yield SHAPES[Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE], words
+    if effect.delta is not None and effect.delta.removed:
+        yield "·", f"{who} can no longer {words_of(effect.delta.removed)}"
+
+
+def _everybody_record(effect: RoleEffect, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
+    delta = effect.delta or PermissionDiff()
+    return {
+        "role": effect.roles[0].ref.name,
+        "sentence": "; ".join(words for _, words in _everybody(effect)) or f"E{effect.who[1:]}: not known",
+        "risks": [_risk_record(one, files) for one in effect.risks],
+        "added": rules_record(delta.added),
+        "removed": rules_record(delta.removed),
+    }
 
 
 def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Iterator[str]:

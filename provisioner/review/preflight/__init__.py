@@ -4,6 +4,7 @@
 - `findings`: the same as findings
 - `needs`: what a bundle needs
 - `text`: the manifests that would give it
+- `users`: who else can act as the account
 """
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "findings",
     "needs",
     "text",
+    "users",
 ]

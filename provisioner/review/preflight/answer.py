@@ -7,28 +7,16 @@ from dataclasses import dataclass, replace
 
 from provisioner import rbac
 from provisioner.errors import TooManyRights
-from provisioner.rbac import EffectiveRules, PolicyRule, RbacObjects, RbacSubject, ScopedRule
+from provisioner.rbac import PolicyRule, RbacSubject, ScopedRule
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.preflight.needs import Missing, PreflightFacts, RightsStep, Walk, walk, who
-from provisioner.sentences import some_phrases
+from provisioner.review.preflight.users import by_name, of_users
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
 _LITTLE_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
-_USABLE = ReviewRule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
 _UNKNOWN = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
-_EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
 _BY_ROLES = frozenset({"PRE-02", "PRE-03", "PRE-04", "PRE-06"})
-_MAKES_PODS = (
-    ("", "pods"),
-    ("", "replicationcontrollers"),
-    ("apps", "deployments"),
-    ("apps", "daemonsets"),
-    ("apps", "statefulsets"),
-    ("apps", "replicasets"),
-    ("batch", "jobs"),
-    ("batch", "cronjobs"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +68,7 @@ def preflight(facts: PreflightFacts) -> Preflight:
         except TooManyRights as exc:
             findings.append(_undecided(facts, "holds more than this bundle needs", exc))
         try:
-            findings += _of_users(facts, found.roles)
+            findings += of_users(facts.account, found.roles)
         except TooManyRights as exc:
             findings.append(_undecided(facts, "can be used by others for what they do not hold", exc))
     missing: tuple[MissingRule, ...] = ()
@@ -122,24 +110,17 @@ def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
 def _excess(found: Walk) -> Iterator[ScopedRule]:
     """What is granted to the account by name and is not needed, names of objects aside."""
     facts = found.facts
-    held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
+    held = by_name(rbac.effective_rules(facts.account.identity, facts.known), facts.account)
     for scope in held.scopes:
         needed = [replace(rule, resource_names=()) for place, rule in found.used if scope in ("", place)]
         for rule in rbac.minimal(rbac.covers(needed, held.at(scope)).missing):
             yield ScopedRule(scope, rule)
 
 
-def _by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
-    """The grants to this account, and to those of its namespace; what everybody has is nobody's excess."""
-    groups = {name for name in account.identity.groups if name not in _EVERYBODY}
-    own = tuple(one for one in held.grants if one.subject.kind != "Group" or one.subject.name in groups)
-    return replace(held, grants=own)
-
-
 def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterator[Finding]:
     if not excess:
         return
-    held = _by_name(rbac.effective_rules(facts.account.identity, facts.roles or ()), facts.account)
+    held = by_name(rbac.effective_rules(facts.account.identity, facts.known), facts.account)
     places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
     grants = tuple(one for one in held.grants if any(_overlap(one.rule, rule) for rule in places[one.scope]))
     powers = [
@@ -173,46 +154,6 @@ def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
         return False
     is_unnamed = not one.resource_names and not other.resource_names
     return is_unnamed or not set(one.resource_names).isdisjoint(other.resource_names)
-
-
-def _of_users(facts: PreflightFacts, roles: RbacObjects) -> Iterator[Finding]:
-    """Who can act as the account without holding what it holds: by pods with it, or by its token.
-
-    Not by impersonation: Pratique asks that right of everybody who installs with the account (security-rules.md S07).
-    """
-    account = facts.account
-    held = rbac.effective_rules(account.identity, roles)
-    users: dict[str, str] = {}
-    for subject in rbac.subjects(roles):
-        if subject == account or not _is_somebody(subject):
-            continue
-        other = rbac.effective_rules(subject.identity, roles)
-        way = _way(other, account)
-        if way and any(not rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes):
-            users[str(subject)] = way
-    if users:
-        shown = [f"{name} ({way})" for name, way in users.items()]
-        message = f"Others can act as {who(account)} and have what it holds: {some_phrases(shown)}"
-        yield _USABLE.at(_ref(account), message, evidence={"users": users}, key=users)
-
-
-def _is_somebody(subject: RbacSubject) -> bool:
-    """Not a part of Kubernetes itself."""
-    if subject.kind == "ServiceAccount":
-        return subject.namespace != "kube-system"
-    if not subject.name.startswith("system:"):
-        return True
-    return subject.kind == "Group" and subject.name.startswith(_EVERYBODY)
-
-
-def _way(other: EffectiveRules, account: RbacSubject) -> str:
-    place, name = account.namespace, account.name
-    if rbac.allows_in(other, AccessRequest("create", "", "serviceaccounts", "token", place, name)):
-        return "makes tokens of it"
-    for group, resource in _MAKES_PODS:
-        if rbac.allows_in(other, AccessRequest("create", group, resource, "", place)):
-            return f"creates {resource} in {place}"
-    return ""
 
 
 def _ref(account: RbacSubject) -> ObjectRef:

@@ -31,9 +31,10 @@ from provisioner.values import (
 _REMEDY = ReviewRule("PRE-RULES", Section.PREFLIGHT, Severity.NOTABLE)
 _REFUSED = "PRE-09"
 _IN_EXCESS = "PRE-10"
+_OTHERS = "PRE-11"
 _NAMESPACE = GroupKind("", "Namespace")
 # What the account holds, and who else has it, was so before the content came and is no reason against it.
-_OF_ACCOUNT = frozenset({_IN_EXCESS, "PRE-11"})
+_OF_ACCOUNT = frozenset({_IN_EXCESS, _OTHERS})
 _MILDER = {Severity.DANGEROUS: Severity.NOTABLE, Severity.NOTABLE: Severity.SAFE}
 _BY_DRY_RUN = frozenset({"PRE-01", "PRE-02", "PRE-05", "PRE-07"})
 _EXPLAINED = frozenset({"PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-05", "PRE-07", "PRE-08", _REFUSED})
@@ -132,7 +133,8 @@ def _in_report(finding: Finding, facts: Facts) -> Finding:
     if finding.rule not in _OF_ACCOUNT:
         return finding
     severity = _MILDER.get(finding.severity, finding.severity) if finding.rule == _IN_EXCESS else finding.severity
-    return replace(finding, severity=severity, is_new=facts.previous is None)
+    # Others could do so before, whatever the content is: that is no news of a request.
+    return replace(finding, severity=severity, is_new=facts.previous is None and finding.rule != _OTHERS)
 
 
 def _remedy(answer: Preflight, *, is_known: bool) -> list[Finding]:

@@ -15,7 +15,7 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidManifest, InvalidObject
 from provisioner.rbac import BUILT_IN_RESOURCES, EffectiveRules, Grant, PolicyRule, RbacObjects, RbacSubject, plural_of
-from provisioner.review.base.facts import Gap, ReviewRule, mapping, maps, said
+from provisioner.review.base.facts import Gap, ReviewRule, RolesRead, mapping, maps, said
 from provisioner.sentences import some
 from provisioner.values import (
     AccessAnswer,
@@ -76,6 +76,11 @@ class PreflightFacts:
     gaps: tuple[Gap, ...] = ()
     answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
     unanswered: frozenset[str] = frozenset()
+
+    @property
+    def known(self) -> RbacObjects:
+        """The roles, sorted out; none where nobody could be asked."""
+        return self.roles.known if isinstance(self.roles, RolesRead) else RbacObjects.of(self.roles or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ def rule_of(request: AccessRequest) -> PolicyRule:
 
 def walk(facts: PreflightFacts) -> Walk:
     """Go through everything that apply will do, in its order."""
-    found = Walk(facts, RbacObjects.of(list(facts.roles or ())))
+    found = Walk(facts, facts.known.copy())
     seen: dict[ObjectIdentity, Manifest] = {}
     coming = {manifest.ref.identity for manifest in facts.manifests}
     for manifest in facts.manifests:

@@ -3,6 +3,8 @@
 - `account_graph`: how accounts come by their rights, as a picture
 - `account_powers`: what one account may do that another may not
 - `accounts`: the accounts and bindings themselves
+- `altered`: whose rights a change alters
+- `everybody`: what all who have a role gain and lose, said once
 - `makers`: who of a bundle makes what its pods need
 - `permission_report`: the difference, account by account
 - `permission_words`: rules in words
@@ -13,6 +15,8 @@ __all__ = [
     "account_graph",
     "account_powers",
     "accounts",
+    "altered",
+    "everybody",
     "makers",
     "permission_report",
     "permission_words",

@@ -22,7 +22,7 @@ _CLOUD = ReviewRule("RB-51", Section.PERMISSIONS, Severity.DANGEROUS)
 _ACCOUNT = GroupKind("", "ServiceAccount")
 _SERVICE = GroupKind("", "Service")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_BINDINGS = (GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding"))
+BINDINGS = (GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding"))
 _ROLES = (GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole"))
 _CLOUD_IDENTITIES = {
     "eks.amazonaws.com/role-arn": "AWS role",
@@ -54,7 +54,7 @@ def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef,
     """Every ServiceAccount that a binding among `objects` names, with the binding."""
     for obj in objects:
         ref = ObjectRef.of(obj)
-        if ref.group_kind in _BINDINGS:
+        if ref.group_kind in BINDINGS:
             for subject in dict.fromkeys(rbac.binding_subjects(obj)):
                 if subject.kind == "ServiceAccount" and subject.namespace:
                     yield ref, subject
@@ -135,7 +135,7 @@ def _role(binding: JsonObject) -> dict[str, Any]:
 def moved_bindings(facts: Facts) -> Iterator[Finding]:
     """Bindings that shall name another role: the API server refuses that, for a roleRef never changes."""
     for planned in facts.plan.actions:
-        if planned.ref.group_kind not in _BINDINGS or planned.before is None or planned.after is None:
+        if planned.ref.group_kind not in BINDINGS or planned.before is None or planned.after is None:
             continue
         old, new = (_role(side) for side in (planned.before, planned.after))
         if old != new:

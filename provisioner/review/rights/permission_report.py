@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from provisioner import rbac
-from provisioner.api_groups import RBAC_GROUP
-from provisioner.errors import InvalidManifest, TooManyRights
+from provisioner.errors import TooManyRights
 from provisioner.rbac import (
     EffectiveRules,
     Grant,
     PermissionDiff,
     PolicyRule,
-    RbacObjects,
     RbacSubject,
     Risk,
     ScopedRule,
 )
-from provisioner.review.base.facts import Facts, mapping
+from provisioner.review.base.facts import Facts
+from provisioner.review.rights.altered import altered
+from provisioner.review.rights.everybody import RoleEffect, effects
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
     WHOLE_CLUSTER,
@@ -29,7 +29,7 @@ from provisioner.review.rights.permission_words import (
     who,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity
@@ -37,8 +37,6 @@ from provisioner.values import JsonObject, ObjectRef, Severity
 GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
 CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 MAX_POWERS = 3
-_AGGREGATE_TO = f"{RBAC_GROUP}/aggregate-to-"
-_TARGETS = {"admin": ("admin", "edit", "view"), "edit": ("edit", "view"), "view": ("view",)}
 _ABSENT = "which does not exist"
 
 
@@ -81,26 +79,35 @@ class AccountReport:
 
 @dataclass(frozen=True, slots=True)
 class PermissionReport:
-    """`everybody` says what the built-in roles gain by aggregation; `problems` what could not be told."""
+    """`everybody` says what all gain and lose who have a role by bindings of others; `problems` what could not be
+    told."""
 
     accounts: tuple[AccountReport, ...]
-    everybody: tuple[tuple[str, tuple[ScopedRule, ...]], ...]
+    everybody: tuple[RoleEffect, ...]
     problems: tuple[str, ...]
 
     @property
     def worst(self) -> Severity:
         """The worst of what is new."""
         found = [risk.severity for account in self.accounts for risk in account.new]
-        found += [Severity.DANGEROUS for _ in self.everybody] + [Severity.UNKNOWN for _ in self.problems]
+        found += [severity for role in self.everybody for severity in _weights(role)]
+        found += [Severity.UNKNOWN for _ in self.problems]
         found += [Severity.NOTABLE for account in self.accounts if account.added]
         return min(found, key=lambda it: it.rank, default=Severity.SAFE)
 
 
+def _weights(effect: RoleEffect) -> Iterator[Severity]:
+    yield from (risk.severity for risk in effect.risks)
+    if effect.delta is not None and effect.delta.added:
+        yield Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE
+
+
 def permission_report(facts: Facts) -> PermissionReport:
-    """Everybody whose rights the bundle touches, who gains the worst first."""
+    """Everybody whose rights the bundle alters, who gains the worst first."""
     states = rbac_before_after_of(facts)
+    who_changes = altered(states)
     found, problems, comparisons = [], [], rbac.Comparisons()
-    for subject in states.affected():
+    for subject in who_changes.accounts:
         old, new = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))
         try:
             delta = comparisons.diff(old, new)
@@ -112,34 +119,9 @@ def permission_report(facts: Facts) -> PermissionReport:
             f"{who(subject)}: {words}" for words in new.problems if not (states.is_whole and words.endswith(_ABSENT))
         ]
     accounts = tuple(sorted(found, key=_place))
-    try:
-        everybody = tuple(gained_by_everybody(states))
-    except TooManyRights as exc:
-        everybody = ()
-        problems.append(f"everybody with admin, edit or view: {UNDECIDED}: {exc}")
+    everybody = tuple(effects(who_changes.roles, [facts.content.install_namespace]))
+    problems += [f"{one.who}: {UNDECIDED}: {one.problem}" for one in everybody if one.problem]
     return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
-
-
-def gained_by_everybody(states: RbacBeforeAfter) -> Iterator[tuple[str, tuple[ScopedRule, ...]]]:
-    """What everybody with admin, edit or view gains, because ClusterRoles are labelled to be collected by these."""
-    for name, targets in _TARGETS.items():
-        old, new = (_collected(side, targets) for side in (states.before, states.after))
-        gained = tuple(ScopedRule("", rule) for rule in rbac.compact(rbac.covers(old, new).missing))
-        if gained:
-            yield name, gained
-
-
-def _collected(side: RbacObjects, targets: tuple[str, ...]) -> list[PolicyRule]:
-    """What ClusterRoles labelled for a built-in role give to it; the rest of the built-in role does not change."""
-    found: list[PolicyRule] = []
-    for role in side.roles.values():
-        labels = mapping(mapping(role.get("metadata")).get("labels"))
-        if any(labels.get(_AGGREGATE_TO + word) == "true" for word in targets):
-            try:
-                found += rbac.role_rules(side, role)
-            except InvalidManifest:
-                continue  # the server refuses such a role
-    return found
 
 
 def _undecided(facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from provisioner.rbac import PolicyRule
+from provisioner.sandbox import bootstrap
 
 API = "rbac.authorization.k8s.io"
 
@@ -55,3 +56,30 @@ def bound(to: str, *subjects: dict[str, Any], namespace: str = "", kind: str = "
         "roleRef": {"apiGroup": API, "kind": kind, "name": to},
         "subjects": list(subjects),
     }
+
+
+def of_kubernetes() -> tuple[dict[str, Any], ...]:
+    """The roles and bindings of a cluster that nobody has used yet."""
+    return tuple(obj for (group, *_), obj in bootstrap.objects() if group == API)
+
+
+def teams(count: int) -> tuple[dict[str, Any], ...]:
+    """A cluster that many use: `count` bindings of people, groups and accounts, and the custom roles that some name."""
+    found: list[dict[str, Any]] = []
+    for number in range(count):
+        name, place = f"team-{number}", f"team-{number % 97}" if number % 3 == 0 else ""
+        subject = (group(name), user(name), account("ci", name))[number % 5 % 3]
+        wanted = ("edit", "cluster-admin", "view", f"custom-{number % 50}", "admin")[number % 7 % 5]
+        binding = bound(wanted, subject, namespace=place)
+        binding["metadata"]["name"] = f"{name}-{wanted}"
+        found.append(binding)
+    custom = (
+        cluster_role(
+            f"custom-{number}",
+            rule("get list watch", "secrets" if number % 2 else "configmaps"),
+            rule("create delete", "pods deployments", group="apps"),
+            labels={"team": f"team-{number}"},
+        )
+        for number in range(50)
+    )
+    return (*of_kubernetes(), *custom, *found)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.rbac import BypassPower, Grant, Means, Ours, PolicyRule, RbacObjects, RbacSubject
-from provisioner.review.base.facts import Facts, ReviewRule, mapping, said
+from provisioner.rbac import BypassPower, EffectiveRules, Grant, Means, Ours, PolicyRule, RbacObjects, RbacSubject
+from provisioner.review.base.facts import Facts, ReviewRule, items, mapping, said
 from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
+from provisioner.review.rights.altered import RoleChange, altered, holders_alike, is_given_by_bundle
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
-from provisioner.sentences import some_phrases
+from provisioner.sentences import some, some_phrases
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _POWER = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
@@ -41,7 +42,7 @@ class Judge:
         """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
         powers, and what could not be read."""
         found = rbac.effective_rules(subject.identity, self.states.after)
-        others = [one for one in found.grants if not _is_of_bundle(one, self.states)]
+        others = [one for one in found.grants if not is_given_by_bundle(one, self.states)]
         strong = [one for one in others if self.after([one])]
         unread = [one for one in found.problems if not one.endswith(rbac.NO_SUCH_ROLE)]
         return strong, self.after(others), unread
@@ -79,8 +80,11 @@ def of_power(facts: Facts) -> Iterator[Finding]:
     if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions):
         return
     judge = judge_of(facts)
-    for subject in judge.states.affected():
+    found = altered(judge.states)
+    for subject in found.accounts:
         yield from _of_subject(judge, subject)
+    for change in found.roles:
+        yield from _of_holders(judge, change)
     for ref, obj in facts.state().named:
         if ref.group_kind in _ROLES:
             yield from _of_role(judge, ref, obj)
@@ -90,9 +94,9 @@ def of_power(facts: Facts) -> Iterator[Finding]:
 
 def _of_subject(judge: Judge, subject: RbacSubject) -> Iterator[Finding]:
     """What the bundle itself gives; what somebody holds by the roles and bindings of others is not the bundle's."""
-    old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.states.before, judge.states.after))
+    old, new = _held(judge, subject)
     known = {(grant.rule, grant.scope) for grant in old.grants}
-    given = [one for one in new.grants if _is_of_bundle(one, judge.states) or (one.rule, one.scope) not in known]
+    given = [one for one in new.grants if is_given_by_bundle(one, judge.states) or (one.rule, one.scope) not in known]
     found = judge.after(given)
     if found:
         is_new = bool(set(found) - set(judge.before(old.grants)))
@@ -103,8 +107,47 @@ def _of_subject(judge: Judge, subject: RbacSubject) -> Iterator[Finding]:
         yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
 
 
-def _is_of_bundle(grant: Grant, states: RbacBeforeAfter) -> bool:
-    return any(one.identity in states.own for one in (grant.binding, grant.role, grant.origin))
+def _of_holders(judge: Judge, change: RoleChange) -> Iterator[Finding]:
+    """Who gets power by a role that changes and is not the bundle's: all who have it, and those to whom it gives more
+    together with what they hold beside it. Of a built-in role the role of the bundle tells that it collects."""
+    role = f"{change.ref.kind} {change.ref.place}"
+    by_role = _gained(judge, change.held(change.home))
+    if by_role and not change.is_built_in and change.ref.identity not in judge.states.own:
+        words = f"Everybody with the {role} will newly be able to bypass the approvals of Pratique: {listed(by_role)}"
+        yield _finding(change.ref, words, by_role, {"role": str(change.ref), ADVICE: LIMIT_RIGHTS}, path=("rules",))
+    groups: dict[tuple[BypassPower, ...], list[RbacSubject]] = {}
+    places = {rbac.CLUSTER, *judge.ours.places, *judge.ours.homes}
+    for alike in holders_alike(judge.states, change.holders, places):
+        found = _gained(judge, _held(judge, alike[0]))
+        if _worst(found) < _worst(by_role):
+            groups.setdefault(tuple(found), []).extend(alike)
+    for powers, subjects in groups.items():
+        words = (
+            f"{some(list(map(who, subjects)), MAX_NAMED)} will newly be able to bypass the approvals of Pratique, by "
+            f"what the {role} gains and what they hold beside it: {listed(list(powers))}"
+        )
+        evidence = {"accounts": list(map(str, subjects)), ADVICE: LIMIT_RIGHTS}
+        yield _finding(change.ref, words, list(powers), evidence, path=("rules",))
+
+
+def _held(judge: Judge, subject: RbacSubject) -> tuple[EffectiveRules, EffectiveRules]:
+    old, new = (rbac.effective_rules(subject.identity, side) for side in (judge.states.before, judge.states.after))
+    return old, new
+
+
+def _gained(judge: Judge, states: tuple[EffectiveRules, EffectiveRules]) -> list[BypassPower]:
+    known = set(judge.before(states[0].grants))
+    return [one for one in judge.after(states[1].grants) if one not in known]
+
+
+def _worst(found: Sequence[BypassPower]) -> int:
+    """The less, the worse."""
+    return _weight(found).rank if found else len(Severity)
+
+
+def _weight(found: Iterable[BypassPower]) -> Severity:
+    """To destroy is not to decide: what only destroys weighs one step less."""
+    return Severity.DANGEROUS if all(one.means is Means.DESTROY for one in found) else Severity.CRITICAL
 
 
 def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding]:
@@ -141,14 +184,10 @@ def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Itera
         yield replace(found, is_new=judge.states.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
 
 
-def _is_bound(known: RbacObjects, ref: ObjectRef) -> bool:
-    return any(_names(binding, ref) for binding in known.bindings.values())
-
-
-def _names(binding: JsonObject, ref: ObjectRef) -> bool:
-    wanted = mapping(binding.get("roleRef"))
-    is_here = ref.kind == "ClusterRole" or ObjectRef.of(binding).namespace == ref.namespace
-    return wanted.get("kind") == ref.kind and wanted.get("name") == ref.name and is_here
+def _is_bound(states: RbacBeforeAfter, ref: ObjectRef) -> bool:
+    """Whether it is bound, and by the bundle alone: those whom others bind are not told one by one."""
+    bindings = states.after.bindings_to(rbac.role_key_of(ref))
+    return bool(bindings) and states.touched_bindings.issuperset(bindings)
 
 
 def _is_told_with_accounts(
@@ -166,7 +205,7 @@ def _is_told_with_accounts(
         is_own = named.identity in states.own and named.name not in seen
         if not is_own or not _is_told_with_accounts(states, named, other, seen | {ref.name}):
             return False
-    return bool(collectors) or _is_bound(states.after, ref)
+    return bool(collectors) or _is_bound(states, ref)
 
 
 def _collectors(known: RbacObjects, ref: ObjectRef, role: JsonObject) -> list[JsonObject] | None:
@@ -209,8 +248,7 @@ def _finding(
     *,
     path: tuple[str | int, ...] = (),
 ) -> Finding:
-    """To destroy is not to decide: what only destroys weighs one step less."""
     every = [one.words for one in found]
-    made = _POWER.at(ref, words, path=path, evidence={**evidence, "powers": every}, key=every)
-    only_destroys = all(one.means is Means.DESTROY for one in found)
-    return replace(made, severity=Severity.DANGEROUS) if only_destroys else made
+    key = [*every, *map(str, items(evidence.get("accounts")))]
+    made = _POWER.at(ref, words, path=path, evidence={**evidence, "powers": every}, key=key)
+    return replace(made, severity=_weight(found))

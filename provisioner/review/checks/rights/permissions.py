@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
-from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject, ScopedRule
+from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.rights.accounts import (
+    BINDINGS,
     account_ref,
     bound_accounts,
     exposed_accounts,
     moved_bindings,
     of_accounts,
 )
-from provisioner.review.rights.permission_report import gained_by_everybody
+from provisioner.review.rights.altered import altered, is_given_by_bundle
+from provisioner.review.rights.everybody import effects, of_combinations, of_everybody
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
     counted,
@@ -53,31 +55,48 @@ _ROLE_UNKNOWN = ReviewRule("RB-45", Section.PERMISSIONS, Severity.UNKNOWN)
 _UNREADABLE = ReviewRule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 
 
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What somebody holds on both sides."""
+
+    subject: RbacSubject
+    old: EffectiveRules
+    new: EffectiveRules
+
+    @classmethod
+    def of(cls, subject: RbacSubject, states: RbacBeforeAfter) -> _Account:
+        return cls(subject, *(rbac.effective_rules(subject.identity, side) for side in (states.before, states.after)))
+
+
 def _changes(facts: Facts) -> Iterator[Finding]:
     yield from moved_bindings(facts)
     yield from _of_exposed_accounts(facts)
     if not _is_concerned(facts):
         return
     states, files = rbac_before_after_of(facts), files_of(facts.content)
-    missing = list(_of_missing_roles(facts, states))
-    yield from missing
-    try:
-        widened = list(_of_aggregation(states))
-    except TooManyRights as exc:
-        widened = [_UNREADABLE.at(None, f"Everybody with admin, edit or view: {UNDECIDED}: {exc}", key="everybody")]
-    yield from widened
-    differs, comparisons = bool(widened or missing), rbac.Comparisons()
-    for subject in states.affected():
-        old, new = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))
-        yield from _of_risks(subject, (old, new), facts.content.install_namespace, files)
+    who_changes, sensitive = altered(states), facts.content.install_namespace
+    found = effects(who_changes.roles, [sensitive])
+    once = [
+        *_of_missing_roles(facts, states),
+        *of_everybody(found, files),
+        *of_combinations(states, found, [sensitive]),
+    ]
+    yield from once
+    differs, comparisons = bool(once), rbac.Comparisons()
+    for subject in who_changes.accounts:
+        account = _Account.of(subject, states)
         try:
-            delta = comparisons.diff(old, new)
-            differs = differs or not delta.is_empty or bool(new.problems)
-            yield from _of_difference(subject, delta, new, files)
+            delta = comparisons.diff(account.old, account.new)
         except TooManyRights as exc:
             differs = True
+            yield from _of_risks(account, sensitive, files)
             yield _UNREADABLE.at(ref_of(subject), f"{who(subject)}: {UNDECIDED}: {exc}", key=str(exc))
-        yield from _of_problems(subject, new)
+        else:
+            differs = differs or not delta.is_empty or bool(account.new.problems)
+            is_told_whole = subject in states.accounts or not delta.is_empty
+            yield from _of_risks(account, sensitive, files, only_of=None if is_told_whole else states)
+            yield from _of_difference(subject, delta, account.new, files)
+        yield from _of_problems(subject, account.new)
     if not differs and _touches_roles(facts):
         yield _SAME.at(None, "Roles or bindings are written anew, and nobody may do anything else than before")
 
@@ -131,9 +150,8 @@ def _of_problems(subject: RbacSubject, new: EffectiveRules) -> Iterator[Finding]
 
 def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding]:
     """Bindings of the bundle to roles that nobody has, or that nobody could look up."""
-    for binding in states.after.bindings.values():
-        ref = ObjectRef.of(binding)
-        if ref.identity not in states.own or states.after.role_of(binding) is not None:
+    for ref, binding in facts.state().named:
+        if ref.group_kind not in BINDINGS or states.after.role_of(binding) is not None:
             continue
         wanted = mapping(binding.get("roleRef"))
         role = f"{wanted.get('kind')} {wanted.get('name')}"
@@ -147,32 +165,18 @@ def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding
         yield replace(found, is_new=is_new)
 
 
-def _of_aggregation(states: RbacBeforeAfter) -> Iterator[Finding]:
-    """Roles of the bundle that widen what everybody with admin, edit or view may do."""
-    groups: dict[tuple[ScopedRule, ...], list[str]] = {}
-    for name, gained in gained_by_everybody(states):
-        groups.setdefault(gained, []).append(name)
-    for gained, names in groups.items():
-        roles = f"role {names[0]}" if len(names) == 1 else f"roles {', '.join(names[:-1])} or {names[-1]}"
-        power = f"{words_of(gained)} in every namespace where they have it"
-        message = f"Everybody with the {roles} will newly be able to {power}"
-        evidence = {"subject": f"everybody with the {roles}", "power": power, "added": rules_record(gained)}
-        role = ObjectRef(RBAC_GROUP, "v1", "ClusterRole", "", names[-1])
-        yield _WIDENS.at(role, message, evidence=evidence, key=rules_record(gained))
-
-
 def _of_risks(
-    subject: RbacSubject,
-    states: tuple[EffectiveRules, EffectiveRules],
-    sensitive: str,
-    files: Mapping[ObjectIdentity, str],
+    account: _Account, sensitive: str, files: Mapping[ObjectIdentity, str], only_of: RbacBeforeAfter | None = None
 ) -> Iterator[Finding]:
-    """A sentence for each risky power; what everything implies stands under the power over everything."""
-    old, new = states
-    known = {(risk.id, risk.scope, risk.sentence) for risk in rbac.risks(old, sensitive=[sensitive])}
-    found = rbac.risks(new, sensitive=[sensitive])
+    """A sentence for each risky power; what everything implies stands under the power over everything.
+
+    `only_of` leaves out what has nothing to do with the bundle: what somebody holds anyway whose rights stay the same.
+    """
+    subject = account.subject
+    known = {(risk.id, risk.scope, risk.sentence) for risk in rbac.risks(account.old, sensitive=[sensitive])}
+    found = rbac.risks(account.new, sensitive=[sensitive])
     for risk in found:
-        if risk.implied_by:
+        if risk.implied_by or (only_of and not any(is_given_by_bundle(one, only_of) for one in risk.evidence)):
             continue
         is_known = any((risk.id, scope, risk.sentence) in known for scope in (risk.scope, ""))
         implied = sorted({f"{one.id} {one.sentence}" for one in found if one.implied_by == risk.id})
