@@ -220,6 +220,7 @@ def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colou
         inventory=owned(cluster, old),
         as_account=_account(options),
         allowed_images=tuple(options.allow_images),
+        is_for_reader=True,
     )
     _print_report(found, options, colours=colours)
     return exit_status(found, options.fail_on)

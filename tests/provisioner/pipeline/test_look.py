@@ -158,6 +158,23 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     assert "Pl4nted" not in str(found)
 
 
+def test_who_reads_with_their_own_credential_is_told_everything(
+    api: ClusterClient, namespace: str, tmp_path: Path
+) -> None:
+    """What live objects decide is withheld in a report that many read, and in that of the reader is not."""
+    live = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": namespace}}
+    made = api.create({**live, "data": {"mode": "old"}})
+    content = prepare(LocalSource(str(bundle(tmp_path, web="x"))), namespace=namespace)
+    inventory = {ObjectRef.of(made).identity: str(made["metadata"]["uid"])}
+    many = pipeline.look(api, content, previous=None, inventory=inventory)
+    one = pipeline.look(api, content, previous=None, inventory=inventory, is_for_reader=True)
+    assert any(it.is_withheld for it in many.findings)
+    assert not any(it.is_withheld or it.is_private for it in one.findings)
+    assert "shown to people who may get" in as_text(many, with_all=True).replace("\n        ", " ")
+    assert "shown to people who may get" not in " ".join(as_text(one, with_all=True).split())
+    assert {(it.rule, it.severity) for it in many.findings} == {(it.rule, it.severity) for it in one.findings}
+
+
 def installer_of(api: ClusterClient, namespace: str) -> Identity:
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     return Identity.of_service_account(namespace, "weak")
