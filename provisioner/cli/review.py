@@ -90,6 +90,11 @@ private registries
 """
 _REVIEW_EPILOG = f"""\
 {BUNDLE_EPILOG}
+what runs already
+  With --kubeconfig, objects that Helm, kubectl, Argo CD or somebody else runs
+  are planned as if they were to be adopted. One line names each present owner,
+  and what a request needs for it. With --old they are taken for ours.
+
 stored objects
   Two schemas prove that values are refused or pruned, not that anybody has such
   a value. A finding that depends on it says "breaks only if" (and in JSON

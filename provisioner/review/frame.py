@@ -50,6 +50,7 @@ from provisioner.review.checks.objects import (
     deletions,
     live,
     objects,
+    owners,
     renames,
     way_back,
 )
@@ -80,6 +81,7 @@ _T = TypeVar("_T")
 CHECKS: tuple[Check, ...] = (
     own.CHECK,
     objects.CHECK,
+    owners.CHECK,
     builtin.CHECK,
     permissions.CHECK,
     crds.CHECK,

@@ -142,6 +142,7 @@ def _action_record(planned: PlannedAction) -> dict[str, Any]:
         "problemCode": planned.problem_code,
         "notes": list(planned.notes),
         "serverWords": planned.server_words,
+        **({"owner": planned.owner} if planned.owner else {}),
     }
 
 
@@ -160,6 +161,7 @@ def action_from(record: Mapping[str, Any]) -> PlannedAction:
         record["problemCode"],
         tuple(record["notes"]),
         record["serverWords"],
+        record.get("owner", ""),
     )
 
 

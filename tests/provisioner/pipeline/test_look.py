@@ -47,6 +47,18 @@ def test_somebody_elses_object_is_a_breaking_finding(api: ClusterClient, namespa
     assert ("OWN-02", Severity.BREAKING) in [(one.rule, one.severity) for one in found]
 
 
+def test_somebody_elses_object_is_planned_as_if_adopted_for_who_reviews_with_their_own_credential(
+    api: ClusterClient, namespace: str, tmp_path: Path
+) -> None:
+    content = prepare(LocalSource(str(bundle(tmp_path, taken="x"))), namespace=namespace)
+    api.create({**content.manifests[0].body, "data": {"other": "y"}}, field_manager="kubectl-create")
+    report = pipeline.look(api, content, previous=None, inventory={}, is_for_reader=True)
+    (planned,) = report.plan.actions
+    assert (planned.action, planned.problem) == (Action.UPDATE, "")
+    assert [one.rule for one in report.findings if one.rule.startswith("OWN-0")] == ["OWN-03"]
+    assert "1 object belongs to nobody by their marks (written by kubectl-create)" in as_text(report).replace("\n       ", "")
+
+
 def test_what_the_installer_may_not_do_is_a_finding(api: ClusterClient, namespace: str, tmp_path: Path) -> None:
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))), namespace=namespace)
