@@ -40,8 +40,13 @@ def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[st
     """The `public` headline of a report in the words of its findings, as far as the viewer may see them."""
     told = [_told(one, sight) for one in findings]
     if not any(is_own for _, is_own in told):
-        return public
+        return [_without_remark(one) for one in public]
     return list(own_headline([one for one, _ in told], public, Plan((), "")))
+
+
+def _without_remark(words: str) -> str:
+    told, remark, _ = words.partition(DETAILS)
+    return f"{told}." if remark else words
 
 
 def unseen(sight: ReportSight, findings: Iterable[Record]) -> Unseen:

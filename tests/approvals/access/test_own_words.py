@@ -53,7 +53,11 @@ def reported(here: World) -> Request:
             isNew=True,
         ),
     ]
-    return planned(here, refused, changed, findings=found)
+    made = planned(here, refused, changed, findings=found)
+    report = made.reports.get()
+    report.headline = [f"{GENERAL}.", f"{found[0]['message']}.", "1 object to create.", "Findings: 2 breaking."]
+    report.save()
+    return made
 
 
 def pages_of(here: World, browse: Browse) -> tuple[str, str]:

@@ -56,7 +56,9 @@ def test_somebody_elses_object_is_planned_as_if_adopted_for_who_reviews_with_the
     (planned,) = report.plan.actions
     assert (planned.action, planned.problem) == (Action.UPDATE, "")
     assert [one.rule for one in report.findings if one.rule.startswith("OWN-0")] == ["OWN-03"]
-    assert "1 object belongs to nobody by their marks (written by kubectl-create)" in as_text(report).replace("\n       ", "")
+    assert "1 object belongs to nobody by their marks (written by kubectl-create)" in as_text(report).replace(
+        "\n       ", ""
+    )
 
 
 def test_what_the_installer_may_not_do_is_a_finding(api: ClusterClient, namespace: str, tmp_path: Path) -> None:
