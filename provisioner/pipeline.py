@@ -49,6 +49,7 @@ from provisioner.render import IsNamespaced, Rendering, Target, content_digest, 
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Gap, Stored, WayBack
 from provisioner.review.frame import report, wanted
+from provisioner.review.output.own_words import in_own_words
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.answer import preflight as answer_preflight
 from provisioner.review.preflight.needs import PreflightFacts, ResourceWord
@@ -204,6 +205,7 @@ def look(  # noqa: PLR0913 -- each by its name
     allowed_images: tuple[str, ...] = (),
     options: Options | None = None,
     way_back: WayBack | None = None,
+    is_for_reader: bool = False,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
@@ -212,10 +214,13 @@ def look(  # noqa: PLR0913 -- each by its name
     a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
     ours: the uid by identity. `own_namespace` is where Pratique itself runs, `installers` are the accounts by which it
     applies other bundles, `allowed_images` says where images may come from (`ClusterSurroundings`). `way_back` says
-    what `content` ran as before.
+    what `content` ran as before. `is_for_reader` where nobody else reads the report than who `cluster` is asked as:
+    nothing of what they could read is withheld, and what is somebody else's is planned as if it were adopted.
 
     Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
+    if is_for_reader:
+        options = replace(options or Options(), supposes_adoption=True)
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
     options = options or Options()
     left = tuple(sorted(one.ref for one in options.hooks.values() if one.uid)) if options.is_removal else ()
@@ -226,9 +231,11 @@ def look(  # noqa: PLR0913 -- each by its name
     roles, more = live_rbac(readers)
     around = replace(kinds(cluster, own_namespace), installers=installers, allowed_images=allowed_images)
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
-    facts = replace(facts, installer=installer(as_account), bundle=_plan_offline(content, previous), left_by_hooks=left)
+    bundle = None if is_for_reader else _plan_offline(content, previous)
+    facts = replace(facts, installer=installer(as_account), bundle=bundle, left_by_hooks=left)
     facts = replace(facts, around=surroundings(readers, facts))
-    return report(with_rights(cluster, facts))
+    found = report(with_rights(cluster, facts))
+    return in_own_words(found) if is_for_reader else found
 
 
 def plan_again(  # noqa: PLR0913 -- each by its name

@@ -6,6 +6,7 @@ Modules that other rooms use:
 
 - `containers`: what changes in containers as one viewer may see it
 - `offers`: names that a form offers to pick from, of objects that the person themselves may list
+- `own_words`: what a report says to a viewer who may see what it is made of
 - `port`: what people's actions need of Kubernetes, as a port: the real thing, or in unit tests a fake through `using`
 - `questions`: the questions that doors and services ask, answered in words and with the RBAC rule that would allow it
 - `sight`: the live values of a report that a viewer may see: those of objects that they can get
@@ -109,6 +110,7 @@ __all__ = [
     "of_sign_in",
     "of_token",
     "offers",
+    "own_words",
     "person_of",
     "person_of_account",
     "person_recorded",

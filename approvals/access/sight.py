@@ -73,6 +73,10 @@ class ReportSight:
         asked = [self.may_see(one) for one in self._made_of(finding)]
         return UNASKED if None in asked else "" if all(asked) else EXISTS
 
+    def missing(self, finding: Record) -> list[ObjectRef]:
+        """The objects that the viewer would have to get to see a finding whole, as far as somebody asked about them."""
+        return [reference(one) for one in self._made_of(finding) if self.may_see(one) is False]
+
     def _made_of(self, finding: Record) -> list[Record]:
         """The objects of the cluster whose values a finding holds."""
         ref, sources = finding["ref"], list(finding.get("sources", []))

@@ -90,6 +90,11 @@ private registries
 """
 _REVIEW_EPILOG = f"""\
 {BUNDLE_EPILOG}
+what runs already
+  With --kubeconfig, objects that Helm, kubectl, Argo CD or somebody else runs
+  are planned as if they were to be adopted. One line names each present owner,
+  and what a request needs for it. With --old they are taken for ours.
+
 stored objects
   Two schemas prove that values are refused or pruned, not that anybody has such
   a value. A finding that depends on it says "breaks only if" (and in JSON
@@ -220,6 +225,7 @@ def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colou
         inventory=owned(cluster, old),
         as_account=_account(options),
         allowed_images=tuple(options.allow_images),
+        is_for_reader=True,
     )
     _print_report(found, options, colours=colours)
     return exit_status(found, options.fail_on)

@@ -27,6 +27,8 @@ COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01", "LIV-07"})
 UNREAD = Listed(total=None, problem="left aside")
 # What an account lacks the API server says when asked; beyond the questions that are asked, roles say the same.
 LACKING = "PRE-01"
+# Begins what a reader is told who may not get what a finding is made of.
+DETAILS = ". The details are shown to people who may get "
 Key = tuple[object, ...]
 Look = Callable[[Facts], list[Finding]]
 
@@ -50,7 +52,7 @@ def words_without_details(finding: Finding) -> str:
     which, them = (f"{said(finding.ref)} as it is", "it") if finding.ref else ("objects as they are", "them")
     rule = rule_text(finding.rule)
     means = f"{rule.means} It" if rule else finding.rule
-    return f"{means} is found in {which} in the cluster. The details are shown to people who may get {them}"
+    return f"{means} is found in {which} in the cluster{DETAILS}{them}"
 
 
 def told_apart(facts: Facts, look: Look, found: list[Finding], withheld: list[Finding]) -> list[Finding]:
@@ -126,6 +128,6 @@ def _made_of(facts: Facts, found: Finding, shown: Finding, parts: list[_Part]) -
         others = told - {found.message}
         words = others.pop() if len(others) == 1 else None
         kept = "; ".join(filter(None, [found.message, shown.server_words]))
-        shown = replace(shown, message=words or words_without_details(found), server_words=kept)
+        shown = replace(shown, message=words or words_without_details(found), server_words=kept, is_withheld=True)
     salted = hashlib.sha256(f"{shown.fingerprint}\n{facts.salt}".encode()).hexdigest()
     return replace(shown, sources=tuple(dict.fromkeys(sources)), fingerprint=salted)

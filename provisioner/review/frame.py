@@ -51,6 +51,7 @@ from provisioner.review.checks.objects import (
     deletions,
     live,
     objects,
+    owners,
     renames,
     way_back,
 )
@@ -97,6 +98,7 @@ _T = TypeVar("_T")
 CHECKS: tuple[Check, ...] = (
     own.CHECK,
     objects.CHECK,
+    owners.CHECK,
     builtin.CHECK,
     permissions.CHECK,
     everybody.CHECK,

@@ -136,6 +136,7 @@ def _of_live(finding: Finding, facts: Facts) -> Finding:
         finding,
         message=words_without_details(finding),
         server_words="; ".join(filter(None, [finding.message, finding.server_words])),
+        is_withheld=True,
         fingerprint=hashlib.sha256(named.encode()).hexdigest(),
     )
 

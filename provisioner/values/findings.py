@@ -84,6 +84,7 @@ class Finding:
     plan. A finding that `is_private` is there for them only: it would tell how someone else's object differs.
     `sources` are objects beside the plan of which it is made, such as roles: where there are any, all of them have to
     be readable. One without a name stands for every object of its kind, in its namespace where it names one.
+    `is_withheld` where `server_words` hold all that the check said, and `message` is what stands for it.
     `also` are the ids of further rules that say the same of the same cause, and are told with it (decision 0056).
     """
 
@@ -101,6 +102,7 @@ class Finding:
     is_private: bool = False
     sources: tuple[ObjectRef, ...] = ()
     also: tuple[str, ...] = ()
+    is_withheld: bool = False
 
     @property
     def certainty(self) -> Certainty:

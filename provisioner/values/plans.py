@@ -54,7 +54,8 @@ class PlannedAction:
     `before` and `after` are the live and the resulting object with server fields removed; a Secret's values are masked.
     `problem` says in our words why the action cannot be done as things stand, `problem_code` is the code of the error
     behind it; both are "" where nothing stands in the way. `notes` are ours as well. `server_words` are what the server
-    said of the problem or holds of the object, `warnings` what it warned of: values of the object (S27).
+    said of the problem or holds of the object, `warnings` what it warned of: values of the object (S27). `owner` is who
+    holds an object that is planned as if it were adopted, which only its reader is told.
     """
 
     ref: ObjectRef
@@ -69,6 +70,7 @@ class PlannedAction:
     problem_code: str = ""
     notes: tuple[str, ...] = ()
     server_words: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,15 @@ from django.conf import settings
 
 from approvals import access
 from approvals.access import Caller
-from approvals.access.sight import may_see_roles
+from approvals.access.own_words import headline_for
+from approvals.access.sight import ReportSight, Sight, may_see_roles
 from approvals.lifecycle import State
 from approvals.models import KubernetesIdentity, Report, Request, Review
 from provisioner.values import AccessRequest, Identity
 
 # Kubernetes is asked about so many people; the bar says that there may be more.
 MAX_ASKED = 8
+MAX_ASKED_OF_REPORT = 30
 VERDICTS = {"Approve": "approved", "Deny": "denied"}
 
 
@@ -44,8 +46,15 @@ def bar_of(caller: Caller, request: Request, report: Report | None, reviews: Ite
     missing = max(settings.PRATIQUE["APPROVALS_NEEDED"] - people, 0) if request.state == State.IN_REVIEW else 0
     are_named = bool(missing) and may_see_roles(caller, request.deployment.cluster)
     can, has_more = _who_can(request, counted) if are_named else ([], False)
-    worst, sentence = (report.worst, next(iter(report.headline), "")) if report else ("", "")
+    sentence = _sentence(caller, request, report) if report else ""
+    worst = report.worst if report else ""
     return Bar(worst, sentence, decided, missing, can, are_named, has_more)
+
+
+def _sentence(caller: Caller, request: Request, report: Report) -> str:
+    """The worst thing, in the words of its finding where the viewer may see that."""
+    sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED_OF_REPORT), report.body)
+    return next(iter(headline_for(sight, report.body["findings"], report.headline)), "")
 
 
 def _name(review: Review) -> str:

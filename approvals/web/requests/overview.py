@@ -4,7 +4,7 @@ of an apply what failed for which reason. Pure."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -76,16 +76,22 @@ class FailedTogether:
     objects: list[str]
 
 
-def blockers(body: Record) -> list[Blocker]:
+def _nothing(_: Record) -> str:
+    return ""
+
+
+def blockers(body: Record, said_of: Callable[[Record], str] = _nothing) -> list[Blocker]:
     """Why the plan cannot be applied as it stands, by reason, most objects first; of a private object nothing.
 
-    What the dry run of the API server or the preflight refused; the server's own words are for others to show (S27).
+    What the dry run of the API server or the preflight refused; `said_of` has the server's own words about a planned
+    action where the viewer may know them (S27).
     Nor is anything said of a Secret in the cluster: that it is refused would tell how it differs (S09).
     """
     refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
     reasons: dict[str, list[Record]] = {}
     for one in refused:
-        reasons.setdefault(_without_name(one["problem"], one["ref"]), []).append(one["ref"])
+        words = ": ".join(filter(None, (one["problem"], said_of(one))))
+        reasons.setdefault(_without_name(words, one["ref"]), []).append(one["ref"])
     told = {key_of(one["ref"]) for one in refused}
     rules = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _may_stop(one)}
     made = []

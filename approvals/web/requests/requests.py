@@ -192,14 +192,15 @@ def _since(http: HttpRequest, request: Request) -> SinceReview | None:
 def _report(http: HttpRequest, request: Request, report: Report | None, form: DecisionForm) -> dict[str, Any]:
     """What a first look needs, the plan, and the form beside them."""
     if report is None:
-        return {"rows": [], "row_count": 0, **form.facts((), None)}
+        return {"headline": [], "rows": [], "row_count": 0, **form.facts((), None)}
     sight = ShownReport(person(http), request.deployment.cluster, report)
-    stopping = overview.blockers(report.body)
+    stopping = overview.blockers(report.body, sight.said_of)
     rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report))
     # Those of accounts alone: what is said of them is asked of Kubernetes one by one.
     of_accounts = [one for one in report.body["findings"] if one["evidence"].get("subject")]
     seen = [record for record in of_accounts[:MAX_ASKED] if sight.may_show(record)]
     return {
+        "headline": sight.headline(),
         "blockers": stopping,
         "blocked_words": overview.blocked_words(stopping),
         "tiles": overview.tiles(report.body),

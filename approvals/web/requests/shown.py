@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from approvals.access import Caller
+from approvals.access.own_words import Unseen, headline_for, own_words, unseen, without_remark
 from approvals.access.sight import Record, ReportSight, Sight, exists, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
@@ -212,6 +213,8 @@ class ShownReport:
     def __init__(self, caller: Caller, cluster: Cluster, report: Report) -> None:
         self._sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED, widest_first=False), report.body)
         self._actions = actions = report.body["plan"]["actions"]
+        self._report = report
+        self._unseen: dict[int, Record] = {}
         self._drawn: dict[tuple[object, ...], list[DiffLine]] = {}
         self._roles = {str(reference(one["ref"])): at for at, one in enumerate(actions) if _is_role(one["ref"])}
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
@@ -237,6 +240,19 @@ class ShownReport:
             severity_counts(untold),
             PICTURES.get(section.name, ""),
         )
+
+    def headline(self) -> list[str]:
+        """The sentences on top, in the words of the findings that the viewer may see."""
+        return headline_for(self._sight, self._report.body["findings"], self._report.headline)
+
+    def said_of(self, action: Record) -> str:
+        """What the API server said of a planned action, where the viewer may know it."""
+        return str(self._sight.action(action).get("serverWords") or "")
+
+    @property
+    def unseen(self) -> Unseen:
+        """What was shown so far without its details, and which rights would show it."""
+        return unseen(self._sight, self._unseen.values())
 
     def may_show(self, record: Record) -> bool:
         """Whether the viewer may see the evidence of a finding."""
@@ -290,7 +306,8 @@ class ShownReport:
         ref = record["ref"]
         position = self._positions.get(key_of(ref)) if ref else None
         hidden = self._sight.why_hidden(record)
-        record = withheld(record, hidden) if hidden else record
+        self._unseen |= {id(record): record} if hidden else {}
+        record = without_remark(withheld(record, hidden)) if hidden else own_words(record)
         means = explanation(record["rule"], record["evidence"])
         (told,) = statements([finding_from(record)])
         return ShownFinding(record, hidden, position, means, [], statement=told if told.is_of_several else None)

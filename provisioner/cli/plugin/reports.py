@@ -11,6 +11,7 @@ from provisioner.cli.plugin.reading import Subject
 from provisioner.cli.plugin.service import Service
 from provisioner.cli.usage import Usage
 from provisioner.review.base.record import action_from, from_record
+from provisioner.review.output.own_words import in_own_words
 from provisioner.values import Action, PlannedAction, Report
 
 MOST_PAGES = 20
@@ -28,7 +29,7 @@ class WholeReport:
 
     @property
     def report(self) -> Report:
-        return from_record(self.record)
+        return in_own_words(from_record(self.record))
 
     @property
     def hidden(self) -> int:

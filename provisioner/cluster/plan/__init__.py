@@ -10,6 +10,7 @@
 - `planning`: the plan of a content
 - `pruning`: what the new content no longer has
 - `replacing`: what cannot be changed in place
+- `supposed`: what would come of objects of others
 """
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "planning",
     "pruning",
     "replacing",
+    "supposed",
 ]

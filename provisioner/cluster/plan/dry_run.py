@@ -20,8 +20,9 @@ from provisioner.cluster.plan.expected_refusals import is_expected_refusal
 from provisioner.cluster.plan.helm_releases import is_held_by, is_left_by_hook, losers, without_marks
 from provisioner.cluster.plan.known import NO_DRY_RUN, PlanInputs, body_of, offline, reviewed_action, says, stopped
 from provisioner.cluster.plan.own_webhooks import is_served_by_own, untried_words
-from provisioner.cluster.plan.ownership import Objection, objection_to_adoption
+from provisioner.cluster.plan.ownership import Objection, objection_to_adoption, present_owner
 from provisioner.cluster.plan.replacing import refusal, said_of
+from provisioner.cluster.plan.supposed import is_supposed, supposed
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.cluster.tracking import LARGEST_TRACKING, Tracking, is_left_by
 from provisioner.errors import (
@@ -136,17 +137,35 @@ def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | No
         return _hook_on(scene, manifest, live)
     if live is None:
         return _proved(scene, manifest, None)
-    if uid_of(live) != ours and (objection := _objection(scene, live)):
+    is_only_looked_at = is_supposed(scene, live, ours)
+    if uid_of(live) != ours and not is_only_looked_at and (objection := _objection(scene, live)):
         return _foreign(manifest, live, objection)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
         return replace(offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
+    if is_only_looked_at:
+        return _supposed(scene, manifest, live)
     if uid_of(live) != ours and is_held_by(live, scene.options.helm_release):
         return _taken_over(scene, manifest, live)
     if uid_of(live) != ours and not scene.options.may_try_foreign:
         return replace(offline(manifest, Action.ADOPT, live), notes=(UNTRIED,))
     return _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else _proved(scene, manifest, live)
+
+
+def _supposed(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    """What would come of somebody else's object, with its owner, whatever the API server says."""
+    planned = replace(offline(manifest, Action.UPDATE, live), owner=present_owner(live))
+    try:
+        return supposed(scene, manifest, live)
+    except (PreconditionFailed, AlreadyExists):
+        raise
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, notes=(words,), server_words=exc.server_words)
+    except ClusterError as exc:
+        return _refused(scene, manifest, planned, exc)
 
 
 def _taken_over(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:

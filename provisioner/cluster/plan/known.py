@@ -47,7 +47,8 @@ class Options:
     so themselves, so that an object that is not ours may be tried by dry-run, where it may be adopted (S09).
     What `helm_release` holds may be adopted, Secrets too, and its record goes; `is_taking_over`: an earlier request has
     adopted some of it. Hooks run at `moments` only; `hooks` are
-    the last runs of those that have run for this deployment.
+    the last runs of those that have run for this deployment. `supposes_adoption`: the plan is only looked at, by who
+    may read the objects, and what is somebody else's is planned as if it were adopted.
     """
 
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
@@ -62,6 +63,7 @@ class Options:
     is_taking_over: bool = False
     moments: frozenset[HookMoment] = APPLYING
     hooks: Mapping[ObjectIdentity, HookRun] = field(default_factory=dict)
+    supposes_adoption: bool = False
 
 
 @dataclass(frozen=True, slots=True)

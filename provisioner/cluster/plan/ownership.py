@@ -18,6 +18,7 @@ from provisioner.cluster.tracking import NONCE, OWNER_NAME, nonce_of
 from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
 
 _SECRET = GroupKind("", "Secret")
+_OF_HELM = "the Helm release"
 # How other deployers mark what is theirs, in labels or annotations.
 _MARKS = {
     "argocd.argoproj.io/tracking-id": "the Argo CD application",
@@ -61,6 +62,16 @@ def objection_to_adoption(live: JsonObject, options: Options) -> Objection | Non
     return None
 
 
+def present_owner(live: JsonObject) -> str:
+    """Who holds an object, for who may read it: by its marks, else by who wrote it."""
+    holder, meta = holder_of(live), live.get("metadata") or {}
+    namespace = (meta.get("annotations") or {}).get(helm_releases.NAMESPACE)
+    if holder:
+        return f"{holder} in {namespace}" if holder.startswith(_OF_HELM) and namespace else holder
+    writers = {str(one.get("manager")) for one in meta.get("managedFields") or [] if one.get("manager")}
+    return f"nobody by their marks (written by {', '.join(sorted(writers))})" if writers else "nobody by their marks"
+
+
 def holder_of(live: JsonObject, *, is_let_go: bool = False) -> str:
     """Who holds an object, in its own words; "" where nobody seems to.
 
@@ -76,7 +87,7 @@ def holder_of(live: JsonObject, *, is_let_go: bool = False) -> str:
         return other
     is_labelled = marks.get(helm_releases.LABEL) == helm_releases.IS_HELM
     if (marks.get(helm_releases.NAME) or is_labelled) and not is_let_go:
-        return f"the Helm release {marks.get(helm_releases.NAME) or 'that manages it'}"
+        return f"{_OF_HELM} {marks.get(helm_releases.NAME) or 'that manages it'}"
     if nonce_of(live):
         named = f" ({marks[OWNER_NAME]})" if marks.get(OWNER_NAME) else ""
         release = f"one that is not known here or has let it go (then remove {NONCE} from it)"

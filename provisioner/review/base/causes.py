@@ -64,6 +64,7 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         evidence={**leading.evidence, SAID_WITH: {one.rule: _kept(one) for one in others}},
         is_new=any(one.is_new for one in everything),
         fingerprint=own,
+        is_withheld=all(one.is_withheld for one in everything),
         server_words="; ".join(dict.fromkeys(filter(None, (one.server_words for one in everything)))),
         sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
         also=tuple(one.rule for one in others),

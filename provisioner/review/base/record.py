@@ -80,7 +80,7 @@ def _with_sources(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _upgraded_finding(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "message": f"{record['rule']}. {OLD_WORDS}", "serverWords": record["message"]}
+    return {**record, "message": f"{record['rule']}. {OLD_WORDS}", "serverWords": record["message"], "withheld": True}
 
 
 def _upgraded_action(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +104,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "serverWords": finding.server_words,
         "sources": [ref_record(one) for one in finding.sources],
         **({"also": list(finding.also)} if finding.also else {}),
+        **({"withheld": True} if finding.is_withheld else {}),
     }
 
 
@@ -123,6 +124,7 @@ def finding_from(record: Mapping[str, Any]) -> Finding:
         record["serverWords"],
         sources=tuple(_ref(one) for one in record["sources"]),
         also=tuple(record.get("also", ())),  # reports of before said each by itself
+        is_withheld=bool(record.get("withheld", False)),
     )
 
 
@@ -140,6 +142,7 @@ def _action_record(planned: PlannedAction) -> dict[str, Any]:
         "problemCode": planned.problem_code,
         "notes": list(planned.notes),
         "serverWords": planned.server_words,
+        **({"owner": planned.owner} if planned.owner else {}),
     }
 
 
@@ -158,6 +161,7 @@ def action_from(record: Mapping[str, Any]) -> PlannedAction:
         record["problemCode"],
         tuple(record["notes"]),
         record["serverWords"],
+        record.get("owner", ""),
     )
 
 

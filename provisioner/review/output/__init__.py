@@ -5,6 +5,7 @@
 - `headline`: the few sentences on top
 - `html`: one page that needs nothing else
 - `lines`: the lines that a finding is about
+- `own_words`: a report for who may see all that it is made of
 - `permission_text`: permissions for a terminal and as JSON
 - `terminal`: 80 columns
 """
@@ -15,6 +16,7 @@ __all__ = [
     "headline",
     "html",
     "lines",
+    "own_words",
     "permission_text",
     "terminal",
 ]

@@ -11,7 +11,7 @@ from provisioner.review.base.facts import said
 from provisioner.sentences import and_more, some_phrases
 from provisioner.values import Action, Finding, Plan, Section, Severity
 
-MAX_SENTENCES = 5
+MAX_SENTENCES, TOTALS = 5, 2  # the last ones say how much there is of everything
 MAX_CHARACTERS = 240
 # Of what is critical or unknown (S24). No message of ours is as long once its names are shortened.
 MAX_WHOLE = 4000
@@ -36,12 +36,12 @@ def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0) -> tup
     worst = _sentences(one for one in new if one not in outages)
     if outages:
         is_worst = all(one in outages for one in new[:1])
-        worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - len(totals) - 1), _of_outages(outages))
+        worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - TOTALS - 1), _of_outages(outages))
     if not worst:
         still = (one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
         known = _sentences(one for one in still if one.rule != _OF_OTHERS)
         worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
-    return (*worst[: MAX_SENTENCES - len(totals)], *totals)
+    return (*worst[: MAX_SENTENCES - TOTALS], *totals)
 
 
 def _of_outages(findings: Sequence[Finding]) -> str:

@@ -47,6 +47,20 @@ def test_somebody_elses_object_is_a_breaking_finding(api: ClusterClient, namespa
     assert ("OWN-02", Severity.BREAKING) in [(one.rule, one.severity) for one in found]
 
 
+def test_somebody_elses_object_is_planned_as_if_adopted_for_who_reviews_with_their_own_credential(
+    api: ClusterClient, namespace: str, tmp_path: Path
+) -> None:
+    content = prepare(LocalSource(str(bundle(tmp_path, taken="x"))), namespace=namespace)
+    api.create({**content.manifests[0].body, "data": {"other": "y"}}, field_manager="kubectl-create")
+    report = pipeline.look(api, content, previous=None, inventory={}, is_for_reader=True)
+    (planned,) = report.plan.actions
+    assert (planned.action, planned.problem) == (Action.UPDATE, "")
+    assert [one.rule for one in report.findings if one.rule.startswith("OWN-0")] == ["OWN-03"]
+    assert "1 object belongs to nobody by their marks (written by kubectl-create)" in as_text(report).replace(
+        "\n       ", ""
+    )
+
+
 def test_what_the_installer_may_not_do_is_a_finding(api: ClusterClient, namespace: str, tmp_path: Path) -> None:
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))), namespace=namespace)
@@ -156,6 +170,23 @@ def test_the_objects_of_a_changed_crd_settle_what_its_schemas_suspect(
     assert by_path == {"used": Severity.BREAKING, "unused": Severity.DANGEROUS}
     assert "1 of 1 objects checked" in next(one.message for one in found if one.rule == "LIV-07")
     assert "Pl4nted" not in str(found)
+
+
+def test_who_reads_with_their_own_credential_is_told_everything(
+    api: ClusterClient, namespace: str, tmp_path: Path
+) -> None:
+    """What live objects decide is withheld in a report that many read, and in that of the reader is not."""
+    live = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": namespace}}
+    made = api.create({**live, "data": {"mode": "old"}})
+    content = prepare(LocalSource(str(bundle(tmp_path, web="x"))), namespace=namespace)
+    inventory = {ObjectRef.of(made).identity: str(made["metadata"]["uid"])}
+    many = pipeline.look(api, content, previous=None, inventory=inventory)
+    one = pipeline.look(api, content, previous=None, inventory=inventory, is_for_reader=True)
+    assert any(it.is_withheld for it in many.findings)
+    assert not any(it.is_withheld or it.is_private for it in one.findings)
+    assert "shown to people who may get" in as_text(many, with_all=True).replace("\n        ", " ")
+    assert "shown to people who may get" not in " ".join(as_text(one, with_all=True).split())
+    assert {(it.rule, it.severity) for it in many.findings} == {(it.rule, it.severity) for it in one.findings}
 
 
 def installer_of(api: ClusterClient, namespace: str) -> Identity:

@@ -7,6 +7,7 @@
 - `live`: what a changed CRD does to what exists
 - `objects`: created, changed, replaced and adopted objects
 - `offline`: objects against schemas where no server can be asked
+- `owners`: whose objects are planned as if they were adopted
 - `renames`: a deletion and a creation that are one rename
 - `way_back`: what going back does not bring back
 """
@@ -19,6 +20,7 @@ __all__ = [
     "live",
     "objects",
     "offline",
+    "owners",
     "renames",
     "way_back",
 ]

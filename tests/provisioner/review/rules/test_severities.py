@@ -38,6 +38,7 @@ CASES = (
     "review/crds/test_live_findings.py",
     "review/checks/network/test_network.py",
     "review/checks/objects/test_objects.py",
+    "review/checks/objects/test_owners.py",
     "review/checks/pods/test_pods.py",
     "review/checks/own/test_power.py",
     "review/preflight/test_needs.py",

@@ -1,0 +1,79 @@
+"""Who reviews a bundle beside what Helm or kubectl runs sees the change as if these objects were adopted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.cluster.plan.helm_releases import NAME, NAMESPACE
+from provisioner.cluster.plan.ownership import present_owner
+from provisioner.values import Action
+from tests.support.provisioner.cluster_scene import Scene, action_of
+
+ARGO = "argocd.argoproj.io/tracking-id"
+
+
+def installed(scene: Scene, obj: dict[str, Any], manager: str = "helm") -> dict[str, Any]:
+    """As `helm install` leaves an object: by an update, with its marks."""
+    meta = {**obj["metadata"], "annotations": {NAME: "shop", NAMESPACE: scene.namespace}}
+    return scene.cluster.create({**obj, "metadata": meta}, field_manager=manager)
+
+
+def test_a_release_of_helm_is_planned_with_its_whole_change_and_its_owner(scene: Scene) -> None:
+    installed(scene, scene.deployment(image="example.com/web:1"))
+    wished = scene.deployment(image="example.com/web:2")
+    planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
+    assert (planned.action, planned.problem, planned.is_proved) == (Action.UPDATE, "", True)
+    assert planned.owner == f"the Helm release shop in {scene.namespace}"
+    images = [
+        one["spec"]["template"]["spec"]["containers"][0]["image"] for one in (planned.before, planned.after) if one
+    ]
+    assert images == ["example.com/web:1", "example.com/web:2"]
+
+
+def test_what_would_stay_as_it_is_is_no_change_and_has_its_owner_all_the_same(scene: Scene) -> None:
+    scene.cluster.create(scene.config_map(size="1"), field_manager="kubectl-create")
+    wished = scene.config_map(size="1")
+    planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
+    assert (planned.action, planned.owner) == (Action.NONE, "nobody by their marks (written by kubectl-create)")
+
+
+def test_without_being_told_so_an_object_of_others_is_never_tried(scene: Scene) -> None:
+    installed(scene, scene.config_map(size="1"))
+    wished = scene.config_map(size="2")
+    planned = action_of(scene.plan(wished), wished)
+    assert (planned.action, planned.before, planned.owner) == (Action.ADOPT, None, "")
+    assert planned.problem
+
+
+def test_what_the_server_refuses_stands_beside_the_owner(scene: Scene) -> None:
+    installed(scene, scene.deployment(image="example.com/web:1"))
+    wished = scene.deployment(image="example.com/web:2")
+    wished["spec"]["replicas"] = "many"
+    planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
+    assert planned.problem
+    assert planned.owner.startswith("the Helm release shop")
+
+
+def test_of_a_secret_only_which_keys_change_is_told(scene: Scene) -> None:
+    installed(scene, scene.secret(word="old", same="x"))
+    wished = scene.secret(word="new", same="x")
+    planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
+    assert planned.after is not None
+    assert planned.after["data"] == {"same": "unchanged", "word": "changed"}
+
+
+@pytest.mark.parametrize(
+    ("meta", "owner"),
+    [
+        ({"annotations": {NAME: "shop", NAMESPACE: "prod"}}, "the Helm release shop in prod"),
+        ({"annotations": {NAME: "shop"}}, "the Helm release shop"),
+        ({"annotations": {ARGO: "web:apps/Deployment"}}, "the Argo CD application web:apps/Deployment"),
+        ({"annotations": {ARGO: "web", NAME: "shop", NAMESPACE: "prod"}}, "the Argo CD application web"),
+        ({"managedFields": [{"manager": "b"}, {"manager": "a"}]}, "nobody by their marks (written by a, b)"),
+        ({}, "nobody by their marks"),
+    ],
+)
+def test_the_owner_is_told_by_marks_and_else_by_who_wrote(meta: dict[str, Any], owner: str) -> None:
+    assert present_owner({"metadata": meta}) == owner
