@@ -13,6 +13,7 @@ import yaml
 import provisioner.review
 from provisioner.cli import main
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.values import ObjectRef
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.roles import bound, cluster_role, group, rule, teams, user
 
@@ -155,6 +156,33 @@ def test_a_real_cluster_is_read_and_told(
     found = report(capsys, "--kubeconfig", kubeconfig(controlplane, tmp_path))
     told = {(one["rule"], one["ref"]["name"]) for one in found["findings"] if one["ref"]}
     assert ("RB-01", "system:masters") in told
+
+
+@pytest.mark.controlplane
+def test_60_teams_on_a_real_cluster_add_nothing_to_the_review_of_a_bundle_and_are_told_of_the_cluster(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, controlplane: Endpoint
+) -> None:
+    path = kubeconfig(controlplane, tmp_path)
+    api = ClusterClient.connect(Path(path).read_text(), trusted=True)
+    rule_of_labels = {"clusterRoleSelectors": [{"matchLabels": {"sixty": "teams"}}]}
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "all.yaml").write_text(yaml.safe_dump(cluster_role("sixty", aggregationRule=rule_of_labels)))
+    review = ("review", str(tmp_path / "new"), "--kubeconfig", path, "--all")
+    main(review)
+    alone = capsys.readouterr().out
+    for number in range(60):
+        name = "edit" if number < 40 else "cluster-admin"
+        binding = bound(name, group(f"sixty-{number}"))
+        api.apply({**binding, "metadata": {"name": f"sixty-{number}"}}, field_manager="test")
+    try:
+        main(review)
+        assert capsys.readouterr().out == alone
+        found = report(capsys, "--kubeconfig", path, "--without-kubernetes")
+        told = {one["ref"]["name"] for one in found["findings"] if one["rule"] in ("RB-01", "RB-03")}
+        assert {f"sixty-{number}" for number in range(60)} <= told
+    finally:
+        for number in range(60):
+            api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", f"sixty-{number}"))
 
 
 @pytest.mark.thorough
