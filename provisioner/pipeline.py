@@ -36,6 +36,7 @@ from provisioner.expressions import evaluator as expressions
 from provisioner.health_checks import HealthCheck
 from provisioner.rbac import RbacSubject
 from provisioner.reading import (
+    all_rbac,
     installer,
     kinds,
     live_objects,
@@ -283,6 +284,11 @@ def permissions(cluster: ClusterClient | None, content: Content, previous: Conte
     facts = Facts(content, _plan_offline(content, previous), previous, live_rbac=roles, is_offline=True)
     found = permission_report(facts)
     return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
+
+
+def roles_and_bindings(cluster: ClusterClient) -> tuple[JsonObject, ...]:
+    """All of the cluster. Raises ClusterError where one of the four kinds may not be listed, or nobody answers."""
+    return all_rbac(cluster)
 
 
 @expressions.limited(REVIEW_SECONDS)

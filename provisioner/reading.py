@@ -101,11 +101,16 @@ def live_rbac(readers: tuple[ClusterClient, ...]) -> tuple[tuple[JsonObject, ...
     refusal: ClusterError | None = None
     for reader in readers:
         try:
-            return tuple(obj for kind in _RBAC_KINDS for obj in _all_of(reader, kind)), []
+            return all_rbac(reader), []
         except ClusterError as exc:
             refusal = refusal or exc
     words = "what everybody may do already, so permissions are compared with the previous bundle only"
     return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
+
+
+def all_rbac(reader: ClusterClient) -> tuple[JsonObject, ...]:
+    """Every role and binding of the cluster. Raises ClusterError where one of the four kinds may not be listed."""
+    return tuple(obj for kind in _RBAC_KINDS for obj in _all_of(reader, kind))
 
 
 def _all_of(reader: ClusterClient, kind: str, *, group: str = RBAC_GROUP) -> list[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""`pratique rbac`, what a bundle does to everybody's rights, and `pratique preflight`, whether it may be installed."""
+"""`pratique rbac`, what a bundle does to everybody's rights, and `pratique preflight`, whether it may be installed.
+
+Without a bundle `pratique rbac` tells of the whole cluster (`cluster_rights`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli import unanswered
+from provisioner.cli.cluster_rights import add_cluster_options, refuse_cluster_options, run_for_cluster
 from provisioner.cli.review import (
     DEFAULT_NAMESPACE,
     FINDINGS,
@@ -39,11 +43,29 @@ exit status
 
 
 _RBAC_EPILOG = """\
-exit status
+a bundle
+  Whose effective rights it alters, whom it binds, and what everybody with a
+  role gets that it widens. Others do not count, whatever they hold.
+
+a whole cluster
+  Without BUNDLE, --kubeconfig or --objects names the cluster, and everybody
+  whom a binding names is told with all that is risky: the findings are those
+  that `pratique review` has of a bundle, and so is the JSON. It reads roles and
+  bindings of every namespace, and changes nothing. Who is a member of which
+  group the cluster does not know: what a group may do is told of the group.
+
+exit status of a bundle
   0  nobody gains anything dangerous
   1  somebody does
   2  could not find out: an error, or a role that nobody here knows;
      with -o json an error is a report, too, with one problem
+
+exit status of a whole cluster
+  0  nothing at or above --fail-on
+  1  there is
+  2  could not find out: an error (the cluster does not answer, or does not let
+     you list roles and bindings), or an unknown finding and nothing worse;
+     with -o json an error is a report, too, with one unknown finding
 """
 
 
@@ -51,17 +73,26 @@ exit status
 
 
 def _add_rbac(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run; as for `pratique review`")
+    parser.add_argument(
+        "bundle",
+        metavar="BUNDLE",
+        nargs="?",
+        help="what shall run; as for `pratique review`. Without it, the whole cluster",
+    )
     parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
-    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="count the roles of this cluster, too")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="the cluster, whose roles count, too")
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    add_cluster_options(parser)
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.set_defaults(service_account="")
 
 
 def _run_rbac(options: argparse.Namespace) -> int:
+    if options.bundle is None:
+        return run_for_cluster(options)
+    refuse_cluster_options(options)
     cluster = cluster_of(options)
     content, old = contents_of(options, cluster)
     found = pipeline.permissions(cluster, content, old)
@@ -118,7 +149,7 @@ def _account(words: str) -> RbacSubject:
 COMMANDS: tuple[ReviewCommand, ...] = (
     ReviewCommand(
         "rbac",
-        "who could do what that they could not do before, whatever the roles are called",
+        "who could do what that they could not do before, or, in a whole cluster, who can do what",
         _add_rbac,
         _run_rbac,
         _RBAC_EPILOG,

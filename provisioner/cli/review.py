@@ -210,7 +210,7 @@ def _run_review(options: argparse.Namespace) -> int:
     if stored is not None and old is not None:
         changed = [one.body for one in old.manifests if one.ref.group_kind == CRD]
         _say_strangers(changed, stored, options.objects)
-    _print_report(found, options, colours=sys.stdout.isatty())
+    print_report(found, options, colours=sys.stdout.isatty())
     return exit_status(found, options.fail_on)
 
 
@@ -227,7 +227,7 @@ def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colou
         allowed_images=tuple(options.allow_images),
         is_for_reader=True,
     )
-    _print_report(found, options, colours=colours)
+    print_report(found, options, colours=colours)
     return exit_status(found, options.fail_on)
 
 
@@ -390,7 +390,8 @@ def _git_source(bundle: str) -> Source:
     return GitSource(repository, branch=ref.removeprefix("refs/heads/"), directory=directory)
 
 
-def _print_report(report: Report, options: argparse.Namespace, *, colours: bool) -> None:
+def print_report(report: Report, options: argparse.Namespace, *, colours: bool) -> None:
+    """Write a report as the options of `add_review_options` say."""
     title = f"{options.old} → {options.bundle}" if options.old else options.bundle
     if options.output == "json":
         record = {

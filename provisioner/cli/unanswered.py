@@ -28,7 +28,10 @@ _NOT_READ = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 
 def review(_: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
     """A report without a plan: report.schema.json."""
-    message = f"Could not find out what the bundle would do: {words}"
+    return _report(f"Could not find out what the bundle would do: {words}", words, code)
+
+
+def _report(message: str, words: str, code: str) -> dict[str, Any]:
     found = (_GAP.at(None, message, evidence=_evidence(code), key=words),)
     return {**to_record(Report((message,), found, Plan((), ""))), "rules": explained_record(rules_of(found))}
 
@@ -40,8 +43,10 @@ def crd_diff(options: argparse.Namespace, words: str, code: str) -> list[dict[st
     return [crd_record(CrdDifference("", (found,), triples))]
 
 
-def rbac(_: argparse.Namespace, words: str, __: str) -> dict[str, Any]:
-    """Nobody's rights, and one problem: permissions.schema.json."""
+def rbac(options: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
+    """Nobody's rights, and one problem: permissions.schema.json. Of a whole cluster a report: report.schema.json."""
+    if options.bundle is None:
+        return _report(f"Could not find out who may do what in the cluster: {words}", words, code)
     return permission_text.to_record(PermissionReport((), (), (words,)), {})
 
 

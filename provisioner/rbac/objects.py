@@ -14,6 +14,8 @@ from provisioner.values import Identity, JsonObject, ObjectIdentity, ObjectRef, 
 
 CLUSTER = ""
 KINDS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding")
+BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 # (namespace or "", name), and (kind, namespace or "", name).
 RoleKey = tuple[str, str]
 BindingKey = tuple[str, str, str]
@@ -52,7 +54,7 @@ class RoleRule:
 
 # Of a kind of subject and its name, a ServiceAccount's as users have it: the bindings that name it, and at which place.
 _Name = tuple[str, str]
-_Naming = tuple[BindingKey, int, RbacSubject]
+_Naming = tuple[BindingKey, int]
 
 
 @dataclass(slots=True)
@@ -118,13 +120,14 @@ class RbacObjects:
             raise InvalidManifest(f"roles and bindings: expected a list of objects, found {type(objects).__name__}")
         found = cls()
         for obj in objects:
-            ref = ObjectRef.of(obj)
-            if ref.group != RBAC_GROUP or ref.kind not in KINDS:
+            place = _place(obj)
+            if place is None:
                 continue
-            if ref.kind.endswith("Binding"):
-                found.bindings[binding_key_of(ref)] = obj
+            kind, namespace, name = place
+            if kind in BINDINGS:
+                found.bindings[kind, namespace, name] = obj
             else:
-                found.roles[role_key_of(ref)] = obj
+                found.roles[namespace, name] = obj
         return found
 
     def copy(self) -> RbacObjects:
@@ -158,17 +161,17 @@ class RbacObjects:
     def bindings_of(self, identity: Identity) -> list[tuple[JsonObject, RbacSubject]]:
         """The bindings that name `identity`, sorted, each with the first subject by which it does."""
         index = self._indexed()
-        first: dict[BindingKey, tuple[int, RbacSubject]] = {}
+        first: dict[BindingKey, int] = {}
         for name in _names_of(identity):
-            for key, position, subject in index.names.get(name, ()):
-                if key not in first or position < first[key][0]:
-                    first[key] = (position, subject)
-        return [(self.bindings[key], first[key][1]) for key in sorted(first)]
+            for key, position in index.names.get(name, ()):
+                first[key] = min(position, first.get(key, position))
+        found = ((self.bindings[key], first[key]) for key in sorted(first))
+        return [(binding, binding_subjects(binding)[position]) for binding, position in found]
 
     def roles_held(self, identity: Identity) -> set[tuple[str, RoleKey]]:
         """Which roles `identity` holds at which place, whether they are there or not."""
         index = self._indexed()
-        named = (key for name in _names_of(identity) for key, _, _ in index.names.get(name, ()))
+        named = (key for name in _names_of(identity) for key, _ in index.names.get(name, ()))
         return {(key[1], index.targets[key]) for key in named}
 
     def bound(self) -> Mapping[RoleKey, tuple[BindingKey, ...]]:
@@ -213,6 +216,19 @@ class RbacObjects:
             self._index.drop(key, binding)
 
 
+def _place(obj: JsonObject) -> BindingKey | None:
+    """(kind, namespace or "", name) of a role or binding, None for another object; a cluster has thousands."""
+    kind = obj.get("kind") if type(obj) is dict else None
+    meta = obj.get("metadata") if kind in KINDS else None
+    if type(meta) is not dict or str(obj.get("apiVersion", "")).rpartition("/")[0] != RBAC_GROUP:
+        ref = ObjectRef.of(obj)
+        if ref.group != RBAC_GROUP or ref.kind not in KINDS:
+            return None
+        return binding_key_of(ref) if ref.kind in BINDINGS else (ref.kind, *role_key_of(ref))
+    is_cluster_wide = kind in CLUSTER_WIDE
+    return str(kind), CLUSTER if is_cluster_wide else str(meta.get("namespace") or ""), str(meta.get("name", ""))
+
+
 def role_key_of(ref: ObjectRef) -> RoleKey:
     return (CLUSTER if ref.kind == "ClusterRole" else ref.namespace, ref.name)
 
@@ -228,19 +244,28 @@ def _role_key(key: BindingKey, binding: JsonObject) -> RoleKey:
 
 
 def _namings(key: BindingKey, binding: JsonObject) -> Iterator[tuple[_Name, _Naming]]:
-    for position, subject in enumerate(binding_subjects(binding)):
-        name = subject.name
-        if subject.kind == "ServiceAccount":
-            if not subject.namespace:
+    for position, entry in enumerate(_entries(binding)):
+        kind, name = str(entry.get("kind", "")), str(entry.get("name", ""))
+        if kind == "ServiceAccount":
+            namespace = entry.get("namespace") or key[1]
+            if not namespace:
                 continue
-            name = f"system:serviceaccount:{subject.namespace}:{subject.name}"
-        yield (subject.kind, name), (key, position, subject)
+            name = f"system:serviceaccount:{namespace}:{name}"
+        yield (kind, name), (key, position)
+
+
+def _entries(binding: JsonObject) -> list[Mapping[str, Any]]:
+    """Asked of every binding, some times: a plain dict is known without asking what a mapping is."""
+    listed = binding.get("subjects")
+    if not isinstance(listed, list | tuple):
+        return []
+    return [entry for entry in listed if type(entry) is dict or isinstance(entry, Mapping)]
 
 
 def _names_of(identity: Identity) -> list[_Name]:
     """What a binding calls this identity."""
-    groups = [("Group", name) for name in identity.groups]
-    return list(dict.fromkeys([("User", identity.username), ("ServiceAccount", identity.username), *groups]))
+    groups = dict.fromkeys(identity.groups)
+    return [("User", identity.username), ("ServiceAccount", identity.username), *(("Group", name) for name in groups)]
 
 
 def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[RbacSubject]:
@@ -252,18 +277,16 @@ def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[RbacSubject]:
 
 def binding_subjects(binding: JsonObject) -> list[RbacSubject]:
     """The subjects of a binding; a ServiceAccount without a namespace is one of the RoleBinding's namespace."""
-    is_cluster_wide = object_in(binding, "the binding").get("kind") == "ClusterRoleBinding"
-    own = CLUSTER if is_cluster_wide else ObjectRef.of(binding).namespace
-    listed = binding.get("subjects")
-    named = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list | tuple) else []
-    return [
-        RbacSubject(
-            kind=str(entry.get("kind", "")),
-            name=str(entry.get("name", "")),
-            namespace=str(entry.get("namespace") or own) if entry.get("kind") == "ServiceAccount" else "",
-        )
-        for entry in named
-    ]
+    kind = object_in(binding, "the binding").get("kind")
+    return [_subject(entry, kind, binding) for entry in _entries(binding)]
+
+
+def _subject(entry: Mapping[str, Any], kind: object, binding: JsonObject) -> RbacSubject:
+    name = str(entry.get("name", ""))
+    if entry.get("kind") != "ServiceAccount":
+        return RbacSubject(str(entry.get("kind", "")), name)
+    own = entry.get("namespace") or (CLUSTER if kind == "ClusterRoleBinding" else ObjectRef.of(binding).namespace)
+    return RbacSubject("ServiceAccount", name, str(own))
 
 
 def role_rules(objects: Iterable[JsonObject] | RbacObjects, role: JsonObject) -> list[PolicyRule]:
@@ -360,4 +383,4 @@ def _labels(role: JsonObject) -> Mapping[str, Any]:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else {}

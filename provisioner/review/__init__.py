@@ -3,6 +3,7 @@
 - `base`: facts, findings' records, differences and safe text
 - `beside`: which findings are made of live objects outside of the plan
 - `checks`: one module for each thing that is looked at
+- `cluster_rights`: who may do what in a whole cluster, for `pratique rbac`
 - `crd_diff`: two definitions compared, for `pratique crd-diff`
 - `crds`: CRDs against the objects that exist
 - `frame`: facts in, report out
@@ -18,6 +19,7 @@ __all__ = [
     "base",
     "beside",
     "checks",
+    "cluster_rights",
     "crd_diff",
     "crds",
     "frame",

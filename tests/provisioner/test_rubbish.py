@@ -244,6 +244,7 @@ def test_every_public_function_is_tried() -> None:
     typed = {
         "allows",
         "allows_in",
+        "binding_key_of",
         "bits_of",
         "breakdown",
         "compact",
@@ -251,6 +252,7 @@ def test_every_public_function_is_tried() -> None:
         "holds",
         "minimal",
         "remainder",
+        "role_key_of",
         "size",
     }
     for room in (schema, rbac):

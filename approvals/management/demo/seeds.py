@@ -15,7 +15,7 @@ CLUSTER = "demo"
 NAMESPACE = "harbour-system"
 ACCOUNT = "installer"
 _RBAC, _HARBOUR = RBAC_GROUP, "harbour.example.com"
-# What a report is made of beside what the role view shows: so its approver reads each finding whole. No Secret is there.
+# What a report is made of beside what the role view shows: its approver reads each finding whole. No Secret is there.
 _LOOKED_AT = (
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",

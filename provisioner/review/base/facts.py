@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
@@ -28,6 +28,8 @@ from provisioner.values import (
     Severity,
     created_at,
 )
+
+_T = TypeVar("_T")
 
 SECRET = GroupKind("", "Secret")
 # Where deploy/ puts Pratique; an installation that lives elsewhere says so (ClusterSurroundings.own_namespace).
@@ -203,6 +205,13 @@ class RolesRead(tuple[JsonObject, ...]):  # noqa: SLOT001 -- it keeps what it so
         """Raises InvalidManifest where one of them is no object."""
         return RbacObjects.of(self)
 
+    @cached_property
+    def salt(self) -> str:
+        """The uid of a role that each cluster has; "" where none has a uid."""
+        uids = {ObjectRef.of(one).name: _uid(one) for one in self if one.get("kind") == "ClusterRole"}
+        known = (uid for name, uid in sorted(uids.items(), key=lambda it: (it[0] != "cluster-admin", it[0])) if uid)
+        return next(known, "")
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -233,10 +242,18 @@ class Facts:
     left_by_hooks: tuple[ObjectRef, ...] = ()
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.live_rbac is not None and not isinstance(self.live_rbac, RolesRead):
             object.__setattr__(self, "live_rbac", RolesRead(self.live_rbac))
+
+    def once(self, name: str, work: Callable[[Facts], _T]) -> _T:
+        """What `work` makes of these facts, made once for all checks; each work has a name of its own."""
+        if name not in self._kept:
+            self._kept[name] = work(self)
+        found: _T = self._kept[name]
+        return found
 
     @property
     def known_rbac(self) -> RbacObjects | None:
@@ -254,9 +271,8 @@ class Facts:
     def salt(self) -> str:
         """What nobody can guess who may not get the objects of the cluster, the same in every report: the uid of a role
         that each cluster has, else the uids of the plan; "" where nothing was read."""
-        uids = {ObjectRef.of(one).name: _uid(one) for one in self.live_rbac or () if one.get("kind") == "ClusterRole"}
-        known = [uid for name, uid in sorted(uids.items(), key=lambda it: (it[0] != "cluster-admin", it[0])) if uid]
-        return known[0] if known else "\n".join(sorted({one.uid for one in self.plan.actions if one.uid}))
+        of_roles = self.live_rbac.salt if isinstance(self.live_rbac, RolesRead) else ""
+        return of_roles or "\n".join(sorted({one.uid for one in self.plan.actions if one.uid}))
 
     def _results(self) -> tuple[JsonObject, ...]:
         results = {one.ref.identity: one.after for one in self.plan.actions if one.after is not None}

@@ -25,12 +25,13 @@ _QUOTED = re.compile(r"`[^`]*`")
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
 
-def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0) -> tuple[str, ...]:
+def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0, about: str = "") -> tuple[str, ...]:
     """At most five sentences about `findings`, which are in the order of a report.
 
-    `let_go` is how many objects stay that were the deployment's and will not be.
+    `let_go` is how many objects stay that were the deployment's and will not be. `about` stands in place of what
+    happens to objects.
     """
-    totals = [_objects(plan) + _let_go(let_go), _severities(findings)]
+    totals = [about or _objects(plan) + _let_go(let_go), _severities(findings)]
     new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)

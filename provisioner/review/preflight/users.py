@@ -61,12 +61,13 @@ def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
 def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, str]:
     """The way of each, by name."""
     held = by_name(rbac.effective_rules(account.identity, roles), account)
+    places = {CLUSTER, *held.scopes}
     known: dict[frozenset[tuple[str, RoleKey]], bool] = {}
     found: dict[str, str] = {}
     for subject, way in _makers(account, roles).items():
         if subject == account or not _is_somebody(subject):
             continue
-        same = frozenset(one for one in roles.roles_held(subject.identity) if one[0] in (CLUSTER, *held.scopes))
+        same = frozenset(one for one in roles.roles_held(subject.identity) if one[0] in places)
         if same not in known:
             known[same] = _holds_as_much(rbac.effective_rules(subject.identity, roles), held)
         if not known[same]:

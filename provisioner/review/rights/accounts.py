@@ -63,7 +63,7 @@ def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef,
 def of_accounts(state: StateFacts) -> Iterator[Finding]:
     """Findings about one side of a change: foreign subjects, wildcards, identities outside of the cluster."""
     yield from _foreign_subjects(state)
-    yield from _wildcards(state)
+    yield from of_wildcards(state)
     yield from _cloud_identities(state)
 
 
@@ -83,7 +83,7 @@ def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
         yield _FOREIGN.at(binding, message, path=("subjects",), key=[str(subject), is_absent])
 
 
-def _wildcards(state: StateFacts) -> Iterator[Finding]:
+def of_wildcards(state: StateFacts) -> Iterator[Finding]:
     """Rules over every resource of a named group: what that is today, so that what it gains is seen as new."""
     defined = _defined(state.objects)
     for ref, obj in state.named:

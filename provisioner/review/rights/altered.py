@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import CLUSTER, BindingKey, EffectiveRules, Grant, RbacObjects, RbacSubject, RoleKey, RoleRule
-from provisioner.review.base.facts import mapping
-from provisioner.review.rights.rbac_before_after import RbacBeforeAfter
+from provisioner.review.base.facts import Facts, mapping
+from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.values import Identity, JsonObject, ObjectRef
 
 # So many who hold a role that changes are told by name.
@@ -62,8 +62,12 @@ class Altered:
     roles: tuple[RoleChange, ...]
 
 
-def altered(states: RbacBeforeAfter) -> Altered:
+def altered_by(facts: Facts) -> Altered:
     """Whose rights may differ between the two states, and everybody whom the bundle binds."""
+    return facts.once("altered", lambda given: _altered(rbac_before_after_of(given)))
+
+
+def _altered(states: RbacBeforeAfter) -> Altered:
     touched = states.touched_bindings
     bound = {
         subject

@@ -25,6 +25,7 @@ from provisioner.review.rights.permission_words import (
     words_of,
 )
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter
+from provisioner.sentences import some
 from provisioner.values import Finding, ObjectIdentity, ObjectRef, Section, Severity
 
 MAX_NAMED = 3
@@ -164,22 +165,24 @@ def of_combinations(
 ) -> Iterator[Finding]:
     """What holders of a role newly can by it and by what they hold beside it, for which the role alone does not do.
 
-    Those who can the same are named together, all of them.
+    Those who can the same are named together, all of them, in whichever namespaces; the sensitive ones are told apart.
     """
-    places = tuple(sensitive)
+    places, special = tuple(sensitive), {CLUSTER, *rbac.SENSITIVE_NAMESPACES, *sensitive}
     told: dict[RbacSubject, list[RoleEffect]] = {}
     for effect in found:
         for subject in (holder for change in effect.roles for holder in change.holders):
             told.setdefault(subject, []).append(effect)
-    groups: dict[tuple[str, Severity, str, ObjectRef], list[RbacSubject]] = {}
-    for alike in holders_alike(states, told, {CLUSTER, *rbac.SENSITIVE_NAMESPACES, *places}):
+    groups: dict[tuple[str, Severity, str, ObjectRef], dict[RbacSubject, str]] = {}
+    for alike in holders_alike(states, told, special):
         if _untold(states, alike[0], told[alike[0]], places):
             for subject in alike:
                 for risk in _untold(states, subject, told[subject], places):
                     ref = told[subject][0].roles[-1].ref
-                    groups.setdefault((risk.id, risk.severity, risk.sentence, ref), []).append(subject)
-    for (rule_id, severity, sentence, ref), subjects in groups.items():
-        yield _of_combination(ReviewRule(rule_id, Section.PERMISSIONS, severity), sentence, ref, subjects)
+                    words = risk.sentence if risk.scope in special else _REACH.sub("", risk.sentence)
+                    groups.setdefault((risk.id, risk.severity, words, ref), {})[subject] = risk.sentence
+    for (rule_id, severity, words, ref), sentences in groups.items():
+        rule = ReviewRule(rule_id, Section.PERMISSIONS, severity)
+        yield _of_combination(rule, words if len(sentences) > 1 else next(iter(sentences.values())), ref, [*sentences])
 
 
 def _untold(
@@ -204,14 +207,13 @@ def _untold(
 
 def _of_combination(rule: ReviewRule, sentence: str, ref: ObjectRef, subjects: list[RbacSubject]) -> Finding:
     names = [str(one) for one in subjects]
-    shown = ", ".join(map(who, subjects[:MAX_NAMED]))
-    more = f" and {len(subjects) - MAX_NAMED:,} more" if len(subjects) > MAX_NAMED else ""
+    shown = some(list(map(who, subjects)), MAX_NAMED)
     power = sentence.removeprefix("can ")
     can = "will newly be able to" if power != sentence else "newly"
     because = (
         f"by what {'they hold' if len(subjects) > 1 else 'it holds'} already and what {ref.kind} {ref.place} gains"
     )
-    message = f"{shown}{more} {can} {power}, {because}"
+    message = f"{shown} {can} {power}, {because}"
     only = subjects[0] if len(subjects) == 1 else None
-    evidence = {"subject": ", ".join(names), "accounts": names}
+    evidence = {"accounts": names} | ({"subject": names[0]} if only else {})
     return rule.at(ref_of(only) if only else ref, message, evidence=evidence, key=[sentence, names])

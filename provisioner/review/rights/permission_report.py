@@ -17,7 +17,7 @@ from provisioner.rbac import (
     ScopedRule,
 )
 from provisioner.review.base.facts import Facts
-from provisioner.review.rights.altered import altered
+from provisioner.review.rights.altered import altered_by
 from provisioner.review.rights.everybody import RoleEffect, effects
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
@@ -105,7 +105,7 @@ def _weights(effect: RoleEffect) -> Iterator[Severity]:
 def permission_report(facts: Facts) -> PermissionReport:
     """Everybody whose rights the bundle alters, who gains the worst first."""
     states = rbac_before_after_of(facts)
-    who_changes = altered(states)
+    who_changes = altered_by(facts)
     found, problems, comparisons = [], [], rbac.Comparisons()
     for subject in who_changes.accounts:
         old, new = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))

@@ -69,6 +69,10 @@ class RbacBeforeAfter:
 
 def rbac_before_after_of(facts: Facts) -> RbacBeforeAfter:
     """Before: the cluster as it is, offline the previous bundle. After: the same with the bundle's changes made."""
+    return facts.once("rbac before and after", _made)
+
+
+def _made(facts: Facts) -> RbacBeforeAfter:
     results = [obj for ref, obj in facts.state().named if ref.group == RBAC_GROUP]
     before = facts.known_rbac
     if before is None:

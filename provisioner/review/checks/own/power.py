@@ -11,7 +11,7 @@ from provisioner.errors import InvalidManifest
 from provisioner.rbac import BypassPower, EffectiveRules, Grant, Means, Ours, PolicyRule, RbacObjects, RbacSubject
 from provisioner.review.base.facts import Facts, ReviewRule, items, mapping, said
 from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
-from provisioner.review.rights.altered import RoleChange, altered, holders_alike, is_given_by_bundle
+from provisioner.review.rights.altered import RoleChange, altered_by, holders_alike, is_given_by_bundle
 from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.sentences import some, some_phrases
@@ -80,7 +80,7 @@ def of_power(facts: Facts) -> Iterator[Finding]:
     if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions):
         return
     judge = judge_of(facts)
-    found = altered(judge.states)
+    found = altered_by(facts)
     for subject in found.accounts:
         yield from _of_subject(judge, subject)
     for change in found.roles:

@@ -18,7 +18,7 @@ from provisioner.review.rights.accounts import (
     moved_bindings,
     of_accounts,
 )
-from provisioner.review.rights.altered import altered, is_given_by_bundle
+from provisioner.review.rights.altered import altered_by, is_given_by_bundle
 from provisioner.review.rights.everybody import effects, of_combinations, of_everybody
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
@@ -74,7 +74,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     if not _is_concerned(facts):
         return
     states, files = rbac_before_after_of(facts), files_of(facts.content)
-    who_changes, sensitive = altered(states), facts.content.install_namespace
+    who_changes, sensitive = altered_by(facts), facts.content.install_namespace
     found = effects(who_changes.roles, [sensitive])
     once = [
         *_of_missing_roles(facts, states),

@@ -201,6 +201,18 @@ def test_S24_what_a_role_gives_together_with_what_its_holders_have_is_critical_a
     assert sorted(risk.evidence["accounts"]) == sorted(f"Group {name}" for name in those[:20])
 
 
+def test_S24_a_combination_weighs_what_it_weighs_in_the_namespace_where_it_is_held() -> None:
+    """To get a token by a Secret takes two rights. It is critical in kube-system, where one of thirty holds both."""
+    old, new = cluster_role("r"), cluster_role("r", rule("get", "secrets"))
+    make = cluster_role("make", rule("create", "secrets"))
+    places = {f"g-{number}": f"n-{number}" if number else "kube-system" for number in range(30)}
+    bindings = (bound(name, group(who), namespace=at) for who, at in places.items() for name in ("r", "make"))
+    found = report(_facts((*EMPTY, make, old, *bindings), content_with(new), content_with(old)))
+    critical, dangerous = sorted(of(found, "RB-12"), key=lambda one: one.severity.rank)
+    assert (critical.severity, critical.evidence["accounts"]) == (Severity.CRITICAL, ["Group g-0"])
+    assert (dangerous.severity, len(dangerous.evidence["accounts"])) == (Severity.DANGEROUS, 29)
+
+
 def test_an_account_that_the_bundle_runs_its_pods_as_is_told_by_name_among_many() -> None:
     old, new = cluster_role("r", rule("get", "configmaps")), cluster_role("r", SECRETS)
     others = (group(f"g-{number}") for number in range(30))
