@@ -25,7 +25,8 @@ def told_with_containers(findings: Iterable[Finding], changes: Iterable[Containe
     """The new findings that say no more than the section on containers shows: it gives their values."""
     shown = {said(one.ref) for one in changes if one.lines}
     of_containers = (one for one in findings if one.rule == TOLD_HERE and one.is_new and not one.server_words)
-    return [one for one in of_containers if {place.of for place in places_of(one)} <= shown]
+    whole = (one for one in of_containers if "after" not in one.evidence)  # volumes that no container mounts
+    return [one for one in whole if {place.of for place in places_of(one)} <= shown]
 
 
 def containers_as_text(changes: list[ContainerChange], *, with_all: bool, heads: Iterable[str] = ()) -> Iterator[str]:

@@ -13,7 +13,7 @@ ROOT = Path(provisioner.__file__).parent
 FAMILIES = (
     "AS|API|AVL|CRD|DEL|HIS|HOOK|IMG|IMM|LIV|NP|OBJ|OWN|OWN-PRATIQUE|POD|PRE|RB|REQ|SCH|SEC|SRC|SRV|SV|TXT|VAL|WH"
 )
-RULE = re.compile(rf"(?:{FAMILIES})-(?:\d+[a-z]*|RULES|DIFF|LESS|SAME)|GAP|CRASHED|UNCLAIMED")
+RULE = re.compile(rf"(?:{FAMILIES})-(?:\d+[a-z]*|RULES|DIFF|LESS|SAME)|GAP|CRASHED|HARMLESS|UNCLAIMED|UNJUDGED")
 
 
 def rules_in_code() -> Iterator[str]:
