@@ -92,9 +92,13 @@ def _asked(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
 
 def _told(token: Mapping[str, Any]) -> str:
     seconds = token.get("expirationSeconds")
-    hours = round(seconds / 3600) if isinstance(seconds, int) and seconds > _USUAL_SECONDS else 0
-    lifetime = f", valid for {number(hours, 'hour')}" if hours else ""
-    return f"for {token.get('audience') or 'the API server'}{lifetime}"
+    is_long = isinstance(seconds, int) and seconds > _USUAL_SECONDS
+    return f"for {token.get('audience') or 'the API server'}{_lifetime(seconds) if is_long else ''}"
+
+
+def _lifetime(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    return f", valid for {number(seconds, 'second') if rest else number(hours, 'hour')}"
 
 
 _CLAIMS = (
