@@ -91,12 +91,12 @@ def _asked(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
 
 
 def _told(token: Mapping[str, Any]) -> str:
-    seconds = token.get("expirationSeconds")
-    is_long = isinstance(seconds, int) and seconds > _USUAL_SECONDS
-    return f"for {token.get('audience') or 'the API server'}{_lifetime(seconds) if is_long else ''}"
+    return f"for {token.get('audience') or 'the API server'}{_lifetime(token.get('expirationSeconds'))}"
 
 
-def _lifetime(seconds: int) -> str:
+def _lifetime(seconds: object) -> str:
+    if not isinstance(seconds, int) or seconds <= _USUAL_SECONDS:
+        return ""
     hours, rest = divmod(seconds, 3600)
     return f", valid for {number(seconds, 'second') if rest else number(hours, 'hour')}"
 
