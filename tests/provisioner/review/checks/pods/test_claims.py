@@ -59,6 +59,7 @@ PROBE = {
 TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 CONTAINER: dict[str, Any] = {
     "name": "main",
+    "securityContext": {"readOnlyRootFilesystem": True},
     "command": ["/web"],
     "args": ["--port=80"],
     "workingDir": "/srv",
@@ -133,6 +134,7 @@ NOT_TOLD = {
     ("removed", "nodeName"): "the scheduler chooses the nodes again",
     ("removed", "shareProcessNamespace"): "what is not set is false",
     ("set", "shareProcessNamespace"): "what is not set is false",
+    ("set", "containers[].securityContext.readOnlyRootFilesystem"): "set to true, which takes away that it writes",
     ("set", "automountServiceAccountToken"): "set to false, which takes a token away",
     ("changed", "volumes[].projected.sources[].serviceAccountToken.path"): "the same token by another name",
     ("removed", "volumes[].projected.sources[].serviceAccountToken.path"): "the same token by another name",
