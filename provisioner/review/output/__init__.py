@@ -8,6 +8,7 @@
 - `own_words`: a report for who may see all that it is made of
 - `permission_text`: permissions for a terminal and as JSON
 - `terminal`: 80 columns
+- `unjudged`: what no rule judges, in few lines
 """
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "own_words",
     "permission_text",
     "terminal",
+    "unjudged",
 ]

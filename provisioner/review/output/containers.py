@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from provisioner.review.base.facts import said
 from provisioner.review.base.marks import Mark
@@ -12,10 +12,12 @@ from provisioner.review.base.places import places_of
 from provisioner.review.base.text import visible
 from provisioner.review.workloads.container_changes import ContainerChange, image_words
 from provisioner.sentences import and_more, number
-from provisioner.values import Finding
+from provisioner.values import Finding, Severity
 
 # That containers run or are told something else: what that is stands here.
-TOLD_HERE = "POD-28"
+_OF_VALUES = "POD-28"
+# That pods may run on nodes of the control plane: the title of the rule says it.
+_OF_PODS = "POD-35"
 WIDTH = 80
 MAX_STEPS, MAX_OBJECTS, MAX_CONTAINERS, MAX_SETTINGS = 8, 4, 4, 6  # before a number stands for the rest
 MAX_TEXT = 300
@@ -23,11 +25,20 @@ _DIGEST = re.compile(r"(@sha256:[0-9a-f]{12})[0-9a-f]{52}")
 _STEP = {Mark.NEW: "new", Mark.GONE: "gone", Mark.CHANGED: ""}
 
 
-def told_with_containers(findings: Iterable[Finding], changes: Iterable[ContainerChange]) -> list[Finding]:
-    """The new findings that say no more than the section on containers shows: it gives their values."""
-    shown = {said(one.ref) for one in changes if one.lines}
-    of_containers = (one for one in findings if one.rule == TOLD_HERE and one.is_new and not one.server_words)
-    return [one for one in of_containers if {place.of for place in places_of(one)} <= shown]
+def told_with_containers(findings: Iterable[Finding], changes: Sequence[ContainerChange]) -> list[Finding]:
+    """The new findings that the section on containers tells by the titles of their rules: it gives the values of some,
+    and others hold for every object that it names."""
+    new = [one for one in findings if one.is_new and one.severity is Severity.NOTABLE and not one.server_words]
+    valued = {said(one.ref) for one in changes if one.lines}
+    # Volumes that no container mounts stand in no line.
+    with_values = [one for one in new if one.rule == _OF_VALUES and "after" not in one.evidence and _of(one) <= valued]
+    of_pods = [one for one in new if one.rule == _OF_PODS]
+    is_of_all = set[str]().union(*map(_of, of_pods)) == {said(one.ref) for one in changes}
+    return [*with_values, *(of_pods if is_of_all else ())]
+
+
+def _of(finding: Finding) -> set[str]:
+    return {place.of for place in places_of(finding)}
 
 
 def containers_as_text(changes: list[ContainerChange], *, with_all: bool, heads: Iterable[str] = ()) -> Iterator[str]:

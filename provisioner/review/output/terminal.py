@@ -9,7 +9,7 @@ from itertools import chain, groupby
 
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
-from provisioner.review.base.places import path_text
+from provisioner.review.base.places import UNJUDGED, path_text
 from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
 from provisioner.review.base.statements import (
     NEVER_FOLDED,
@@ -29,6 +29,7 @@ from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Bri
 from provisioner.review.output.containers import containers_as_text, told_with_containers
 from provisioner.review.output.crd_entries import crd_entries, is_entry
 from provisioner.review.output.painted import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
+from provisioner.review.output.unjudged import few_words
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text
 from provisioner.review.workloads.container_changes import container_changes
@@ -143,6 +144,13 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
         yield f"{head}{_title(rules[0], severity)}"
         told = sorted(group, key=lambda one: -len(one.places))
         few = brief if severity not in NEVER_FOLDED else None
+        if few and rules == (UNJUDGED,):
+            objects, left = few_words(told)
+            few.places += left
+            for name, fields in objects:
+                yield from wrapped(visible(f"{name}:" if fields else name), "      ", "        ")
+                yield from (line for words in fields for line in wrapped(visible(words), "        ", "          "))
+            continue
         kept = few.kept(told) if few else told
         for one in kept:
             yield from _statement(one, paint, few)

@@ -44,7 +44,23 @@ def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
     entries = [(one, "mountPath") for one in maps(body.get("volumeMounts"))]
     entries += [(one, "devicePath") for one in maps(body.get("volumeDevices"))]
     named = ((str(one.get("name")), one, key) for one, key in entries)
-    return [_mount(*one, volumes) for one in named if not one[0].startswith(MOUNTED_BY_SERVER)]
+    return [_mount(*one, volumes) for one in named if not _is_by_server(one[0])]
+
+
+def unmounted(pod: PodSpec) -> list[str]:
+    """The volumes of a pod that stand in no container, in words: the node mounts them all the same."""
+    used = {
+        str(one.get("name"))
+        for container in pod.containers()
+        for key in ("volumeMounts", "volumeDevices")
+        for one in maps(container.body.get(key))
+    }
+    volumes = ((str(one.get("name")), _source(one)) for one in maps(pod.body.get("volumes")))
+    return sorted(volume_words(source) for name, source in volumes if name not in used and not _is_by_server(name))
+
+
+def _is_by_server(name: str) -> bool:
+    return name.startswith(MOUNTED_BY_SERVER)
 
 
 def _source(volume: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
@@ -109,4 +110,6 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
                 yield one.ref
 
 
-CHECK = Check("needs of pods", changes=_changes, mentions=_mentions)
+_CLAIMS = (Claim("IMG-09", PODS, ("{pod}.imagePullSecrets",)),)
+
+CHECK = Check("needs of pods", claims=_CLAIMS, changes=_changes, mentions=_mentions)

@@ -11,6 +11,7 @@ from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, maps, said
 from provisioner.review.base.marks import Mark
 from provisioner.review.workloads.container_changes import ContainerChange, container_changes
+from provisioner.review.workloads.mounts import unmounted
 from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import Container
 from provisioner.sentences import some
@@ -18,6 +19,7 @@ from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _CHANGED = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE)
 MAX_SETTINGS = 60
+_ORDERED = {"initContainers": "init containers", "containers": "containers"}
 _WORDS = {
     "command": "another command",
     "args": "other arguments",
@@ -36,9 +38,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         containers = shown[change.ref]
         if told := _parts(change, containers):
             settings = list(_settings(containers))
+            volumes = {"before": unmounted(change.before), "after": unmounted(change.after)}
             evidence = {"settings": settings[:MAX_SETTINGS], "left_out": max(0, len(settings) - MAX_SETTINGS)}
+            evidence |= volumes if volumes["before"] != volumes["after"] else {}
             message = f"{said(change.ref)} has {some(told, len(told))}"
-            yield _CHANGED.at(change.ref, message, evidence=evidence, key=[told, settings])
+            yield _CHANGED.at(change.ref, message, evidence=evidence, key=[told, settings, volumes])
 
 
 def _parts(change: PodChange, containers: Iterable[ContainerChange]) -> list[str]:
@@ -49,7 +53,14 @@ def _parts(change: PodChange, containers: Iterable[ContainerChange]) -> list[str
     kept = [_WORDS[key] for one, other in change.kept() for key in _differing(one, other)]
     lines = (line for one in containers if one.mark is Mark.CHANGED for line in one.lines)
     kept += ["other mounts"] if any(line.what == "mount" for line in lines) else []
+    kept += [f"its {words} in another order" for name, words in _ORDERED.items() if _is_reordered(change, name)]
+    kept += ["other volumes that no container mounts"] if unmounted(change.before) != unmounted(change.after) else []
     return [*come, *dict.fromkeys(kept), *gone]
+
+
+def _is_reordered(change: PodChange, list_name: str) -> bool:
+    places = [int(old.path[-1]) for old, new in change.kept() if new.list_name == list_name]
+    return places != sorted(places)
 
 
 def _differing(old: Container, new: Container) -> Iterator[str]:
@@ -74,6 +85,6 @@ def _settings(changes: Iterable[ContainerChange]) -> Iterator[dict[str, Any]]:
 
 _CLAIMS = (
     of_containers("POD-28", "name", *_WORDS, "volumeMounts", "volumeDevices"),
-    Claim("POD-28", PODS, ("{pod}.volumes",)),
+    Claim("POD-28", PODS, ("{pod}.volumes", *(f"{{pod}}.{name}.{{order}}" for name in _ORDERED))),
 )
 CHECK = Check("commands", changes=_changes, claims=_CLAIMS)

@@ -104,10 +104,11 @@ def _is_passing(toleration: Mapping[str, Any]) -> bool:
 
 
 def _toleration_words(toleration: Mapping[str, Any]) -> str:
-    """As kubectl writes the taint."""
-    value = f"={toleration['value']}" if toleration.get("value") else ""
+    """As kubectl writes the taint; `*` stands for any."""
+    operator, value = toleration.get("operator") or "Equal", toleration.get("value") or ""
+    told = {"Equal": f"={value}" if value else "", "Exists": "=*"}.get(operator, f" {operator} {value}")
     seconds = f" for {toleration['tolerationSeconds']} s" if toleration.get("tolerationSeconds") is not None else ""
-    return f"{toleration.get('key') or 'every taint'}{value}:{toleration.get('effect') or 'every effect'}{seconds}"
+    return f"{toleration.get('key') or '*'}{told}:{toleration.get('effect') or '*'}{seconds}"
 
 
 _CLAIMS = (

@@ -91,10 +91,14 @@ def _asked(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
 
 
 def _told(token: Mapping[str, Any]) -> str:
-    seconds = token.get("expirationSeconds")
-    hours = round(seconds / 3600) if isinstance(seconds, int) and seconds > _USUAL_SECONDS else 0
-    lifetime = f", valid for {number(hours, 'hour')}" if hours else ""
-    return f"for {token.get('audience') or 'the API server'}{lifetime}"
+    return f"for {token.get('audience') or 'the API server'}{_lifetime(token.get('expirationSeconds'))}"
+
+
+def _lifetime(seconds: object) -> str:
+    if not isinstance(seconds, int) or seconds <= _USUAL_SECONDS:
+        return ""
+    hours, rest = divmod(seconds, 3600)
+    return f", valid for {number(seconds, 'second') if rest else number(hours, 'hour')}"
 
 
 _CLAIMS = (

@@ -9,9 +9,11 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.rights.accounts import (
     BINDINGS,
+    CLOUD_IDENTITIES,
     account_ref,
     bound_accounts,
     exposed_accounts,
@@ -38,10 +40,10 @@ from provisioner.values import (
     Action,
     Content,
     Finding,
+    GroupKind,
     ObjectIdentity,
     ObjectRef,
     Plan,
-    PlannedAction,
     Section,
     Severity,
 )
@@ -197,8 +199,20 @@ def _of_risks(
         yield replace(rule.at(ref_of(subject), message, evidence=evidence, key=key), is_new=not is_known)
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group == RBAC_GROUP or planned.ref.kind == "ServiceAccount"
+_ROLES = frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("ClusterRole", "Role"))
+_CLAIMS = (
+    Claim("RB-DIFF", _ROLES, ("rules", "aggregationRule")),
+    Claim("RB-DIFF", frozenset(BINDINGS), ("subjects", "roleRef")),
+    Claim(
+        "RB-09",
+        frozenset({GroupKind(RBAC_GROUP, "ClusterRole")}),
+        ("metadata.labels.[rbac.authorization.k8s.io/aggregate-to-*]",),
+    ),
+    Claim(
+        "RB-51",
+        frozenset({GroupKind("", "ServiceAccount")}),
+        tuple(f"metadata.annotations.[{key}]" for key in sorted(CLOUD_IDENTITIES)),
+    ),
+)
 
-
-CHECK = Check("permissions", changes=_changes, standing=of_accounts, looks_at=_claims, wants=_wants)
+CHECK = Check("permissions", claims=_CLAIMS, changes=_changes, standing=of_accounts, wants=_wants)

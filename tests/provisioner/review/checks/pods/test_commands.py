@@ -121,6 +121,16 @@ def test_in_a_report_the_values_stand_below_the_rule_and_nothing_is_said_twice()
     assert "      - arg --log=info\n      + arg --log=none" in section
 
 
+def test_what_holds_for_all_pods_that_the_section_names_is_told_there_once() -> None:
+    tolerations = [{"operator": "Exists"}]
+    old = [workload(container(args=["-a"]), name=name) for name in ("web", "db")]
+    new = [workload(container(args=["-b"]), name=name, tolerations=tolerations) for name in ("web", "db")]
+    text = as_text(look_offline(content_with(*new), content_with(*old)))
+    assert "  ● notable  POD-35  Pods may run on nodes of the control plane\n  Deployment" in text
+    some = as_text(look_offline(content_with(new[0], workload(container(args=["-b"]), name="db")), content_with(*old)))
+    assert "Deployment shop/web may run on nodes of the control plane" in some
+
+
 def test_what_the_section_on_containers_does_not_show_is_told_among_the_findings() -> None:
     old, new = workload(container(args=["a\nb"])), workload(container(args=["a", "b"]))
     text = as_text(look_offline(content_with(new), content_with(old)))

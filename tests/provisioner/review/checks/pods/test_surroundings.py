@@ -236,6 +236,12 @@ def test_names_that_lead_elsewhere_are_told_of_new_objects_too(pod: dict[str, An
     assert not [one for one in of(names.CHECK, "POD-37", workload(**pod), workload(**pod)) if one.is_new]
 
 
+def test_files_of_the_image_that_become_writable_are_told() -> None:
+    read_only = workload({"securityContext": {"readOnlyRootFilesystem": True}})
+    assert len(of(isolation.CHECK, "POD-38", read_only, workload())) == 1
+    assert not of(isolation.CHECK, "POD-38", workload(), read_only)
+
+
 def test_containers_that_see_each_other_and_a_runtime_that_goes_are_told() -> None:
     assert of(isolation.CHECK, "POD-38", None, workload(shareProcessNamespace=True))
     assert of(isolation.CHECK, "POD-38", workload(runtimeClassName="gvisor"), workload())
