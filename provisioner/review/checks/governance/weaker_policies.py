@@ -41,7 +41,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_new_binding(planned: PlannedAction, spec: Body) -> Finding:
     actions = [str(one) for one in items(spec.get("validationActions"))]
     does = f"what fails it is answered by {' and '.join(actions)}" if actions else "it changes what it matches"
-    words = f"puts the policy {spec.get('policyName')} into force for everybody whom it matches: {does}"
+    words = f"puts the policy {spec.get('policyName')} into force: {does}"
     return _finding(planned, Weakening(_CHANGED, ("policyName",), words, {"actions": actions}))
 
 

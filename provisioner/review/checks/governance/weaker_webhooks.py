@@ -79,7 +79,7 @@ def _of_server(before: Webhook, after: Webhook) -> Iterator[Weakening]:
     if {**old, "path": ""} != {**new, "path": ""}:
         yield Weakening(_WEAKER, path, "is answered by another server, which decides now what passes", evidence)
     elif old != new:
-        words = f"is asked at the path {new.get('path') or '/'} of its server instead of {old.get('path') or '/'}"
+        words = f"is asked at {new.get('path') or '/'} and no longer at {old.get('path') or '/'}"
         yield Weakening(_CHANGED, (*path, "service", "path"), words, evidence)
 
 

@@ -60,7 +60,12 @@ DANGEROUS, NOTABLE = ["dangerous"], ["notable"]
         ({"matchConditions": CONDITION}, {}, [], ""),
         ({}, {"clientConfig": {"service": {**SERVICE, "name": "other"}}}, DANGEROUS, "answered by another server"),
         ({}, {"clientConfig": {"url": "https://x.example.com"}}, DANGEROUS, "answered by another server"),
-        ({}, {"clientConfig": {"service": {**SERVICE, "path": "/ok"}}}, NOTABLE, "at the path /ok"),
+        (
+            {},
+            {"clientConfig": {"service": {**SERVICE, "path": "/ok"}}},
+            NOTABLE,
+            "is asked at /ok and no longer at /check",
+        ),
         ({}, {"clientConfig": {"service": {**SERVICE, "port": 443}}}, [], ""),
         ({}, {"timeoutSeconds": 1}, NOTABLE, "1 instead of 10 seconds to answer: what would wait longer is refused"),
         ({}, {"timeoutSeconds": 20}, [], ""),
