@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def pages() -> Mapping[str, Callable[[], str]]:
     """Each generated page, by its path from the root of the repository. Needs Django."""
     from docs.generators import commands, conditions, crds, decisions, errors, pictures, rest, settings  # noqa: PLC0415 - once Django runs
+    from provisioner.review.judged import harmless  # noqa: PLC0415 - with them
     from provisioner.review.rules import index  # noqa: PLC0415 - with them
 
     return {
@@ -30,6 +31,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/rest.md": rest.page,
         "docs/reference/settings.md": settings.page,
         "docs/rules/README.md": index.page,
+        "docs/rules/harmless.md": harmless.page,
     }
 
 

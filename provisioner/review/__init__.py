@@ -6,6 +6,7 @@
 - `crd_diff`: two definitions compared, for `pratique crd-diff`
 - `crds`: CRDs against the objects that exist
 - `frame`: facts in, report out
+- `judged`: whether each field that changes was judged by a rule
 - `output`: HTML, terminal, pictures, headline
 - `preflight`: whether the installing account may do it all
 - `rights`: who may do what, before and after
@@ -21,6 +22,7 @@ __all__ = [
     "crd_diff",
     "crds",
     "frame",
+    "judged",
     "output",
     "preflight",
     "rights",

@@ -27,7 +27,6 @@ from provisioner.review.base.facts import (
     StateFacts,
     fingerprint,
     nothing,
-    said,
 )
 from provisioner.review.base.fold import folded
 from provisioner.review.base.renames import renamed
@@ -58,6 +57,7 @@ from provisioner.review.checks.own import own
 from provisioner.review.checks.pods import images, pod_habits, pods, settings
 from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, selectors
+from provisioner.review.judged.unjudged import unjudged
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -69,7 +69,6 @@ from provisioner.values import (
     Finding,
     ObjectRef,
     Plan,
-    PlannedAction,
     Report,
     Section,
     Severity,
@@ -123,19 +122,6 @@ CHECKS: tuple[Check, ...] = (
     preflight.CHECK,
 )
 
-# Built-in groups whose objects govern others: to change one unseen is worse than to change a plain object.
-_POWERFUL_GROUPS = frozenset(
-    {
-        "admissionregistration.k8s.io",
-        "apiregistration.k8s.io",
-        "certificates.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "rbac.authorization.k8s.io",
-        "security.openshift.io",
-        "storage.k8s.io",
-    }
-)
-
 
 def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
@@ -154,11 +140,10 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a check found, the places of the planned actions that it judges, and its crash."""
+    """What a check found, and its crash."""
 
     check: Check
     found: tuple[Finding, ...]
-    claimed: frozenset[int] = frozenset()
     crash: Finding | None = None
 
 
@@ -170,7 +155,7 @@ def _found(checks: Sequence[Check], facts: Facts) -> list[Finding]:
     for run in runs:
         findings += [*run.found, *([run.crash] if run.crash else [])]
     sound = [run for run in runs if run.crash is None]
-    findings += _unclaimed(facts, frozenset().union(*(run.claimed for run in sound)))
+    findings += _unjudged(facts, [run.check for run in sound], checks)
     for run in sound:
         findings = _settled(run.check, facts, findings)
     return said_once(findings)
@@ -219,6 +204,12 @@ def _asked(
     return found
 
 
+def _unjudged(facts: Facts, sound: Sequence[Check], everything: Sequence[Check]) -> list[Finding]:
+    """What no sound check judges: a check that crashed judged nothing, whatever it claims."""
+    claimed, known = ([claim for check in checks for claim in check.claims] for checks in (sound, everything))
+    return [_named(one) for one in unjudged(facts, claimed, known)]
+
+
 def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Finding]:
     """What a check makes of all findings; they stay as they were where it crashes or drops one."""
     if check.settles is None:
@@ -261,14 +252,14 @@ def _run(check: Check, facts: Facts, former: StateFacts | None) -> _Run:
     """
     found: list[Finding] = []
     try:
-        claimed = plugged.run(check, partial(_look, check, facts, former, found))
+        plugged.run(check, partial(_look, check, facts, former, found))
     except Exception as exc:  # noqa: BLE001 -- whatever a check raises, the reader has to know that it did not finish
         return _Run(check, tuple(found), crash=_of_crash(check, exc))
-    return _Run(check, tuple(found), claimed)
+    return _Run(check, tuple(found))
 
 
-def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Finding]) -> frozenset[int]:
-    """Put what a check finds into `found`, one by one, so that it is kept; the places of the actions that it judges."""
+def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Finding]) -> None:
+    """Put what a check finds into `found`, one by one, so that it is kept."""
     if check.plugin:
         plugged.ask_again(check, facts)
     for one in check.changes(facts):
@@ -279,7 +270,6 @@ def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Fin
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)
         found.append(replace(named, is_new=named.fingerprint not in known))
-    return frozenset(place for place, planned in enumerate(facts.plan.actions) if check.looks_at(planned))
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:
@@ -310,21 +300,3 @@ def _of_crash(check: Check, exc: Exception) -> Finding:
 def _of_gap(gap: Gap) -> Finding:
     message = f"Could not find out {gap.what}: {gap.why}"
     return ReviewRule("GAP", gap.section, Severity.UNKNOWN).at(None, message, evidence={"what": gap.what}, key=gap.what)
-
-
-def _unclaimed(facts: Facts, claimed: frozenset[int]) -> list[Finding]:
-    left = (one for place, one in enumerate(facts.plan.actions) if place not in claimed)
-    return [_of_unclaimed(one, facts) for one in left if one.action is not Action.NONE]
-
-
-def _of_unclaimed(planned: PlannedAction, facts: Facts) -> Finding:
-    is_shown = planned.after is not None and (planned.action is not Action.UPDATE or planned.before is not None)
-    severity = Severity.NOTABLE
-    if not is_shown or (planned.problem and not facts.is_offline):
-        severity = Severity.UNKNOWN
-    elif planned.ref.group in _POWERFUL_GROUPS:
-        severity = Severity.DANGEROUS
-    words = "read its fields to judge what they do" if is_shown else "and its fields could not be shown"
-    message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
-    rule = ReviewRule("UNCLAIMED", Section.OBJECTS, severity)
-    return rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
+from provisioner.review.base.claims import Claim, parts_of
 from provisioner.review.base.facts import Check, Facts, Listing
 from provisioner.review.base.record import plain
 from provisioner.review.rules import rule_ids
-from provisioner.values import Finding, ObjectRef, Section, Severity
+from provisioner.values import Finding, GroupKind, ObjectRef, Section, Severity
 
 LOOK_SECONDS = 60.0
 # Of one check in one look: more would bury what other checks found.
@@ -24,7 +25,10 @@ MAX_ASKED = 2000
 MAX_MESSAGE = 2000
 MAX_EVIDENCE_BYTES = 64 * 1024
 RULE = re.compile(r"[A-Z][-A-Za-z0-9]{0,59}")
-CHECK = "a Check without settles, which is for checks that belong to Pratique"
+CHECK = (
+    "a Check without settles, which is for checks that belong to Pratique, whose claims are a tuple of Claim that name "
+    "rules of its own (docs/contributing/plug-ins.md)"
+)
 T = TypeVar("T")
 
 
@@ -39,7 +43,21 @@ def check_plugins(ours: Collection[str]) -> list[Plugin]:
 
 
 def _is_fit(loaded: Any) -> bool:
-    return isinstance(loaded, Check) and loaded.settles is None
+    return isinstance(loaded, Check) and loaded.settles is None and _are_claims(loaded.claims)
+
+
+def _are_claims(claims: Any) -> bool:
+    """Whether they can be asked of every field."""
+    return isinstance(claims, tuple) and all(isinstance(one, Claim) and _is_claim(one) for one in claims)
+
+
+def _is_claim(claim: Claim) -> bool:
+    if not (isinstance(claim.kinds, frozenset) and isinstance(claim.paths, tuple) and _FIELDS["rule"](claim.rule)):
+        return False
+    try:
+        return all(isinstance(one, GroupKind) for one in claim.kinds) and all(map(parts_of, claim.paths))
+    except (TypeError, ValueError):
+        return False
 
 
 def _loaded(plugin: Plugin) -> Check:

@@ -6,14 +6,19 @@ between two of those is held against each other item by item.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any
 
 # Steps for one comparison of two objects: about a second. What would take more is shown as replaced.
 MAX_STEPS = 4_000_000
+# What names an item of a list, the first that all of them have.
+NAMING_KEYS = ("name", "containerPort", "port", "mountPath", "key", "type")
+TOO_DEEP = "(nested too deeply to be shown)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,27 @@ class Aligner:
             at, there = one + 1, other + 1
         yield from self._between(old, new, Run(False, at, len(old) - tail, there, len(new) - tail))
         yield from _equal(len(old) - tail, len(new) - tail, tail)
+
+    def pairs(self, old: list[Any], new: list[Any]) -> Iterator[tuple[str, int, int]]:
+        """Both lists in one order: matched by what names their items, else by equal runs.
+
+        A pair of places is " "; a lone one has gone ("-") or come ("+"), and the other's place is -1.
+        """
+        name = naming_key(old, new)
+        if name is not None:
+            by_name = {str(item[name]): at for at, item in enumerate(old)}
+            names = {str(item[name]) for item in new}
+            yield from (("-", at, -1) for at, item in enumerate(old) if str(item[name]) not in names)
+            for at, item in enumerate(new):
+                known = by_name.get(str(item[name]))
+                yield (" ", known, at) if known is not None else ("+", -1, at)
+            return
+        for run in self.runs([canonical(one) for one in old], [canonical(one) for one in new]):
+            if run.last - run.first == run.end - run.start:
+                yield from ((" ", run.first + at, run.start + at) for at in range(run.last - run.first))
+                continue
+            yield from (("-", at, -1) for at in range(run.first, run.last))
+            yield from (("+", -1, at) for at in range(run.start, run.end))
 
     def _anchors(self, old: Sequence[Hashable], new: Sequence[Hashable], head: int, tail: int) -> list[tuple[int, int]]:
         """Places of what both hold once, the longest row of them that is in order on both sides."""
@@ -95,3 +121,29 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         row.append(pairs[at])
         at = before[at]
     return row[::-1]
+
+
+def naming_key(old: list[Any], new: list[Any]) -> str | None:
+    """The key by which the items of both lists are told apart, None where there is none."""
+    return next((key for key in NAMING_KEYS if _names(old, key) and _names(new, key)), None)
+
+
+def is_same(old: object, new: object) -> bool:
+    """Unequal ones, as most are that get here, are told apart without writing them; so deep that nobody can: not."""
+    try:
+        return old is new or (old == new and canonical(old) == canonical(new))
+    except RecursionError:
+        return False
+
+
+def canonical(value: object) -> str:
+    """1, 1.0 and true are three values here; to Python they are one."""
+    try:
+        return json.dumps(value, sort_keys=True, default=str)
+    except RecursionError:
+        return TOO_DEEP
+
+
+def _names(items: list[Any], key: str) -> bool:
+    values = [str(one[key]) for one in items if isinstance(one, Mapping) and isinstance(one.get(key), str | int)]
+    return len(values) == len(items) and len(set(values)) == len(values)

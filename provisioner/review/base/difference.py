@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from provisioner.review.base.alignment import Aligner
+from provisioner.review.base.alignment import TOO_DEEP, Aligner, is_same
 from provisioner.review.base.facts import mapping
 from provisioner.review.base.text import visible
 from provisioner.values import JsonObject
@@ -22,11 +22,9 @@ CONTEXT = 3
 # What is nested deeper is one line of JSON.
 MAX_DEPTH = 120
 HIDDEN = "hidden"
-TOO_DEEP = "(nested too deeply to be shown)"
 Path = tuple[str | int, ...]
 
 _FIRST_KEYS = ("apiVersion", "kind", "metadata", "name")
-_NAMING_KEYS = ("name", "containerPort", "port", "mountPath", "key", "type")
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@%+-]*(?::[A-Za-z0-9_./@%+-]+)*")
 _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -139,7 +137,7 @@ class _Comparison:
                 self._entry("-", key, old[key], there)
             elif key not in old:
                 self._entry("+", key, new[key], there)
-            elif _is_same(old[key], new[key]):
+            elif is_same(old[key], new[key]):
                 self._entry(" ", key, new[key], there)
             else:
                 self._changed(key, old[key], new[key], there)
@@ -165,9 +163,9 @@ class _Comparison:
             self._text("+", new[run.start : run.end], at)
 
     def _lists(self, old: list[Any], new: list[Any], at: _Place) -> None:
-        for kind, one, other in self._aligned(old, new):
+        for kind, one, other in self._aligner.pairs(old, new):
             there = at.below(max(one, 0), max(other, 0))
-            if kind == " " and _is_same(old[one], new[other]):
+            if kind == " " and is_same(old[one], new[other]):
                 self._item(" ", new[other], there)
             elif kind == " " and _are_alike(old[one], new[other]) and len(at.new) < MAX_DEPTH - 1:
                 first = len(self._lines)
@@ -178,27 +176,6 @@ class _Comparison:
                     self._item("-", old[one], there)
                 if other >= 0:
                     self._item("+", new[other], there)
-
-    def _aligned(self, old: list[Any], new: list[Any]) -> Iterator[tuple[str, int, int]]:
-        """Both lists in one order: matched by what names their items, else by equal runs.
-
-        A pair of places is " "; a lone one has gone ("-") or come ("+"), and the other's place is -1.
-        """
-        name = next((key for key in _NAMING_KEYS if _names(old, key) and _names(new, key)), None)
-        if name is not None:
-            by_name = {str(item[name]): at for at, item in enumerate(old)}
-            names = {str(item[name]) for item in new}
-            yield from (("-", at, -1) for at, item in enumerate(old) if str(item[name]) not in names)
-            for at, item in enumerate(new):
-                known = by_name.get(str(item[name]))
-                yield (" ", known, at) if known is not None else ("+", -1, at)
-            return
-        for run in self._aligner.runs([_canonical(one) for one in old], [_canonical(one) for one in new]):
-            if run.last - run.first == run.end - run.start:
-                yield from ((" ", run.first + at, run.start + at) for at in range(run.last - run.first))
-                continue
-            yield from (("-", at, -1) for at in range(run.first, run.last))
-            yield from (("+", -1, at) for at in range(run.start, run.end))
 
     def _entry(self, kind: str, key: object, value: object, at: _Place) -> None:
         head = f"{at.indent[2:]}{_key(key)}:"
@@ -254,11 +231,6 @@ def _are_alike(old: object, new: object) -> bool:
     return bool((are_maps or are_lists) and old and new)
 
 
-def _names(items: list[Any], key: str) -> bool:
-    values = [str(one[key]) for one in items if isinstance(one, Mapping) and isinstance(one.get(key), str | int)]
-    return len(values) == len(items) and len(set(values)) == len(values)
-
-
 def _scalar(value: object) -> str:
     if not isinstance(value, str):
         return _json(value)
@@ -279,22 +251,6 @@ def _key(key: object) -> str:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\n" in value
-
-
-def _is_same(old: object, new: object) -> bool:
-    """Unequal ones, as most are that get here, are told apart without writing them; so deep that nobody can: not."""
-    try:
-        return old is new or (old == new and _canonical(old) == _canonical(new))
-    except RecursionError:
-        return False
-
-
-def _canonical(value: object) -> str:
-    """1, 1.0 and true are three values here; to Python they are one."""
-    try:
-        return json.dumps(value, sort_keys=True, default=str)
-    except RecursionError:
-        return TOO_DEEP
 
 
 def _place(key: object) -> tuple[int, str]:

@@ -22,7 +22,6 @@ from provisioner.values import (
     ObjectIdentity,
     ObjectRef,
     Plan,
-    PlannedAction,
     Section,
     Severity,
     created_at,
@@ -266,27 +265,22 @@ def nothing(*_: Any) -> tuple[()]:
     return ()
 
 
-def _no(_: PlannedAction) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Check:
     """One way of looking at a change, in one file.
 
     `changes` finds what the change does. `standing` finds what is so in a state, whatever was before: it is asked about
-    both sides, and what the previous one had as well is no longer new. `claims` says which fields its rules judge;
-    `looks_at` which planned actions, until all checks say it by fields. `wants` names live objects to read first;
-    Secrets are never read. `mentions` names objects of which only the existence matters, Secrets too. `lists`, asked
-    when those are there, names lists. `settles` is given all findings at last and says them again with what is known of
-    the live objects; it may add some and drop none. `plugin` is set for a check of another package (review.plugged).
+    both sides, and what the previous one had as well is no longer new. `claims` says which fields its rules
+    judge; what nobody claims is reported when it changes. `wants` names live objects to read first; Secrets are never
+    read. `mentions` names objects of which only the existence matters, Secrets too. `lists`, asked when those are
+    there, names lists. `settles` is given all findings at last and says them again with what is known of the live
+    objects; it may add some and drop none. `plugin` is set for a check of another package (review.plugged).
     """
 
     name: str
     changes: Callable[[Facts], Iterable[Finding]] = nothing
     standing: Callable[[StateFacts], Iterable[Finding]] = nothing
     claims: tuple[Claim, ...] = ()
-    looks_at: Callable[[PlannedAction], bool] = _no
     wants: Callable[[Content, Plan], Iterable[ObjectRef]] = nothing
     mentions: Callable[[Facts], Iterable[ObjectRef]] = nothing
     lists: Callable[[Facts], Iterable[Listing]] = nothing

@@ -7,6 +7,7 @@
 - `lines`: the lines that a finding is about
 - `permission_text`: permissions for a terminal and as JSON
 - `terminal`: 80 columns
+- `unjudged`: what no rule judges, in few lines
 """
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "lines",
     "permission_text",
     "terminal",
+    "unjudged",
 ]

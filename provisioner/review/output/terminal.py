@@ -26,7 +26,9 @@ from provisioner.review.base.statements import (
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
+from provisioner.review.judged.unjudged import UNJUDGED
 from provisioner.review.output.containers import containers_as_text
+from provisioner.review.output.unjudged import few_words
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text
 from provisioner.review.workloads.container_changes import container_changes
@@ -146,6 +148,13 @@ def _grouped(
         yield f"{head}{_title(rules[0], severity)}"
         told = sorted(group, key=lambda one: -len(one.places))
         few = brief if severity not in NEVER_FOLDED else None
+        if few and rules == (UNJUDGED,):
+            objects, left = few_words(told)
+            few.places += left
+            for name, fields in objects:
+                yield from _wrapped(visible(f"{name}:" if fields else name), "      ", "        ")
+                yield from (line for words in fields for line in _wrapped(visible(words), "        ", "          "))
+            continue
         most = MAX_BREAKING if severity is Severity.BREAKING else MAX_STATEMENTS
         kept = told[:most] if few and len(told) > most + 1 else told
         for one in kept:

@@ -24,7 +24,7 @@ _SERVICE = GroupKind("", "Service")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _BINDINGS = (GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding"))
 _ROLES = (GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole"))
-_CLOUD_IDENTITIES = {
+CLOUD_IDENTITIES = {
     "eks.amazonaws.com/role-arn": "AWS role",
     "iam.gke.io/gcp-service-account": "Google service account",
     "azure.workload.identity/client-id": "Azure client",
@@ -120,8 +120,8 @@ def _cloud_identities(state: StateFacts) -> Iterator[Finding]:
         if ref.group_kind != _ACCOUNT:
             continue
         annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
-        for key in sorted(set(annotations) & set(_CLOUD_IDENTITIES)):
-            message = f"{said(ref)} acts outside of the cluster as the {_CLOUD_IDENTITIES[key]} {annotations[key]}"
+        for key in sorted(set(annotations) & set(CLOUD_IDENTITIES)):
+            message = f"{said(ref)} acts outside of the cluster as the {CLOUD_IDENTITIES[key]} {annotations[key]}"
             path = ("metadata", "annotations", key)
             yield _CLOUD.at(ref, message, path=path, evidence={"identity": annotations[key]}, key=annotations[key])
 

@@ -12,7 +12,7 @@ from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 # Read before the whole reference is: nine in ten objects of a bundle make no pods.
 _KINDS = frozenset(place.kind for place in POD_PLACES)
-_CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class PodSpec:
         return mapping(self.body.get("securityContext"))
 
     def containers(self) -> Iterator[Container]:
-        for list_name in _CONTAINER_LISTS:
+        for list_name in CONTAINER_LISTS:
             for index, body in enumerate(maps(self.body.get(list_name))):
                 yield Container(self.ref, (*self.path, list_name, index), list_name, body)
 

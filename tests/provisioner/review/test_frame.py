@@ -4,22 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, Gap, ReviewRule, StateFacts
 from provisioner.review.frame import CHECKS, report, wanted
 from provisioner.values import Action, Content, Finding, ObjectRef, Plan, Section, Severity
-from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.contents import config_map, content_with, facts, planned
 
 NOTED = ReviewRule("NOTED-01", Section.OBJECTS, Severity.NOTABLE)
 BAD = ReviewRule("BAD-01", Section.PODS, Severity.CRITICAL)
 MAP = ObjectRef.of(config_map())
+EVERYTHING = (Claim("NOTED-01", EVERY_KIND, ("*",)),)
 
 
 def rules(*findings: Finding) -> list[str]:
     return [one.rule for one in findings]
-
-
-def everything(_: object) -> bool:
-    return True
 
 
 def crash_after_one(_: Facts) -> Iterator[Finding]:
@@ -49,8 +47,8 @@ def test_a_crash_of_one_check_leaves_the_others_alone() -> None:
 
 def test_a_check_that_crashed_claims_nothing() -> None:
     given = facts(planned(config_map(), Action.CREATE))
-    found = report(given, [Check("fragile", changes=crash_after_one, looks_at=everything)])
-    assert "UNCLAIMED" in rules(*found.findings)
+    found = report(given, [Check("fragile", changes=crash_after_one, claims=EVERYTHING)])
+    assert "UNJUDGED" in rules(*found.findings)
 
 
 def test_what_could_not_be_read_is_an_unknown_finding() -> None:
@@ -63,36 +61,20 @@ def test_what_could_not_be_read_is_an_unknown_finding() -> None:
 @pytest.mark.parametrize(
     ("action", "claims", "expected"),
     [
-        pytest.param(Action.CREATE, None, ["UNCLAIMED"], id="a create that nobody looks at"),
-        pytest.param(Action.UPDATE, None, ["UNCLAIMED"], id="an update that nobody looks at"),
-        pytest.param(Action.DELETE, None, ["UNCLAIMED"], id="a deletion that nobody looks at"),
-        pytest.param(Action.REPLACE, None, ["UNCLAIMED"], id="a replacement that nobody looks at"),
-        pytest.param(Action.NONE, None, [], id="nothing happens"),
-        pytest.param(Action.UPDATE, everything, [], id="one check looks"),
+        pytest.param(Action.CREATE, (), ["UNJUDGED"], id="a create that nobody looks at"),
+        pytest.param(Action.UPDATE, (), ["UNJUDGED"], id="an update that nobody looks at"),
+        pytest.param(Action.REPLACE, (), ["UNJUDGED"], id="a replacement that nobody looks at"),
+        pytest.param(Action.ADOPT, (), ["UNJUDGED"], id="an adoption that nobody looks at"),
+        pytest.param(Action.NONE, (), [], id="nothing happens"),
+        pytest.param(Action.UPDATE, EVERYTHING, [], id="one check looks"),
     ],
 )
-def test_a_change_that_no_check_looks_at_is_a_finding(action: Action, claims: object, expected: list[str]) -> None:
-    checks = [Check("some"), Check("other", looks_at=claims)] if claims else [Check("some")]  # type: ignore[arg-type]
-    found = report(facts(planned(config_map(), action, before={})), checks)
-    assert rules(*found.findings) == expected
-
-
-@pytest.mark.parametrize(
-    ("obj", "rest", "severity"),
-    [
-        pytest.param(config_map(), {"before": {}}, Severity.NOTABLE, id="its fields are shown"),
-        pytest.param(config_map(), {"before": None}, Severity.UNKNOWN, id="the state before could not be shown"),
-        pytest.param(config_map(), {"before": {}, "problem": "no"}, Severity.UNKNOWN, id="it could not be planned"),
-        pytest.param(
-            an_object("storage.k8s.io/v1", "StorageClass", "fast"), {"before": {}}, Severity.DANGEROUS, id="it governs"
-        ),
-    ],
-)
-def test_an_unclaimed_change_is_as_bad_as_what_is_known_of_it(
-    obj: dict[str, object], rest: dict[str, object], severity: Severity
+def test_a_change_that_no_check_looks_at_is_a_finding(
+    action: Action, claims: tuple[Claim, ...], expected: list[str]
 ) -> None:
-    found = report(facts(planned(obj, Action.UPDATE, **rest)), [])
-    assert [one.severity for one in found.findings] == [severity]
+    checks = [Check("some"), Check("other", claims=claims)]
+    found = report(facts(planned(config_map(a="1"), action, before={})), checks)
+    assert rules(*found.findings) == expected
 
 
 def named(state: StateFacts) -> list[Finding]:
@@ -106,7 +88,7 @@ def test_what_the_previous_content_has_as_well_is_known() -> None:
         planned(changed, Action.UPDATE, before={}),
         previous=content_with(both, config_map("changed", a="1")),
     )
-    found = report(given, [Check("named", standing=named, looks_at=everything)])
+    found = report(given, [Check("named", standing=named, claims=EVERYTHING)])
     assert [(one.ref.name, one.is_new) for one in found.findings if one.ref] == [("changed", True), ("both", False)]
 
 
@@ -133,7 +115,7 @@ def test_the_headline_says_the_worst_new_thing_first_and_totals_last() -> None:
     known = Check("known", standing=lambda _: [BAD.at(MAP, "Known and critical", key="k")])
     new = Check("new", changes=lambda _: [ReviewRule("B", Section.CRDS, Severity.BREAKING).at(MAP, "Breaks things")])
     given = facts(planned(config_map(), Action.CREATE), previous=content_with(config_map()))
-    found = report(given, [known, new, Check("all", looks_at=everything)])
+    found = report(given, [known, new, Check("all", claims=EVERYTHING)])
     assert found.headline == (
         "Breaks things.",
         "1 object to create.",

@@ -9,6 +9,7 @@ import pytest
 
 from provisioner.plugins import PluginGroup
 from provisioner.review import plugged
+from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Listing
 from provisioner.review.base.record import to_record
 from provisioner.review.frame import CHECKS as OURS
@@ -19,11 +20,13 @@ from tests.support.plugins import PluginPath
 from tests.support.provisioner.contents import an_object, config_map, facts, planned
 
 CHECKS = PluginGroup.CHECKS
+EVERYTHING = (Claim("TAROT-01", EVERY_KIND, ("*",)),)
 GIVEN = facts(planned(config_map("tide-east", metres="7"), Action.CREATE))
 IMPORTS = """
 import itertools
 import threading
 from dataclasses import replace
+from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Listing, ReviewRule
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
@@ -37,6 +40,8 @@ def raised(error):
 def drawing(*_):
     yield ONE
     raise SystemExit("Pl4nted")
+
+EVERYTHING = (Claim("TAROT-01", EVERY_KIND, ("*",)),)
 
 def everything(_):
     return True
@@ -95,7 +100,17 @@ def test_without_plugins_there_are_only_our_checks() -> None:
         pytest.param("Check('x', settles=everything)", "expected a Check without settles", id="settles"),
         pytest.param("Check('x', changes=drawing)", "SystemExit at cards.py", id="ends the process"),
         pytest.param("Check('x', standing=drawing)", "SystemExit at cards.py", id="ends the process, standing"),
-        pytest.param("Check('x', looks_at=lambda _: raised(GeneratorExit()))", "GeneratorExit", id="while claiming"),
+        pytest.param("Check('x', claims=everything)", "whose claims are a tuple of Claim", id="claims as a function"),
+        pytest.param("Check('x', claims=('spec',))", "whose claims are a tuple of Claim", id="claims as texts"),
+        *(
+            pytest.param(f"Check('x', claims=(Claim({claim}),))", "that name rules of its own", id=name)
+            for name, claim in [
+                ("claims a path that is none", "'TAROT-01', EVERY_KIND, ('spec.[x',)"),
+                ("claims one text as paths", "'TAROT-01', EVERY_KIND, 'spec'"),
+                ("claims for kinds that are texts", "'TAROT-01', frozenset({'ConfigMap'}), ('spec',)"),
+                ("claims for a rule of ours", "'UNJUDGED', EVERY_KIND, ('spec',)"),
+            ]
+        ),
         pytest.param("Check('x', wants=lambda *_: raised(KeyError()))", "KeyError", id="while asking for objects"),
         pytest.param("Check('x', mentions=lambda _: raised(KeyError()))", "KeyError", id="while mentioning"),
         pytest.param("Check('x', lists=lambda _: raised(KeyError()))", "KeyError", id="while asking for lists"),
@@ -186,10 +201,10 @@ def test_one_that_never_returns_is_unknown_in_every_look_and_asked_once(
 
 
 def test_what_a_broken_check_claims_is_not_claimed(plugin_path: PluginPath) -> None:
-    add(plugin_path, "Check('x', changes=drawing, looks_at=everything)")
+    add(plugin_path, "Check('x', changes=drawing, claims=EVERYTHING)")
     given = facts(planned(an_object("example.com/v1", "Card", "moon", "shop"), Action.CREATE))
     assert "UNCLAIMED" in rules(report(given))
-    assert "UNCLAIMED" not in rules(report(given, [Check("sound", looks_at=lambda _: True)]))
+    assert "UNCLAIMED" not in rules(report(given, [Check("sound", claims=EVERYTHING)]))
 
 
 def test_two_checks_of_one_name_are_unknown_and_both_named(plugin_path: PluginPath) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,12 @@ def core_ref(kind: str, name: str) -> ObjectRef:
 def findings_of(check: Check, *actions: Any, exists: dict[ObjectRef, bool] | None = None, **rest: Any) -> list[Finding]:
     """What one check says of a plan of these actions; `exists` says which objects beside the plan are there."""
     around = ClusterSurroundings(exists={one.identity: answer for one, answer in (exists or {}).items()})
-    return list(report(facts(*actions, around=around, **rest), [check]).findings)
+    return judged_by(facts(*actions, around=around, **rest), [check])
+
+
+def judged_by(given: Facts, checks: Sequence[Check] | None = None) -> list[Finding]:
+    """What rules say of it. What none of these checks judges has tests of its own (judged/test_unjudged.py)."""
+    return [one for one in report(given, checks).findings if one.rule not in {"UNCLAIMED", "UNJUDGED"}]
 
 
 def named(found: list[Finding], rule: str) -> list[Finding]:

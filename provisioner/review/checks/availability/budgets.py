@@ -74,8 +74,4 @@ def _shrinks(planned: PlannedAction) -> bool:
     return before is not None and after is not None and replicas_of(after) < replicas_of(before)
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind == _BUDGET and planned.action is not Action.DELETE
-
-
-CHECK = Check("disruption budgets", standing=_standing, looks_at=_claims, lists=_lists)
+CHECK = Check("disruption budgets", standing=_standing, lists=_lists)

@@ -8,6 +8,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.rbac import RbacSubject
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.workloads.mentions import Mention, mentions
@@ -179,4 +180,6 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
                 yield one.ref
 
 
-CHECK = Check("needs of pods", changes=_changes, mentions=_mentions)
+_CLAIMS = (Claim("IMG-09", PODS, ("{pod}.imagePullSecrets",)),)
+
+CHECK = Check("needs of pods", claims=_CLAIMS, changes=_changes, mentions=_mentions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.checks.availability.scale import (
     DAEMON_SET,
@@ -105,4 +106,9 @@ def _spec(obj: JsonObject) -> Mapping[str, Any]:
     return mapping(obj.get("spec"))
 
 
-CHECK = Check("replicas", changes=_changes)
+_CLAIMS = (
+    Claim("AVL-02", SCALED, ("spec.replicas",)),
+    Claim("AVL-05", frozenset({DEPLOYMENT}), ("spec.strategy",)),
+)
+
+CHECK = Check("replicas", claims=_CLAIMS, changes=_changes)

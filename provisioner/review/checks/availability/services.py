@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.selection import pods_of_service
@@ -172,4 +173,6 @@ def _spec(obj: JsonObject) -> Mapping[str, Any]:
     return mapping(obj.get("spec"))
 
 
-CHECK = Check("ways to pods", changes=_changes, standing=_standing)
+_CLAIMS = (Claim("AVL-03", frozenset({_SERVICE}), ("spec.ports.*.nodePort",)),)
+
+CHECK = Check("ways to pods", claims=_CLAIMS, changes=_changes, standing=_standing)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, mapping, maps, said
 from provisioner.review.checks.availability.scale import STATEFUL_SET
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -123,4 +124,10 @@ def _lists(facts: Facts) -> Iterator[Listing]:
         yield _CLASSES
 
 
-CHECK = Check("storage classes", changes=_changes, mentions=_mentions, lists=_lists)
+_CLAIMS = (
+    Claim("AVL-06", frozenset({CLAIM}), ("spec.storageClassName",)),
+    Claim("AVL-06", frozenset({STATEFUL_SET}), ("spec.volumeClaimTemplates.*.spec.storageClassName",)),
+    Claim("AVL-06", PODS, ("{pod}.volumes.*.ephemeral.volumeClaimTemplate.spec.storageClassName",)),
+)
+
+CHECK = Check("storage classes", claims=_CLAIMS, changes=_changes, mentions=_mentions, lists=_lists)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
 from provisioner.sentences import some
-from provisioner.values import Action, Finding, GroupKind, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Action, Finding, GroupKind, ObjectRef, Section, Severity
 
 _SHADOWS = ReviewRule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
 _NO_SERVICE = ReviewRule("AS-03", Section.WEBHOOKS, Severity.BREAKING)
@@ -68,8 +68,4 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
             yield service
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind == _API_SERVICE
-
-
-CHECK = Check("api-services", changes=_changes, standing=_standing, looks_at=_claims, mentions=_mentions)
+CHECK = Check("api-services", changes=_changes, standing=_standing, mentions=_mentions)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.sentences import some
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _OPEN = ReviewRule("SV-01", Section.OBJECTS, Severity.DANGEROUS)
 _OPEN_INSIDE = ReviewRule("SV-01", Section.OBJECTS, Severity.NOTABLE)
@@ -84,8 +85,24 @@ def _of_api_service(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
         yield _NO_TLS.at(ref, message, path=("spec", "insecureSkipTLSVerify"), key=name)
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind in {_SERVICE, _INGRESS, _API_SERVICE} and planned.action is not Action.DELETE
+_CLAIMS = (
+    Claim(
+        "SV-01",
+        frozenset({_SERVICE}),
+        (
+            "spec.type",
+            "spec.externalIPs",
+            "spec.loadBalancerSourceRanges",
+            *(f"metadata.annotations.[{key}]" for key in sorted(_INTERNAL)),
+        ),
+    ),
+    Claim("SV-02", frozenset({_INGRESS}), ("spec.rules.*.host", "spec.tls.*.hosts")),
+    Claim(
+        "AS-01",
+        frozenset({_API_SERVICE}),
+        ("spec.group", "spec.version", "spec.service.name", "spec.service.namespace"),
+    ),
+    Claim("AS-02", frozenset({_API_SERVICE}), ("spec.insecureSkipTLSVerify",)),
+)
 
-
-CHECK = Check("network", standing=_standing, looks_at=_claims)
+CHECK = Check("network", claims=_CLAIMS, standing=_standing)

@@ -8,7 +8,7 @@ from typing import Any
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.policy_reach import EGRESS, PEERS, openness, restricts, wider_rules
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _ALL_PODS = ReviewRule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
 _REMOVED = ReviewRule("NP-02", Section.OBJECTS, Severity.NOTABLE)
@@ -138,9 +138,4 @@ def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iter
         yield _REMOVED.at(ref, message, path=("spec",), evidence={"changes": changed}, key=changed)
 
 
-def _claims(planned: PlannedAction) -> bool:
-    kind = planned.ref.group_kind
-    return kind == _POLICY or (planned.action is not Action.DELETE and (kind in _ROUTES or kind == _GATEWAYS))
-
-
-CHECK = Check("network-policies", changes=_changes, standing=_standing, looks_at=_claims)
+CHECK = Check("network-policies", changes=_changes, standing=_standing)

@@ -14,7 +14,6 @@ from provisioner.values import (
     JsonObject,
     ObjectIdentity,
     ObjectRef,
-    PlannedAction,
     Section,
     Severity,
 )
@@ -117,14 +116,10 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
-        if planned.action is Action.DELETE and _claims(planned):
+        if planned.action is Action.DELETE and planned.ref.group_kind in {*POLICIES, *BINDINGS}:
             yield _GONE.at(
                 planned.ref, f"Deletes {said(planned.ref)}: what it refused or changed is now accepted as it is"
             )
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind in POLICIES or planned.ref.group_kind in BINDINGS
-
-
-CHECK = Check("policies", changes=_changes, standing=_standing, looks_at=_claims, mentions=_mentions)
+CHECK = Check("policies", changes=_changes, standing=_standing, mentions=_mentions)

@@ -15,7 +15,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_writes,
 )
 from provisioner.review.checks.network.webhooks import KINDS, Webhook, pod_labels, webhooks_of
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _SLOW = ReviewRule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
 _MANY = ReviewRule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
@@ -161,8 +161,4 @@ def _lists(facts: Facts) -> tuple[Listing, ...]:
     return _LISTINGS if any(one.ref.group_kind in KINDS for one in facts.content.manifests) else ()
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind in KINDS and planned.action is Action.DELETE
-
-
-CHECK = Check("webhook-effects", changes=_changes, standing=_standing, looks_at=_claims, lists=_lists)
+CHECK = Check("webhook-effects", changes=_changes, standing=_standing, lists=_lists)

@@ -9,6 +9,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
@@ -24,7 +25,6 @@ from provisioner.review.rights.rbac_before_after import EVERYWHERE
 from provisioner.sentences import some, verb
 from provisioner.values import (
     AccessRequest,
-    Action,
     Content,
     Finding,
     GroupKind,
@@ -32,7 +32,6 @@ from provisioner.values import (
     ObjectIdentity,
     ObjectRef,
     Plan,
-    PlannedAction,
     Section,
     Severity,
 )
@@ -305,10 +304,6 @@ def _is_wider(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     return is_looser(old, new)
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind in KINDS and planned.action is not Action.DELETE
-
-
 def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     """The services that webhooks call and that the bundle does not bring."""
     brought = {one.ref.identity for one in content.manifests}
@@ -316,4 +311,9 @@ def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     return sorted(one for one in called if one is not None and one.identity not in brought and one.name)
 
 
-CHECK = Check("webhooks", changes=_changes, standing=_standing, looks_at=_claims, wants=_wants)
+_CLAIMS = (
+    Claim("WH-05", KINDS, ("webhooks.*.clientConfig.url",)),
+    Claim("WH-06", KINDS, ("webhooks.*.sideEffects", "webhooks.*.admissionReviewVersions")),
+)
+
+CHECK = Check("webhooks", claims=_CLAIMS, changes=_changes, standing=_standing, wants=_wants)

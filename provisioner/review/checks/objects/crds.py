@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.base.places import names_field
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
@@ -93,12 +94,25 @@ def _place(ref: ObjectRef, found: Finding) -> str:
     return f"{name}, {field}" if found.rule.startswith("SCH-") and found.path and not is_named else name
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group_kind == CRD
-
-
 def _wants(_: Content, plan: Plan) -> list[ObjectRef]:
     return [one.ref for one in plan.actions if one.ref.group_kind == CRD and one.ref.version]
 
 
-CHECK = Check("crds", changes=_changes, looks_at=_claims, wants=_wants)
+_CRDS = frozenset({CRD})
+_CLAIMS = (
+    Claim("CRD-01", _CRDS, ("spec.scope",)),
+    Claim("CRD-02", _CRDS, ("spec.group",)),
+    Claim("CRD-03", _CRDS, ("spec.names",)),
+    Claim("CRD-11", _CRDS, ("spec.versions.*.name", "spec.version")),
+    Claim("CRD-12", _CRDS, ("spec.versions.*.served",)),
+    Claim("CRD-13", _CRDS, ("spec.versions.*.storage",)),
+    Claim("CRD-16", _CRDS, ("spec.versions.*.deprecated", "spec.versions.*.deprecationWarning")),
+    Claim("CRD-21", _CRDS, ("spec.conversion",)),
+    Claim("CRD-27", _CRDS, ("spec.preserveUnknownFields",)),
+    Claim("CRD-29", _CRDS, ("spec.versions.*.subresources", "spec.subresources")),
+    Claim("CRD-33", _CRDS, ("spec.versions.*.additionalPrinterColumns", "spec.additionalPrinterColumns")),
+    Claim("CRD-34", _CRDS, ("spec.versions.*.selectableFields",)),
+    Claim("SCH-01", _CRDS, ("spec.versions.*.schema", "spec.validation")),
+)
+
+CHECK = Check("crds", claims=_CLAIMS, changes=_changes, wants=_wants)

@@ -66,21 +66,6 @@ _CONSEQUENCE_OF_DELETION = {
     GroupKind("apps", "StatefulSet"): "its pods stop, and its volumes are left behind",
     SECRET: "programs that read it stop working, and Pratique cannot restore its values",
 }
-# Kinds whose fields are all that there is to see; what they mean to pods or people other checks say.
-_PLAIN = frozenset(
-    {
-        _NAMESPACE,
-        SECRET,
-        GroupKind("", "ConfigMap"),
-        GroupKind("", "LimitRange"),
-        GroupKind("", "PersistentVolumeClaim"),
-        GroupKind("", "ResourceQuota"),
-        GroupKind("", "ServiceAccount"),
-        GroupKind("autoscaling", "HorizontalPodAutoscaler"),
-        GroupKind("coordination.k8s.io", "Lease"),
-        GroupKind("policy", "PodDisruptionBudget"),
-    }
-)
 # Lists in which an item of somebody else changes what runs, or who may do what.
 _WATCHED = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes", "env", "webhooks", "subjects"})
 # The server itself mounts every pod's token.
@@ -294,11 +279,4 @@ def _foreign_items(wished: object, found: object, path: Path) -> Iterator[tuple[
                 yield path, name
 
 
-def _claims(planned: PlannedAction) -> bool:
-    """Deletions, problems and someone else's objects of any kind; changes of plain ones."""
-    if planned.action in {Action.DELETE, Action.ADOPT} or planned.problem:
-        return True
-    return planned.ref.group_kind in _PLAIN
-
-
-CHECK = Check("objects", changes=_changes, looks_at=_claims)
+CHECK = Check("objects", changes=_changes)

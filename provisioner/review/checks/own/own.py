@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, RbacSubject
+from provisioner.review.base.claims import ANY, Claim
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, said
 from provisioner.review.checks.own.accounts import of_named_accounts, of_strong_accounts
 from provisioner.review.checks.own.admission import NAMESPACES, of_admission, wants_namespaces
@@ -18,7 +19,6 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     ObjectRef,
-    PlannedAction,
     Section,
     Severity,
 )
@@ -169,8 +169,7 @@ def _lists(facts: Facts) -> tuple[Listing, ...]:
     return (NAMESPACES,) if wants_namespaces(facts.content) else ()
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group == OWN_GROUP
+# Whatever an object of Pratique's own API holds is critical.
+_CLAIMS = (Claim("OWN-PRATIQUE-01", frozenset({GroupKind(OWN_GROUP, ANY)}), (ANY,)),)
 
-
-CHECK = Check("own", changes=_changes, standing=_standing, looks_at=_claims, lists=_lists)
+CHECK = Check("own", claims=_CLAIMS, changes=_changes, standing=_standing, lists=_lists)

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, maps, said
-from provisioner.review.workloads.pod_specs import Container, pod_specs, runs_pods
+from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, pod_specs
 from provisioner.sentences import some
-from provisioner.values import Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 _NO_DIGEST = ReviewRule("IMG-01", Section.IMAGES, Severity.NOTABLE)
 _LATEST = ReviewRule("IMG-02", Section.IMAGES, Severity.DANGEROUS)
@@ -227,8 +228,6 @@ def _images(objects: tuple[JsonObject, ...]) -> Mapping[tuple[Any, str], Image]:
     return {key: image for key, (_, image) in _containers(objects).items()}
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return runs_pods(planned.ref.group_kind)
+_CLAIMS = (Claim("IMG-03", PODS, tuple(f"{{pod}}.{name}.*.image" for name in CONTAINER_LISTS)),)
 
-
-CHECK = Check("images", changes=_changes, standing=_standing, looks_at=_claims)
+CHECK = Check("images", claims=_CLAIMS, changes=_changes, standing=_standing)

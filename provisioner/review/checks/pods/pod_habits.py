@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Finding, ObjectRef, Section, Severity
@@ -83,4 +84,6 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
         yield from _classes(pod)
 
 
-CHECK = Check("pod-habits", changes=_changes, standing=_standing, mentions=_mentions)
+_CLAIMS = (Claim("POD-27", PODS, ("{pod}.hostUsers",)),)
+
+CHECK = Check("pod-habits", claims=_CLAIMS, changes=_changes, standing=_standing, mentions=_mentions)

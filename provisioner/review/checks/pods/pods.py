@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.workloads.pod_security import TABLE, Level, PodSecurityRow, level_needed
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, runs_pods
+from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, PodSpec, pod_specs, runs_pods
 from provisioner.sentences import some
 from provisioner.values import (
     Content,
@@ -18,7 +19,6 @@ from provisioner.values import (
     JsonObject,
     ObjectRef,
     Plan,
-    PlannedAction,
     Section,
     Severity,
 )
@@ -179,10 +179,6 @@ def _level(namespace: Mapping[str, Any]) -> Level | None:
     return _LEVELS.get(word) if isinstance(word, str) else None
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return runs_pods(planned.ref.group_kind)
-
-
 def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     """The namespaces in which the bundle's pods shall run."""
     names = {one.ref.namespace for one in content.manifests if runs_pods(one.ref.group_kind) and one.ref.namespace}
@@ -190,4 +186,43 @@ def _wants(content: Content, _: Plan) -> list[ObjectRef]:
     return [ObjectRef("", "v1", "Namespace", "", name) for name in sorted(names)]
 
 
-CHECK = Check("pods", changes=_changes, standing=_standing, looks_at=_claims, wants=_wants)
+_EACH = tuple(f"{{pod}}.{name}.*" for name in CONTAINER_LISTS)
+_SECURITIES = ("{pod}.securityContext", *(f"{one}.securityContext" for one in _EACH))
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
+
+
+def _of_securities(rule: str, *fields: str) -> Claim:
+    """Fields of the security contexts of pods and of containers."""
+    return Claim(rule, PODS, tuple(f"{one}.{field}" for one in _SECURITIES for field in fields))
+
+
+def _of_containers(rule: str, *fields: str) -> Claim:
+    return Claim(rule, PODS, tuple(f"{one}.{field}" for one in _EACH for field in fields))
+
+
+_CLAIMS = (
+    Claim("POD-01", PODS, ("{pod}.hostNetwork", "{pod}.hostPID", "{pod}.hostIPC")),
+    _of_securities("POD-02", "windowsOptions.hostProcess"),
+    _of_containers("POD-03", "securityContext.privileged"),
+    _of_containers("POD-04", "securityContext.capabilities.add"),
+    Claim("POD-05", PODS, ("{pod}.volumes.*.hostPath.path",)),
+    _of_containers("POD-06", "ports.*.hostPort"),
+    _of_containers("POD-07", *(f"{probe}.{how}.host" for probe in _PROBES for how in ("httpGet", "tcpSocket"))),
+    _of_securities("POD-08", "appArmorProfile.type"),
+    Claim("POD-08", PODS, ("{pod-meta}.annotations.[container.apparmor.security.beta.kubernetes.io/*]",)),
+    _of_securities("POD-09", "seLinuxOptions.type", "seLinuxOptions.user", "seLinuxOptions.role"),
+    _of_containers("POD-10", "securityContext.procMount"),
+    _of_securities("POD-11", "seccompProfile.type"),
+    Claim("POD-12", PODS, ("{pod}.securityContext.sysctls.*.name",)),
+    _of_containers("POD-14", "securityContext.allowPrivilegeEscalation"),
+    _of_securities("POD-15", "runAsNonRoot"),
+    _of_securities("POD-16", "runAsUser"),
+    _of_containers("POD-18", "securityContext.capabilities.drop"),
+    Claim(
+        "POD-22",
+        frozenset({_NAMESPACE}),
+        (f"metadata.labels.[{_ENFORCE}]", f"metadata.labels.[{_ENFORCE_VERSION}]"),
+    ),
+)
+
+CHECK = Check("pods", claims=_CLAIMS, changes=_changes, standing=_standing, wants=_wants)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.workloads.mentions import mentions
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -92,4 +93,6 @@ def _same_template(old: JsonObject, pod: PodSpec) -> bool:
     return first == second
 
 
-CHECK = Check("settings", changes=_changes, standing=_standing)
+_CLAIMS = (Claim("SEC-06", frozenset({SECRET}), ("type",)),)
+
+CHECK = Check("settings", claims=_CLAIMS, changes=_changes, standing=_standing)

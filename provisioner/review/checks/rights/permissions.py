@@ -9,8 +9,10 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject, ScopedRule
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.rights.accounts import (
+    CLOUD_IDENTITIES,
     account_ref,
     bound_accounts,
     exposed_accounts,
@@ -36,10 +38,10 @@ from provisioner.values import (
     Action,
     Content,
     Finding,
+    GroupKind,
     ObjectIdentity,
     ObjectRef,
     Plan,
-    PlannedAction,
     Section,
     Severity,
 )
@@ -193,8 +195,21 @@ def _of_risks(
         yield replace(rule.at(ref_of(subject), message, evidence=evidence, key=key), is_new=not is_known)
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.group == RBAC_GROUP or planned.ref.kind == "ServiceAccount"
+_ROLES = frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("ClusterRole", "Role"))
+_BINDINGS = frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("ClusterRoleBinding", "RoleBinding"))
+_CLAIMS = (
+    Claim("RB-DIFF", _ROLES, ("rules", "aggregationRule")),
+    Claim("RB-DIFF", _BINDINGS, ("subjects", "roleRef")),
+    Claim(
+        "RB-09",
+        frozenset({GroupKind(RBAC_GROUP, "ClusterRole")}),
+        ("metadata.labels.[rbac.authorization.k8s.io/aggregate-to-*]",),
+    ),
+    Claim(
+        "RB-51",
+        frozenset({GroupKind("", "ServiceAccount")}),
+        tuple(f"metadata.annotations.[{key}]" for key in sorted(CLOUD_IDENTITIES)),
+    ),
+)
 
-
-CHECK = Check("permissions", changes=_changes, standing=of_accounts, looks_at=_claims, wants=_wants)
+CHECK = Check("permissions", claims=_CLAIMS, changes=_changes, standing=of_accounts, wants=_wants)

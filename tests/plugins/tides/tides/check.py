@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts
-from provisioner.values import Finding, PlannedAction, Section, Severity
+from provisioner.values import Finding, GroupKind, Section, Severity
 
 FLOOD = ReviewRule("TIDE-01", Section.OBJECTS, Severity.DANGEROUS)
 QUAY_METRES = 5.0
@@ -22,8 +23,6 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
             yield FLOOD.at(ref, message, evidence={"metres": metres}, key="high water")
 
 
-def _claims(planned: PlannedAction) -> bool:
-    return planned.ref.kind == "ConfigMap" and planned.ref.name.startswith(PREFIX)
-
-
-CHECK = Check("high-water", standing=_standing, looks_at=_claims)
+# The rule judges nothing but the height: what else such a map holds is reported where it changes.
+_CLAIMS = (Claim("TIDE-01", frozenset({GroupKind("", "ConfigMap")}), ("data.metres",)),)
+CHECK = Check("high-water", standing=_standing, claims=_CLAIMS)

@@ -10,9 +10,8 @@ from provisioner.review.base.facts import Check
 from provisioner.review.checks.network import webhooks
 from provisioner.review.checks.pods import pods
 from provisioner.review.checks.rights import permissions
-from provisioner.review.frame import report
 from provisioner.values import Action
-from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
 
 def deployment(*containers: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +56,7 @@ ROWS: dict[str, tuple[Check, list[dict[str, Any]], list[dict[str, Any]]]] = {
 def found(check: Check, wished: list[dict[str, Any]], results: list[dict[str, Any]]) -> set[tuple[str, str]]:
     """Rules and severities for this content, where the API server would make these objects of it."""
     actions = [planned(after, Action.UPDATE, before=before) for before, after in zip(wished, results, strict=True)]
-    told = report(facts(*actions, content=content_with(*wished)), [check]).findings
+    told = judged_by(facts(*actions, content=content_with(*wished)), [check])
     return {(one.rule, str(one.severity)) for one in told}
 
 

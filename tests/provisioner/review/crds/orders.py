@@ -7,9 +7,8 @@ from typing import Any
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import crds, live
 from provisioner.review.crds.references import DEPENDENTS
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef
-from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
 GROUP = "shop.example.com"
 HPA = Listing("autoscaling", "", "HorizontalPodAutoscaler")
@@ -53,7 +52,7 @@ def scene(old: dict[str, Any], new: dict[str, Any], *objects: dict[str, Any], **
 
 
 def found_by(given: Facts) -> list[Finding]:
-    return list(report(given, [crds.CHECK, live.CHECK]).findings)
+    return judged_by(given, [crds.CHECK, live.CHECK])
 
 
 def one_of(given: Facts, rule: str) -> Finding:

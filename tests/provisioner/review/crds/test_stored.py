@@ -14,10 +14,9 @@ from provisioner.review.checks.objects import crds, live
 from provisioner.review.crd_diff import differences
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.crds.stored import masked
-from provisioner.review.frame import report
 from provisioner.schema import FieldError
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import content_with, facts, planned
+from tests.support.provisioner.contents import content_with, facts, judged_by, planned
 from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, obj, root, thing, version
 
 BREAKING, DANGEROUS, SAFE = Severity.BREAKING, Severity.DANGEROUS, Severity.SAFE
@@ -48,7 +47,7 @@ def reported(old: JsonDict, new: JsonDict, objects: list[JsonDict]) -> list[Find
         live={ObjectRef.of(old).identity: old},
         around=ClusterSurroundings(lists=lists),
     )
-    return list(report(given, [crds.CHECK, live.CHECK]).findings)
+    return judged_by(given, [crds.CHECK, live.CHECK])
 
 
 def settled(old: JsonDict, new: JsonDict, *specs: Any) -> dict[str, Finding]:

@@ -9,9 +9,9 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.availability import budgets
 from provisioner.review.checks.availability.scale import part_of
-from provisioner.review.frame import listings, report
+from provisioner.review.frame import listings
 from provisioner.values import Action, Finding
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 BUDGETS = Listing("policy", "", "PodDisruptionBudget")
 
@@ -31,7 +31,7 @@ SELECTOR = {"matchLabels": {"app": "web"}}
 def found_by(*objects: dict[str, Any], live: tuple[Any, ...] = ()) -> list[Finding]:
     around = ClusterSurroundings(lists={BUDGETS: Listed(live, len(live))})
     actions = [planned(one, Action.CREATE) for one in objects]
-    found = report(facts(*actions, around=around), [budgets.CHECK]).findings
+    found = judged_by(facts(*actions, around=around), [budgets.CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 

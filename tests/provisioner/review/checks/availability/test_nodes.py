@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.availability import nodes
-from provisioner.review.frame import listings, report
+from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 NODES = Listing("", "v1", "Node")
 
@@ -46,7 +46,7 @@ def term(key: str, operator: str, *values: str, within: str = "matchExpressions"
 
 def found_by(obj: dict[str, Any], listed: Listed | None = LISTED) -> list[Finding]:
     around = ClusterSurroundings(lists={NODES: listed} if listed else {})
-    found = report(facts(planned(obj, Action.CREATE), around=around), [nodes.CHECK]).findings
+    found = judged_by(facts(planned(obj, Action.CREATE), around=around), [nodes.CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from provisioner.review.checks.availability import replicas
-from provisioner.review.frame import report
 from provisioner.values import Action
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 
 def workload(kind: str, image: str, **spec: Any) -> dict[str, Any]:
@@ -38,5 +37,5 @@ def workload(kind: str, image: str, **spec: Any) -> dict[str, Any]:
 )
 def test_a_rollout_that_leaves_no_pod_is_said(kind: str, spec: dict[str, Any], count: int) -> None:
     old, new = workload(kind, "a:1", **spec), workload(kind, "a:2", **spec)
-    found = report(facts(planned(new, Action.UPDATE, before=old)), [replicas.CHECK]).findings
+    found = judged_by(facts(planned(new, Action.UPDATE, before=old)), [replicas.CHECK])
     assert [one.rule for one in found if one.rule != "UNCLAIMED"] == ["AVL-05"] * count

@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.availability import storage
-from provisioner.review.frame import listings, mentioned, report
+from provisioner.review.frame import listings, mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 FAST = ObjectRef("storage.k8s.io", "v1", "StorageClass", "", "fast")
 SPEC: dict[str, Any] = {"accessModes": ["ReadWriteOnce"]}
@@ -43,7 +43,7 @@ def with_claim_of_its_own(kind: str = "Deployment", **spec: Any) -> dict[str, An
 def found_by(*actions: Any, exists: bool | None = None, classes: Listed | None = None) -> list[Finding]:
     lists = {} if classes is None else {CLASSES: classes}
     around = ClusterSurroundings(exists={} if exists is None else {FAST.identity: exists}, lists=lists)
-    found = report(facts(*actions, around=around), [storage.CHECK]).findings
+    found = judged_by(facts(*actions, around=around), [storage.CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 

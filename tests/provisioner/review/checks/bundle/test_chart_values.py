@@ -9,16 +9,15 @@ import pytest
 
 from provisioner.render.helm import values
 from provisioner.review.checks.bundle import chart_values
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import config_map, content_with, facts, planned
+from tests.support.provisioner.contents import config_map, content_with, facts, judged_by, planned
 
 
 def found(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> list[Finding]:
     made = facts(planned(config_map(), Action.CREATE))
     previous = replace(content_with(config_map()), values=before)
     made = replace(made, content=replace(made.content, values=after), previous=previous)
-    return [one for one in report(made, [chart_values.CHECK]).findings if one.rule == "VAL-01"]
+    return [one for one in judged_by(made, [chart_values.CHECK]) if one.rule == "VAL-01"]
 
 
 def test_values_that_changed_came_and_went_are_told() -> None:

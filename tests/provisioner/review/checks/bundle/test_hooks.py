@@ -10,9 +10,8 @@ import pytest
 from provisioner.review.base.facts import Facts
 from provisioner.review.checks.bundle import hooks
 from provisioner.review.checks.objects import objects
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Hook, HookMoment, Manifest, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
 BEFORE, AFTER, GOING, _ = HookMoment
 JOB = an_object(
@@ -39,7 +38,7 @@ def with_hook(obj: dict[str, Any], action: Action, *moments: HookMoment, **hook:
 
 
 def told(found: Facts, rule: str) -> list[Finding]:
-    return [one for one in report(found, [hooks.CHECK, objects.CHECK]).findings if one.rule == rule]
+    return [one for one in judged_by(found, [hooks.CHECK, objects.CHECK]) if one.rule == rule]
 
 
 def test_what_a_job_runs_and_as_whom() -> None:
@@ -70,7 +69,7 @@ def test_a_hook_that_holds_data_and_is_cleared_is_dangerous() -> None:
 def test_a_hook_that_could_not_be_tried_is_said() -> None:
     made = facts(planned(JOB, Action.CREATE, is_proved=False))
     made = replace(made, content=replace(made.content, manifests=(Manifest(JOB, hook=Hook.at([BEFORE])),)))
-    assert {one.rule for one in report(made, [hooks.CHECK, objects.CHECK]).findings} >= {"HOOK-01", "OBJ-04"}
+    assert {one.rule for one in judged_by(made, [hooks.CHECK, objects.CHECK])} >= {"HOOK-01", "OBJ-04"}
 
 
 def test_a_hook_that_runs_again() -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, ServedKind
 from provisioner.review.checks.bundle import requirements
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Requirement, RequirementKind, Severity
-from tests.support.provisioner.contents import an_object, config_map, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, facts, judged_by, planned
 
 DATABASE = Requirement(RequirementKind.API, "Database", "db.example.com", "v1")
 SERVED = ServedKind("db.example.com", "v1", "Database", "databases")
@@ -35,7 +34,7 @@ def asked_of(asked: Requirement, *objects: dict[str, Any], is_offline: bool = Fa
 
 
 def only(found: Facts) -> Finding:
-    (finding,) = (one for one in report(found, [requirements.CHECK]).findings if one.rule.startswith("REQ"))
+    (finding,) = (one for one in judged_by(found, [requirements.CHECK]) if one.rule.startswith("REQ"))
     return finding
 
 

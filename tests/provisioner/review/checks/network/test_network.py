@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.network import api_services, network_policies
-from provisioner.review.frame import mentioned, report
+from provisioner.review.frame import mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}]}
 PEER = {"podSelector": {"matchLabels": {"a": "b"}}}
@@ -22,7 +22,7 @@ def policy(name: str = "guard", **spec: Any) -> dict[str, Any]:
 
 def found_by(*actions: Any, **around: Any) -> list[Finding]:
     checks = [network_policies.CHECK, api_services.CHECK]
-    return list(report(facts(*actions, around=ClusterSurroundings(**around)), checks).findings)
+    return judged_by(facts(*actions, around=ClusterSurroundings(**around)), checks)
 
 
 def rules_of(found: list[Finding]) -> list[str]:

@@ -8,9 +8,8 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.network import policies, webhook_effects, webhooks
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 GROUP = "admissionregistration.k8s.io"
 OWN_SERVICE = {"namespace": "shop", "name": "guard"}
@@ -34,7 +33,7 @@ def configuration(*listed: dict[str, Any], name: str = "guard") -> dict[str, Any
 
 def found_by(*actions: Any, checks: Any = None, **rest: Any) -> list[Finding]:
     """What these checks say; that others look at the same objects is not their matter."""
-    found = report(facts(*actions, **rest), checks or [webhook_effects.CHECK]).findings
+    found = judged_by(facts(*actions, **rest), checks or [webhook_effects.CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 

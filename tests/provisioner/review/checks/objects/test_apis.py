@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing, ServedKind
 from provisioner.review.checks.objects import apis, deletions, objects
-from provisioner.review.frame import listings, report
+from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 ORDER = an_object("shop.example.com/v1", "Order", "one", "shop")
 CRD = an_object(
@@ -31,7 +31,7 @@ SERVED = (
 
 def found_by(*objects: dict[str, Any], **around: Any) -> list[Finding]:
     actions = [planned(one, Action.CREATE) for one in objects]
-    return list(report(facts(*actions, around=ClusterSurroundings(**around)), [apis.CHECK]).findings)
+    return judged_by(facts(*actions, around=ClusterSurroundings(**around)), [apis.CHECK])
 
 
 def severities(found: list[Finding], rule: str) -> list[Severity]:
@@ -141,7 +141,7 @@ def deletion(listed: Listed, obj: dict[str, Any] = CRD, **rest: Any) -> Finding:
     lists = dict.fromkeys(listings(given, [deletions.CHECK]), listed)
     assert lists
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
-    found = report(given, [objects.CHECK, deletions.CHECK]).findings
+    found = judged_by(given, [objects.CHECK, deletions.CHECK])
     return next(one for one in found if one.rule == "DEL-01")
 
 

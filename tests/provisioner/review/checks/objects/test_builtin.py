@@ -10,13 +10,13 @@ from provisioner.review.base.facts import ClusterSurroundings
 from provisioner.review.checks.objects import builtin, objects
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
 REFUSING = {"IMM-01", "OBJ-07", "OBJ-10", "SEC-03", "RB-46"}
 
 
 def found_by(*actions: Any, **rest: Any) -> list[Finding]:
-    return list(report(facts(*actions, **rest), [objects.CHECK, builtin.CHECK]).findings)
+    return judged_by(facts(*actions, **rest), [objects.CHECK, builtin.CHECK])
 
 
 def scaler(least: int) -> dict[str, Any]:
@@ -118,8 +118,10 @@ def test_a_webhook_of_any_shape_does_not_crash_the_check() -> None:
 
 def test_custom_resources_are_left_to_their_own_schemas() -> None:
     order = an_object("shop.example.com/v1", "Order", "a", "shop", spec={"any": "thing"})
-    found = found_by(planned(order, Action.CREATE, is_proved=False), is_offline=True)
-    assert sorted(one.rule for one in found) == ["OBJ-01", "UNCLAIMED"]
+    found = report(
+        facts(planned(order, Action.CREATE, is_proved=False), is_offline=True), [objects.CHECK, builtin.CHECK]
+    )
+    assert sorted(one.rule for one in found.findings) == ["OBJ-01", "UNCLAIMED"]
 
 
 def test_true_in_the_place_of_1_is_a_change() -> None:

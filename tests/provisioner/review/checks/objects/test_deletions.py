@@ -8,10 +8,10 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import deletions, objects
-from provisioner.review.frame import listings, report, wanted
+from provisioner.review.frame import listings, wanted
 from provisioner.review.workloads.volumes import VOLUMES
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 CHECKS = [objects.CHECK, deletions.CHECK]
 
@@ -36,7 +36,7 @@ def deletion(obj: dict[str, Any], *there: dict[str, Any], unread: str = "") -> F
     given = facts(planned(obj, Action.DELETE, before=obj), live=live)
     lists = {one: _listed(one, there, unread) for one in listings(given, CHECKS)}
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
-    return next(one for one in report(given, CHECKS).findings if one.rule == "DEL-01")
+    return next(one for one in judged_by(given, CHECKS) if one.rule == "DEL-01")
 
 
 def _listed(listing: Listing, there: tuple[dict[str, Any], ...], unread: str) -> Listed:
@@ -112,7 +112,7 @@ def test_scaling_down_says_which_claims_go(when: str, replicas: int, *, is_found
     given = facts(
         planned(after, Action.UPDATE, before=before, after=after), live={ObjectRef.of(before).identity: before}
     )
-    found = [one for one in report(given, CHECKS).findings if one.rule == "DEL-02"]
+    found = [one for one in judged_by(given, CHECKS) if one.rule == "DEL-02"]
     words = "the PersistentVolumeClaims of pods 1 to 2 would be deleted, by its own retention policy"
     assert [(one.severity, words in one.message) for one in found] == [(Severity.BREAKING, True)] * is_found
 
@@ -125,7 +125,7 @@ def test_S15_no_deletion_of_a_stateful_set_is_folded_with_what_its_claims_hold()
     live = {ObjectRef.of(one).identity: one for one in many}
     given = facts(*actions, live=live)
     lists = {one: _listed(one, (*held, volume()), "") for one in listings(given, CHECKS)}
-    found = report(facts(*actions, live=live, around=ClusterSurroundings(lists=lists)), CHECKS).findings
+    found = judged_by(facts(*actions, live=live, around=ClusterSurroundings(lists=lists)), CHECKS)
     assert sum(1 for one in found if one.rule == "DEL-01" and len(one.evidence["volumes"]) == 1) == 12
 
 
@@ -196,7 +196,7 @@ def test_what_has_run_to_its_end_stops_nothing(obj: dict[str, Any], severity: Se
 
 def test_a_job_that_nobody_could_look_at_is_deleted_as_any_other() -> None:
     gone = planned(ran(JOB), Action.DELETE, before=ran(JOB))
-    (found,) = [one for one in report(facts(gone), CHECKS).findings if one.rule == "DEL-01"]
+    (found,) = [one for one in judged_by(facts(gone), CHECKS) if one.rule == "DEL-01"]
     assert found.severity is Severity.DANGEROUS
     assert wanted(facts(gone).content, facts(gone).plan, CHECKS) == [
         ObjectRef("batch", "v1", "Job", "shop", "certgen-v1")

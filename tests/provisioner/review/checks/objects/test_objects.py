@@ -15,9 +15,8 @@ from provisioner.errors import (
 )
 from provisioner.review.base.facts import ClusterSurroundings
 from provisioner.review.checks.objects import builtin, objects
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
 MAP = config_map()
 PROBLEMS = [
@@ -33,7 +32,7 @@ PROBLEMS = [
 
 
 def found_by(*actions, **rest) -> list[Finding]:
-    return list(report(facts(*actions, **rest), [objects.CHECK]).findings)
+    return judged_by(facts(*actions, **rest), [objects.CHECK])
 
 
 @pytest.mark.parametrize(("code", "words", "rule"), PROBLEMS, ids=[rule for _, _, rule in PROBLEMS])
@@ -290,7 +289,7 @@ def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
     before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
 ) -> None:
     action = planned(after, Action.UPDATE, before=before, is_proved=proved)
-    found = report(facts(action, is_offline=not proved), [objects.CHECK, builtin.CHECK]).findings
+    found = judged_by(facts(action, is_offline=not proved), [objects.CHECK, builtin.CHECK])
     assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Gone, WayBack
 from provisioner.review.checks.objects import crds, objects, way_back
-from provisioner.review.frame import mentioned, report
+from provisioner.review.frame import mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, config_map, facts, planned
+from tests.support.provisioner.contents import an_object, config_map, facts, judged_by, planned
 
 DELETE, REPLACE, CREATE, UPDATE = Action.DELETE, Action.REPLACE, Action.CREATE, Action.UPDATE
 DATA = ObjectRef("", "v1", "PersistentVolumeClaim", "shop", "data-db-0")
@@ -46,7 +46,7 @@ def going_back(
     gone = (Gone(ObjectRef.of(obj), since, 4),) if since else ()
     around = ClusterSurroundings(exists={DATA.identity: exists} if exists is not None else {})
     given = facts(planned(obj, action, **rest), way_back=WayBack(2, gone), around=around)
-    return [one for one in report(given, [way_back.CHECK, objects.CHECK]).findings if one.rule.startswith("HIS")]
+    return [one for one in judged_by(given, [way_back.CHECK, objects.CHECK]) if one.rule.startswith("HIS")]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_job_that_is_there_or_replaced_is_not_said_to_run_again_here(action: A
 @pytest.mark.parametrize("obj", [job(), claim()], ids=["job", "claim"])
 def test_a_request_that_goes_nowhere_back_to_says_none_of_it(obj: dict[str, Any]) -> None:
     given = facts(planned(obj, CREATE))
-    assert not [one for one in report(given, [way_back.CHECK]).findings if one.rule.startswith("HIS")]
+    assert not [one for one in judged_by(given, [way_back.CHECK]) if one.rule.startswith("HIS")]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_request_that_goes_nowhere_back_to_says_none_of_it(obj: dict[str, Any]
 def test_content_that_is_no_stateful_set_crashes_nothing(hostile: dict[str, Any]) -> None:
     gone = (Gone(ObjectRef.of(hostile), DELETE, 4),)
     given = facts(planned(hostile, CREATE), way_back=WayBack(2, gone))
-    rules = {one.rule for one in report(given, [way_back.CHECK]).findings}
+    rules = {one.rule for one in judged_by(given, [way_back.CHECK])}
     assert "CRASHED" not in rules
 
 
@@ -170,6 +170,6 @@ def test_a_version_in_which_objects_are_stored_is_missed_once_by_the_rule_about_
         way_back=WayBack(2),
         live={ObjectRef.of(old).identity: live},
     )
-    found = report(given, [way_back.CHECK, crds.CHECK]).findings
+    found = judged_by(given, [way_back.CHECK, crds.CHECK])
     assert [one.severity for one in found if one.rule == "CRD-10"] == [Severity.BREAKING]
     assert not [one for one in found if one.rule.startswith("HIS")]

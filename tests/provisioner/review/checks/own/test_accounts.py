@@ -9,9 +9,8 @@ import pytest
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, Facts
 from provisioner.review.checks.own import own
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding
-from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, role, rule, user
 
 OWN = "core.rukpak.io"
@@ -179,9 +178,9 @@ def test_S22_what_ran_as_a_strong_account_before_is_said_and_is_not_new() -> Non
 
 def test_S22_it_stands_in_the_report_and_an_ordinary_bundle_has_none() -> None:
     live = named("r", ROBOT, rule("impersonate", "users"))
-    assert any(one.rule == "OWN-PRATIQUE-05" for one in report(made(pod(), live=live)).findings)
+    assert any(one.rule == "OWN-PRATIQUE-05" for one in judged_by(made(pod(), live=live)))
     quiet = made(an_object("v1", "ServiceAccount", "mine", "shop"), pod("mine", "shop"), live=live)
-    assert not any(one.rule.startswith("OWN-PRATIQUE") for one in report(quiet).findings)
+    assert not any(one.rule.startswith("OWN-PRATIQUE") for one in judged_by(quiet))
 
 
 INSTALLER = account("installer", "shop")

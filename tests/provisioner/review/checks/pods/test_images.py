@@ -11,9 +11,8 @@ import pytest
 from provisioner.cli import main
 from provisioner.review.base.facts import ClusterSurroundings
 from provisioner.review.checks.pods import images
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import an_object, facts, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
 DIGEST = "@sha256:" + "a" * 64
 OTHER = "@sha256:" + "b" * 64
@@ -32,7 +31,7 @@ def found_in(
     given = facts(
         action, around=around, **({"previous": facts(planned(before, Action.CREATE)).content} if before else {})
     )
-    return list(report(given, [images.CHECK]).findings)
+    return judged_by(given, [images.CHECK])
 
 
 @pytest.mark.parametrize(

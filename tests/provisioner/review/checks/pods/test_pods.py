@@ -8,9 +8,8 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings
 from provisioner.review.checks.pods import pod_habits, pods
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
 STRICT = {
     "allowPrivilegeEscalation": False,
@@ -37,7 +36,7 @@ def namespace(level: str, version: str = "") -> dict[str, Any]:
 def rejected(pod: dict[str, Any], level: str, version: str, server: str) -> list[str]:
     live = {ObjectRef("", "v1", "Namespace", "", "shop").identity: namespace(level, version)}
     given = facts(planned(pod, Action.CREATE), live=live, around=ClusterSurroundings(version=server))
-    found = report(given, [pods.CHECK]).findings
+    found = judged_by(given, [pods.CHECK])
     return [str(one.evidence["version"]) for one in found if one.rule == "POD-20"]
 
 
@@ -83,7 +82,7 @@ def test_pods_are_held_against_the_standards_that_their_namespace_enforces(
 
 
 def habits(*actions: Any, **rest: Any) -> list[Finding]:
-    return [one for one in report(facts(*actions, **rest), [pod_habits.CHECK]).findings if one.rule != "UNCLAIMED"]
+    return [one for one in judged_by(facts(*actions, **rest), [pod_habits.CHECK]) if one.rule != "UNCLAIMED"]
 
 
 GOOD = {

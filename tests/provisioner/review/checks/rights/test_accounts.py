@@ -8,9 +8,8 @@ import pytest
 
 from provisioner.review.base.facts import Facts
 from provisioner.review.checks.rights import permissions
-from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, content_with, facts, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 from tests.support.provisioner.roles import account, bound, cluster_role, role, rule
 
 EVERYTHING = cluster_role("all", rule("*", "*", group="*"))
@@ -18,7 +17,7 @@ ROBOT = an_object("v1", "ServiceAccount", "robot", "shop")
 
 
 def findings(given: Facts, rule_id: str) -> list[Finding]:
-    return [one for one in report(given, [permissions.CHECK]).findings if one.rule == rule_id]
+    return [one for one in judged_by(given, [permissions.CHECK]) if one.rule == rule_id]
 
 
 def created(*objects: dict[str, Any], **rest: Any) -> Facts:

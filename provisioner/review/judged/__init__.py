@@ -1,0 +1,8 @@
+"""Whether each field that changes was judged by a rule, and what is said of those that none judged (S36).
+
+- `harmless`: fields that are harmless by nature, each with its reason
+- `leaves`: the smallest fields in which two states of an object differ
+- `unjudged`: what no rule judges, as findings
+"""
+
+__all__ = ["harmless", "leaves", "unjudged"]

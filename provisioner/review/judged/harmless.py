@@ -1,0 +1,211 @@
+"""Fields that are harmless by nature, whatever they change to, each with its reason: rule HARMLESS. Pure.
+
+docs/rules/harmless.md is written from this table. A reason has to convince somebody who knows Kubernetes: what a
+selector, a controller or the kubelet obeys is not harmless, however often it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from provisioner.review.base.claims import EVERY_KIND, POD_PLACES, PODS, Claim
+from provisioner.review.base.facts import Facts
+from provisioner.values import GroupKind
+
+RULE = "HARMLESS"
+_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_CRON_JOB = GroupKind("batch", "CronJob")
+
+
+@dataclass(frozen=True, slots=True)
+class HarmlessField:
+    """`paths` of objects of `kinds`, as a Claim has them, and why no change of them does harm.
+
+    `label` is the key of the label that they are. It is harmless only as long as nothing in the bundle, or in what was
+    read of the cluster, names the key otherwise: a selector could.
+    """
+
+    kinds: frozenset[GroupKind]
+    paths: tuple[str, ...]
+    reason: str
+    label: str = ""
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(RULE, self.kinds, self.paths)
+
+
+def _annotations(*keys: str) -> tuple[str, ...]:
+    return tuple(f"metadata.annotations.[{key}]" for key in keys)
+
+
+def _pod_annotations(*keys: str) -> tuple[str, ...]:
+    return tuple(f"{{pod-meta}}.annotations.[{key}]" for key in keys)
+
+
+def _of_label(key: str, reason: str) -> HarmlessField:
+    paths = (f"metadata.labels.[{key}]", f"{{pod-meta}}.labels.[{key}]", f"spec.jobTemplate.metadata.labels.[{key}]")
+    return HarmlessField(EVERY_KIND, paths, f"{reason}. {_UNLESS_SELECTED}", label=key)
+
+
+_UNLESS_SELECTED = (
+    "Not harmless where a selector, or anything else in the bundle, names the key. In a template of pods it restarts "
+    "them; AVL-05 says where that leaves none"
+)
+_CONTAINERS = ("containers", "initContainers")
+_EMPTY_IN_CONTAINERS = ("args", "command", "env", "envFrom", "ports", "resources", "securityContext", "volumeMounts")
+_EMPTY_IN_PODS = (
+    *("affinity", "imagePullSecrets", "initContainers", "nodeSelector", "securityContext", "tolerations"),
+    *("topologySpreadConstraints", "volumes"),
+)
+_WITH_STATUS = PODS | {
+    _CRD,
+    GroupKind("", "Namespace"),
+    GroupKind("", "PersistentVolumeClaim"),
+    GroupKind("", "Service"),
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"),
+    GroupKind("networking.k8s.io", "Ingress"),
+    GroupKind("policy", "PodDisruptionBudget"),
+}
+
+TABLE: tuple[HarmlessField, ...] = (
+    _of_label(
+        "app.kubernetes.io/version",
+        "Kubernetes recommends it to tell people and tools a version, and obeys no value of it",
+    ),
+    _of_label("helm.sh/chart", "Helm writes the name and version of the chart there and never reads it"),
+    _of_label("chart", "Charts of Helm 2 wrote the name and version of the chart there; nothing reads it"),
+    HarmlessField(
+        EVERY_KIND,
+        _annotations("kubernetes.io/description", "kubernetes.io/change-cause", "artifacthub.io/*", "a8r.io/*"),
+        "Words for people and for catalogues of packages, which no controller reads",
+    ),
+    HarmlessField(
+        frozenset({_CRD}),
+        _annotations("controller-gen.kubebuilder.io/version"),
+        "Which version of a generator wrote the definition; what it wrote is compared by itself",
+    ),
+    HarmlessField(
+        PODS,
+        _pod_annotations("checksum/*", "kubectl.kubernetes.io/restartedAt"),
+        "Made to differ, so that pods restart when what they read changes. Nothing reads the value; AVL-05 says where "
+        "a restart leaves no pod",
+    ),
+    HarmlessField(
+        PODS,
+        _pod_annotations("kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container"),
+        "Which container kubectl takes where nobody names one",
+    ),
+    HarmlessField(
+        EVERY_KIND,
+        ("metadata.creationTimestamp", "{pod-meta}.creationTimestamp"),
+        "The API server writes it itself and drops what a request says",
+    ),
+    HarmlessField(
+        EVERY_KIND,
+        ("metadata.annotations.{}", "metadata.labels.{}", "{pod-meta}.annotations.{}", "{pod-meta}.labels.{}"),
+        "An empty map of labels or annotations is none",
+    ),
+    HarmlessField(
+        _WITH_STATUS,
+        ("status",),
+        "These kinds have a status of their own, which the API server drops from what is applied",
+    ),
+    HarmlessField(
+        PODS,
+        (
+            *(f"{{pod}}.{name}.{{}}" for name in _EMPTY_IN_PODS),
+            *(f"{{pod}}.{name}.*.{field}.{{}}" for name in _CONTAINERS for field in _EMPTY_IN_CONTAINERS),
+        ),
+        "Empty, which the API server takes as not set; to empty what held something is told by what is removed",
+    ),
+    HarmlessField(
+        PODS,
+        ("{pod}.volumes.*.name",),
+        "It only joins a volume to where it is mounted. What the volume holds and where it is mounted are fields of "
+        "their own",
+    ),
+    HarmlessField(
+        PODS,
+        ("{pod}.volumes.*.emptyDir.{}",),
+        "A folder that is empty when the pod starts and goes with it: it reads nothing of the node or of the cluster",
+    ),
+    HarmlessField(
+        frozenset(GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet")),
+        ("spec.revisionHistoryLimit",),
+        "How many old versions the controller keeps for `kubectl rollout undo`. Pratique goes back by its own "
+        "revisions",
+    ),
+    HarmlessField(
+        frozenset({_CRON_JOB}),
+        ("spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit"),
+        "How many finished Jobs are kept to be looked at; which ones run does not depend on it",
+    ),
+    HarmlessField(
+        frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")}),
+        ("description",),
+        "Words for people",
+    ),
+)
+
+
+def harmless_here(facts: Facts) -> list[Claim]:
+    """What is harmless in this change: no label whose key is named anywhere but as a label."""
+    labels = {one.label for one in TABLE if one.label}
+    named = {key for text in _texts_of(facts) for key in labels if key in text}
+    return [one.claim for one in TABLE if one.label not in named or not one.label]
+
+
+def _texts_of(facts: Facts) -> Iterator[str]:
+    """All texts of the bundle, before and after, and of what was read of the cluster, but for names of labels."""
+    contents = (facts.content, *([facts.previous] if facts.previous else []))
+    bodies = [one.body for content in contents for one in content.manifests]
+    for body in (*bodies, *(one for one in facts.live.values() if one is not None)):
+        if body.get("kind") != _CRD.kind:  # a schema selects nothing
+            yield from _texts(body)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "labels" and isinstance(inner, Mapping):
+                continue
+            yield str(key)
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def page() -> str:
+    """docs/rules/harmless.md."""
+    lines = [
+        "<!-- Written by `make docs` from provisioner/review/judged/harmless.py. Do not edit. -->",
+        "# Fields that are harmless by nature",
+        "",
+        "A change of these fields is safe whatever they change to: rule",
+        "[HARMLESS](../../provisioner/review/rules/HARMLESS.md). Every other field that changes is judged by a rule",
+        "that names it, or reported as [UNJUDGED](../../provisioner/review/rules/UNJUDGED.md).",
+        "",
+        "`*` is any key or item, in brackets any text. `{pod}` is the spec of pods, in a template too, and",
+        "`{pod-meta}` their metadata. A path that ends with `{}` is an empty map or list.",
+        "",
+        "| fields | of | why |",
+        "|---|---|---|",
+    ]
+    for one in TABLE:
+        paths = "<br>".join(f"`{path}`" for path in one.paths)
+        lines.append(f"| {paths} | {_kinds_in_words(one.kinds)} | {one.reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def _kinds_in_words(kinds: Iterable[GroupKind]) -> str:
+    found = frozenset(kinds)
+    if found == EVERY_KIND:
+        return "every kind"
+    more = [] if not found >= PODS else ["kinds that make pods"]
+    rest = sorted(str(one) for one in found if not (more and one in POD_PLACES))
+    return ", ".join([*more, *rest])

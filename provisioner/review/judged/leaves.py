@@ -1,0 +1,120 @@
+"""The smallest fields in which two states of an object differ, each with what was and what will be. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from provisioner.review.base.alignment import Aligner, is_same, naming_key
+from provisioner.review.base.difference import MAX_DEPTH, mask_secret
+from provisioner.values import JsonObject
+
+Path = tuple[str | int, ...]
+
+
+class Missing(Enum):
+    """Stands for a field that is not there: nothing that an object holds is the same."""
+
+    ABSENT = "(absent)"
+
+
+ABSENT = Missing.ABSENT
+# Last parts of a path: a map or a list that is there and holds nothing, and the order of the items of a list.
+EMPTY, ORDER = "{}", "{order}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A field that changes. Items of its path are numbers, of what is removed in the state before.
+
+    `name` is what its value goes by: the name of the variable, else its key.
+    """
+
+    path: Path
+    before: Any
+    after: Any
+    name: str = ""
+
+
+def changed_leaves(before: JsonObject | None, after: JsonObject | None, *, has_nulls: bool = False) -> list[Leaf]:
+    """Every leaf that was set, changed or removed; of a missing state all of the other. A Secret's values are masked.
+
+    Items of lists are held against each other by what names them. Where those that both hold stand in another order,
+    that is a leaf too. A field that is set to null is one that is not there, unless the kind `has_nulls`: custom
+    resources may.
+    """
+    old, new = (mask_secret(side) if side is not None else {} for side in (before, after))
+    return list(_Walk(has_nulls).between(old, new, (), ""))
+
+
+class _Walk:
+    def __init__(self, has_nulls: bool) -> None:
+        self._aligner, self._has_nulls = Aligner(), has_nulls
+
+    def _at(self, side: Mapping[Any, Any], key: object) -> Any:
+        value = side.get(key, ABSENT)
+        return ABSENT if value is None and not self._has_nulls else value
+
+    def between(self, old: Any, new: Any, path: Path, name: str) -> Iterator[Leaf]:
+        if is_same(old, new):
+            return
+        is_deep = len(path) >= MAX_DEPTH
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and old and new and not is_deep:
+            for key in sorted({**old, **new}, key=str):
+                there = (*path, str(key))
+                yield from self.between(self._at(old, key), self._at(new, key), there, _name(key, old, new))
+        elif isinstance(old, list) and isinstance(new, list) and old and new and not is_deep:
+            yield from self._items(old, new, path, name)
+        elif not is_deep and (_holds(old) or _holds(new)):
+            is_alike = isinstance(old, Mapping | list) and type(old) is type(new)
+            if not is_alike or old:
+                yield from self._side(old, path, name, is_old=True)
+            if not is_alike or new:
+                yield from self._side(new, path, name, is_old=False)
+        else:
+            yield Leaf(path, old, new, name)
+
+    def _items(self, old: list[Any], new: list[Any], path: Path, name: str) -> Iterator[Leaf]:
+        kept: list[int] = []
+        for _, one, other in self._aligner.pairs(old, new):
+            if one < 0:
+                yield from self.between(ABSENT, new[other], (*path, other), _item_name(new, other, name))
+            elif other < 0:
+                yield from self.between(old[one], ABSENT, (*path, one), _item_name(old, one, name))
+            else:
+                kept.append(one)
+                yield from self.between(old[one], new[other], (*path, other), _item_name(new, other, name))
+        if kept != sorted(kept):
+            key = naming_key(old, new)
+            first, last = ([str(item[key]) for item in side] if key else side for side in (old, new))
+            yield Leaf((*path, ORDER), first, last, name)
+
+    def _side(self, value: Any, path: Path, name: str, *, is_old: bool) -> Iterator[Leaf]:
+        """What one state alone holds there, all the way down."""
+        if _holds(value) and len(path) < MAX_DEPTH:
+            for key in range(len(value)) if isinstance(value, list) else sorted(value, key=str):
+                own = _item_name(value, key, name) if isinstance(value, list) else _name(key, value)
+                held = value[key] if isinstance(value, list) else self._at(value, key)
+                yield from self._side(held, (*path, key if isinstance(value, list) else str(key)), own, is_old=is_old)
+        elif value is not ABSENT:
+            where = (*path, EMPTY) if isinstance(value, Mapping | list) else path
+            before, after = (value, ABSENT) if is_old else (ABSENT, value)
+            yield Leaf(where, before, after, name)
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, Mapping | list) and bool(value)
+
+
+def _name(key: object, *sides: Mapping[Any, Any]) -> str:
+    own = next((one["name"] for one in sides if isinstance(one.get("name"), str)), None) if key == "value" else None
+    return own or str(key)
+
+
+def _item_name(listed: list[Any], at: int, name: str) -> str:
+    """An argument that follows a flag is its value."""
+    one, flag = listed[at], listed[at - 1] if at else None
+    is_value = isinstance(one, str) and isinstance(flag, str) and flag.startswith("-") and not one.startswith("-")
+    return str(flag).lstrip("-") if is_value and "=" not in str(flag) else name

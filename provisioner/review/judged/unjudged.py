@@ -1,0 +1,247 @@
+"""Fields that change and that no rule judges: each is a finding, with what was and what will be (S36). Pure.
+
+One rule never says "safe" of what nobody looked at. Of kinds that no rule names, such as custom resources, the whole
+object is one finding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from provisioner.builtin import knows
+from provisioner.masking import CHANGED, masked_value
+from provisioner.review.base.claims import Claim, Claims
+from provisioner.review.base.facts import Facts, ReviewRule, said
+from provisioner.review.judged.harmless import harmless_here
+from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, Leaf, Path, changed_leaves
+from provisioner.sentences import number, some, some_phrases, verb
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+
+UNJUDGED, UNCLAIMED = "UNJUDGED", "UNCLAIMED"
+# In the evidence of both: the fields as patterns, which policies are told too.
+FIELDS = "fields"
+NOT_SET = "not set"
+MAX_VALUE = 60
+# Of one field in several objects, and of the fields of one object, before a number stands for the rest.
+MAX_VALUES = 3
+MAX_NAMED = 6
+MAX_CHANGES = 20
+# What makes an object this one and no other: that it is created is said.
+_IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
+_WRITTEN = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN, Action.SKIP})
+_CHANGING = frozenset({Action.UPDATE, Action.REPLACE})
+# Built-in groups whose objects govern others: to change one unseen is worse than to change a plain object, unless rules
+# judge what matters of its kind.
+_POWERFUL_GROUPS = frozenset(
+    {
+        "admissionregistration.k8s.io",
+        "apiregistration.k8s.io",
+        "certificates.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "rbac.authorization.k8s.io",
+        "security.openshift.io",
+        "storage.k8s.io",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What of one planned action no rule judges; `is_ruled` where rules judge other fields of its kind."""
+
+    planned: PlannedAction
+    leaves: tuple[Leaf, ...]
+    is_ruled: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        is_power = self.kind.group in _POWERFUL_GROUPS and not self.is_ruled
+        is_inside = any(leaf.path[0] != "metadata" for leaf in self.leaves)
+        return Severity.DANGEROUS if is_power and is_inside else Severity.NOTABLE
+
+    @property
+    def kind(self) -> GroupKind:
+        return self.planned.ref.group_kind
+
+    @property
+    def is_new(self) -> bool:
+        return self.planned.before is None
+
+
+def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) -> list[Finding]:
+    """A finding for each field that changes and that no claim of a `sound` check holds.
+
+    `everything` is what is claimed by all checks, also those that crashed: by it a kind is known.
+    """
+    claims, known = Claims((*sound, *harmless_here(facts))), _Kinds(Claims(tuple(everything)))
+    wished = {one.ref.identity: one.body for one in facts.content.manifests}
+    left: list[_Left] = []
+    unknown: list[Finding] = []
+    for planned in facts.plan.actions:
+        if planned.action not in _WRITTEN:
+            continue
+        is_known = known.has(planned.ref)
+        found = _left(planned, wished.get(planned.ref.identity), claims, is_known=is_known)
+        if found is None:
+            unknown.append(_of_unshown(planned, is_known=is_known))
+        elif found.leaves and is_known:
+            left.append(replace(found, is_ruled=known.claims.knows(found.kind)))
+        elif found.leaves:
+            unknown.append(_of_unknown_kind(found))
+    return [*_of_new(left), *_of_changed(left), *unknown]
+
+
+@dataclass(slots=True)
+class _Kinds:
+    """Kinds of which fields are judged one by one: Kubernetes' own, and those that a rule names."""
+
+    claims: Claims
+    _known: dict[tuple[str, GroupKind], bool] = field(default_factory=dict)
+
+    def has(self, ref: ObjectRef) -> bool:
+        key = (ref.api_version, ref.group_kind)
+        if key not in self._known:
+            self._known[key] = self.claims.knows(ref.group_kind) or knows(ref.api_version, ref.kind) is True
+        return self._known[key]
+
+
+def pattern_of(path: Path) -> str:
+    """A path as people and policies read it: spec.ports[].nodePort, metadata.labels.[app.kubernetes.io/name]."""
+    words = ""
+    for part in path:
+        if isinstance(part, int):
+            words += "[]"
+        elif part == ORDER:
+            words += " (order)"
+        elif part != EMPTY:
+            key = f"[{part}]" if "." in part else part
+            words += f".{key}" if words else key
+    return words
+
+
+def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, is_known: bool) -> _Left | None:
+    """What no rule judges of it; None where nobody could see its fields, and nothing else says so.
+
+    Of a new object it is what the content sets: nobody wished for what the server adds.
+    """
+    before, after = planned.before, planned.after
+    if before is None and planned.action in _CHANGING:
+        return _Left(planned, ()) if planned.problem else None
+    if before is None and wished is not None:
+        after = wished
+    leaves: Iterable[Leaf]
+    if after is not None:
+        leaves = changed_leaves(before, after, has_nulls=not is_known)
+    elif wished is not None:  # what the server would make of it is not known: its own fields stay as they are
+        found = changed_leaves(before, wished, has_nulls=not is_known)
+        leaves = (one for one in found if one.after is not ABSENT)
+    else:
+        return _Left(planned, ()) if planned.problem else None
+    kind = planned.ref.group_kind
+    left = tuple(one for one in leaves if not claims.judge_of(kind, one.path))
+    # That there is one of an unknown kind says something by itself, whatever it holds.
+    is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
+    rest = tuple(one for one in left if one.path not in _IDENTITY)
+    return _Left(planned, rest or left if is_told else rest)
+
+
+def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
+    """One finding for each field of each object, in the same words for all objects in which it changes."""
+    places: dict[tuple[GroupKind, str], list[tuple[_Left, list[Leaf]]]] = defaultdict(list)
+    for one in left:
+        if one.is_new:
+            continue
+        fields: dict[str, list[Leaf]] = defaultdict(list)
+        for leaf in one.leaves:
+            fields[pattern_of(leaf.path)].append(leaf)
+        for pattern, leaves in fields.items():
+            places[(one.kind, pattern)].append((one, leaves))
+    for (_, pattern), found in places.items():
+        changes = list(dict.fromkeys(_words(leaf) for _, leaves in found for leaf in leaves))
+        words = f"no rule judges {pattern}: {some_phrases(changes, MAX_VALUES)}"
+        for one, leaves in found:
+            yield _finding(one, leaves, words)
+
+
+def _of_new(left: Sequence[_Left]) -> Iterator[Finding]:
+    """One finding for each new object, in the same words for all of its kind."""
+    kinds: dict[GroupKind, list[_Left]] = defaultdict(list)
+    for one in left:
+        if one.is_new:
+            kinds[one.kind].append(one)
+    for found in kinds.values():
+        fields = list(dict.fromkeys(pattern_of(leaf.path) for one in found for leaf in one.leaves))
+        words = f"no rule judges {number(len(fields), 'field')} of the new object: {some(fields, MAX_NAMED)}"
+        for one in found:
+            yield _finding(one, one.leaves, words)
+
+
+def _finding(left: _Left, leaves: Sequence[Leaf], words: str) -> Finding:
+    rule = ReviewRule(UNJUDGED, Section.OBJECTS, left.severity)
+    ref = left.planned.ref
+    evidence = {"action": str(left.planned.action), **_evidence(leaves)}
+    return rule.at(ref, f"{said(ref)}: {words}", evidence=evidence, key=_key(leaves))
+
+
+def _of_unknown_kind(left: _Left) -> Finding:
+    """An object of a kind that no rule names, whole."""
+    planned = left.planned
+    words = "read its fields to judge what they do"
+    if not left.is_new:
+        ordered = sorted(left.leaves, key=lambda leaf: leaf.path[0] == "metadata")
+        parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in ordered))
+        words = f"{number(len(left.leaves), 'value')} of {some(parts, 1)} {verb(len(left.leaves), 'change')}"
+    message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
+    rule = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity)
+    evidence = {"action": str(planned.action), **_evidence(left.leaves)}
+    return rule.at(planned.ref, message, evidence=evidence, key=[str(planned.action), *_key(left.leaves)])
+
+
+def _of_unshown(planned: PlannedAction, *, is_known: bool) -> Finding:
+    rule = ReviewRule(UNJUDGED if is_known else UNCLAIMED, Section.OBJECTS, Severity.UNKNOWN)
+    words = "its fields could not be shown, so that no rule judges them"
+    message = f"{planned.action.capitalize()}s {said(planned.ref)}: {words}"
+    return rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))
+
+
+def _evidence(leaves: Sequence[Leaf]) -> dict[str, Any]:
+    """The fields, and the first of them with their values; the difference of the object has the others."""
+    changes = []
+    for leaf in leaves[:MAX_CHANGES]:
+        before, after = _values(leaf)
+        changes.append({"path": [*leaf.path], "before": before, "after": after})
+    fields = list(dict.fromkeys(pattern_of(leaf.path) for leaf in leaves))
+    return {FIELDS: fields, "changes": changes, "left_out": max(0, len(leaves) - MAX_CHANGES)}
+
+
+def _key(leaves: Sequence[Leaf]) -> list[list[str]]:
+    """Where and what will be, which makes it another finding as soon as that is another."""
+    return [[pattern_of(leaf.path), _text(leaf.after)] for leaf in leaves]
+
+
+def _words(leaf: Leaf) -> str:
+    before, after = _values(leaf)
+    return f"{_cut(before)} → {_cut(after)}"
+
+
+def _values(leaf: Leaf) -> tuple[str, str]:
+    """Both values in words, without what is a credential."""
+    before, after = (
+        NOT_SET if value is ABSENT else _text(masked_value(value, leaf.name)) for value in (leaf.before, leaf.after)
+    )
+    return before, f"{after} ({CHANGED})" if before == after else after
+
+
+def _text(value: Any) -> str:
+    if value is ABSENT:
+        return NOT_SET
+    is_plain = isinstance(value, str) and value.isprintable() and value == value.strip() and value
+    return str(value) if is_plain else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"

@@ -1,0 +1,65 @@
+"""What no rule judges, in few lines: each field with what was and what will be, and new objects by their kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from provisioner.review.base.places import places_of
+from provisioner.review.base.statements import Statement, count
+from provisioner.sentences import number, some
+from provisioner.values import Action
+
+MAX_FIELDS = 3
+MAX_KINDS = 3
+MAX_WORDS = 130
+_METADATA = ".metadata."
+_SAID = "no rule judges "
+
+
+def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], int]:
+    """Objects, each with what is said of them, for a short report, and of how many places it says only that there are
+    more.
+
+    Fields of what stays come first. Labels and annotations are told where nothing else changes, else counted.
+    """
+    new = [one for one in told if one.first.evidence.get("action") == Action.CREATE]
+    changed = sorted((one for one in told if one not in new), key=_is_of_metadata)
+    fields = [one for one in changed if not _is_of_metadata(one)] or changed
+    kept = fields[:MAX_FIELDS]
+    rest = changed[len(kept) :]
+    objects: dict[str, list[str]] = {}
+    for one in kept:
+        objects.setdefault(_names(one), []).append(_words(one))
+    found = list(objects.items())
+    if rest:
+        found.append((f"{number(len(rest), 'more field')} of {_objects(rest)}", []))
+    if new:
+        found.append((f"fields of new objects: {_kinds(new)}", []))
+    return found, sum(count(one.places) for one in (*rest, *new))
+
+
+def _is_of_metadata(one: Statement) -> bool:
+    return all(_METADATA in f".{field}" for field in one.first.evidence.get("fields") or ())
+
+
+def _names(one: Statement) -> str:
+    return some(list(dict.fromkeys(place.of for place in one.places)), 1)
+
+
+def _words(one: Statement) -> str:
+    """Cut, so that one field of many values leaves room for others."""
+    _, _, words = one.words.partition(_SAID)
+    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS]}…"
+
+
+def _objects(statements: Sequence[Statement]) -> str:
+    return number(len({place.of for one in statements for place in one.places}), "object")
+
+
+def _kinds(new: Sequence[Statement]) -> str:
+    counted: Counter[str] = Counter()
+    for one in new:
+        for finding in one.findings:
+            counted[finding.ref.kind if finding.ref else ""] += len({place.of for place in places_of(finding)})
+    return some([number(many, kind) for kind, many in counted.most_common()], MAX_KINDS, noun="kinds")
