@@ -17,6 +17,8 @@ from approvals.ledger import labels
 from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request
 from approvals.selectors.certainty import depending
 from provisioner.expressions.evaluator import ask
+from provisioner.review.base.claims import ANY
+from provisioner.review.base.places import unjudged_fields
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
@@ -84,6 +86,7 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
     new = [finding for finding in findings if finding.is_new]
     touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
     open_ones = depending(report)
+    fields = _unjudged(report, accepted)
     return {
         "worst": _worst(findings),
         "worst_new": _worst(new),
@@ -94,6 +97,8 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
         "new_depends_on_objects": _counts(Severity, (it.severity for it in new if it.fingerprint in open_ones)),
         "rules": _rules(report, findings),
         "new_rules": _rules(report, new),
+        "unjudged": len(fields),
+        "unjudged_paths": sorted(set(fields)),
         "waived": len(waived_ones),
         "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
         "waived_rules": _rules(report, waived_ones),
@@ -121,6 +126,22 @@ def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
     kept = {finding.fingerprint for finding in findings}
     also = {rule for one in report.body["findings"] if one["fingerprint"] in kept for rule in one.get("also", ())}
     return sorted({finding.rule for finding in findings} | also)
+
+
+def _unjudged(report: Report, accepted: Collection[str]) -> list[str]:
+    """The fields that no rule judges, as Kind.group:path, once for each object.
+
+    Reports from before every field was judged do not say: there it is every object that is touched, whole.
+    """
+    if not _says_what_is_judged(report):
+        touched = (one["ref"] for one in report.body["plan"]["actions"] if one["action"] != Action.NONE)
+        return [f"{_kind(ref)}:{ANY}" for ref in touched]
+    found = [one for part in ("findings", "private") for one in report.body[part] if one["fingerprint"] not in accepted]
+    return [f"{_kind(one['ref'])}:{field}" for one in found for field in unjudged_fields(one["rule"], one["evidence"])]
+
+
+def _says_what_is_judged(report: Report) -> bool:
+    return "unjudged" in report.body
 
 
 def _private(report: Report) -> list[Finding]:
@@ -209,6 +230,8 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if report.severities.get(Severity.UNKNOWN, 0):
         return "the report has unknown findings, which policies cannot approve"
+    if not _says_what_is_judged(report):
+        return "the report was made before Pratique said which fields no rule judges: start a new round"
     if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
         return "the content affects Pratique itself, which only people can approve"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):

@@ -61,6 +61,12 @@ FACTS: dict[str, ExpressionVariable] = {
     "new_depends_on_objects": ExpressionVariable(_COUNTS, "the same, for new findings only"),
     "rules": ExpressionVariable(_NAMES, "rule ids of all findings, sorted, each once"),
     "new_rules": ExpressionVariable(_NAMES, "rule ids of the new findings"),
+    "unjudged": ExpressionVariable(
+        "int", "number of fields that are set, changed or removed and that no rule judges, counted for each object"
+    ),
+    "unjudged_paths": ExpressionVariable(
+        _NAMES, "these fields as Kind.group:path, such as Service:spec.ports[].appProtocol, sorted, each once"
+    ),
     "waived": ExpressionVariable(
         "int",
         "number of findings accepted by reviewers who may `override`; the other facts of a guard leave these "

@@ -39,6 +39,7 @@ from provisioner.errors import (
     InvalidManifest,
     SourceUnavailable,
 )
+from provisioner.review.base.places import unjudged_fields
 from provisioner.review.base.record import to_record
 from provisioner.values import DELETING, Content, GroupKind, JsonObject, ObjectRef, Report, Severity, UnusedFiles
 
@@ -241,7 +242,9 @@ def _unused_record(unused: UnusedFiles) -> dict[str, Any]:
 def _save_report(request: Request, round_number: int, report: Report) -> Severity:
     """Keep the report, and what lists find the request by; answers with the worst new finding's severity."""
     counted = Counter(finding.severity for finding in report.public)
-    body: dict[str, Any] = to_record(report)
+    # Reports of earlier versions do not say it: what no rule judges is among what they call safe.
+    unjudged = sum(1 for one in report.public for _ in unjudged_fields(one.rule, one.evidence))
+    body: dict[str, Any] = {**to_record(report), "unjudged": unjudged}
     worst = min((it.severity for it in report.public if it.is_new), key=lambda it: it.rank, default=Severity.SAFE)
     row = ReportRow.objects.create(
         request=request,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
-from provisioner.review.base.facts import said
+from provisioner.review.base.claims import ANY
+from provisioner.review.base.facts import mapping, said
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.values import Finding, ObjectRef
 
 Path = tuple[str | int, ...]
 PLACES = "all_places"  # in a finding's evidence
 DIFFERING = "evidence"  # in a place: what is not the same at all of them
+# Rules of what no rule judges, and in their evidence the fields, as patterns.
+UNJUDGED, UNCLAIMED = "UNJUDGED", "UNCLAIMED"
+FIELDS = "fields"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,6 +47,15 @@ def listed_places(finding: Finding) -> list[dict[str, object]]:
     """The places of a finding as its evidence lists them, with what was said of each alone."""
     listed = finding.evidence.get(PLACES)
     return [dict(one) for one in listed] if listed else [one.as_evidence() for one in places_of(finding)]
+
+
+def unjudged_fields(rule: str, evidence: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that a finding, or its record, says no rule judges, once for each object; ANY where it names none."""
+    if rule not in (UNJUDGED, UNCLAIMED):
+        return
+    everywhere = evidence.get(FIELDS) or [ANY]
+    for place in evidence.get(PLACES) or [{}]:
+        yield from mapping(place.get(DIFFERING)).get(FIELDS) or everywhere
 
 
 def version_of(finding: Finding) -> str:

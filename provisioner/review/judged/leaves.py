@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -23,6 +23,8 @@ class Missing(Enum):
 ABSENT = Missing.ABSENT
 # Last parts of a path: a map or a list that is there and holds nothing, and the order of the items of a list.
 EMPTY, ORDER = "{}", "{order}"
+# What a plan writes there of a Secret's values are words of its own, no credentials.
+_MASKED = ("data", "stringData")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ def changed_leaves(before: JsonObject | None, after: JsonObject | None, *, has_n
     resources may.
     """
     old, new = (mask_secret(side) if side is not None else {} for side in (before, after))
-    return list(_Walk(has_nulls).between(old, new, (), ""))
+    found = _Walk(has_nulls).between(old, new, (), "")
+    is_secret = any((side.get("apiVersion"), side.get("kind")) == ("v1", "Secret") for side in (old, new))
+    return [replace(one, name="") if is_secret and one.path[0] in _MASKED else one for one in found]
 
 
 class _Walk:

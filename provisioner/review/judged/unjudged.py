@@ -16,14 +16,13 @@ from provisioner.builtin import knows
 from provisioner.masking import CHANGED, masked_value
 from provisioner.review.base.claims import Claim, Claims
 from provisioner.review.base.facts import Facts, ReviewRule, said
+from provisioner.review.base.places import FIELDS, UNCLAIMED, UNJUDGED
+from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.harmless import harmless_here
 from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, Leaf, Path, changed_leaves
 from provisioner.sentences import number, some, some_phrases, verb
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
-UNJUDGED, UNCLAIMED = "UNJUDGED", "UNCLAIMED"
-# In the evidence of both: the fields as patterns, which policies are told too.
-FIELDS = "fields"
 NOT_SET = "not set"
 MAX_VALUE = 60
 # Of one field in several objects, and of the fields of one object, before a number stands for the rest.
@@ -51,11 +50,15 @@ _POWERFUL_GROUPS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What of one planned action no rule judges; `is_ruled` where rules judge other fields of its kind."""
+    """What of one planned action no rule judges; `is_ruled` where rules judge other fields of its kind.
+
+    `harmless` is what of it is so by nature.
+    """
 
     planned: PlannedAction
     leaves: tuple[Leaf, ...]
     is_ruled: bool = False
+    harmless: tuple[Leaf, ...] = ()
 
     @property
     def severity(self) -> Severity:
@@ -73,7 +76,7 @@ class _Left:
 
 
 def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) -> list[Finding]:
-    """A finding for each field that changes and that no claim of a `sound` check holds.
+    """A finding for each field that changes and that no claim of a `sound` check holds, and what is harmless by nature.
 
     `everything` is what is claimed by all checks, also those that crashed: by it a kind is known.
     """
@@ -81,6 +84,7 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     left: list[_Left] = []
     unknown: list[Finding] = []
+    harmless: list[Finding] = []
     for planned in facts.plan.actions:
         if planned.action not in _WRITTEN:
             continue
@@ -88,11 +92,14 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         found = _left(planned, wished.get(planned.ref.identity), claims, is_known=is_known)
         if found is None:
             unknown.append(_of_unshown(planned, is_known=is_known))
-        elif found.leaves and is_known:
+            continue
+        if found.harmless:
+            harmless.append(_of_harmless(found))
+        if found.leaves and is_known:
             left.append(replace(found, is_ruled=known.claims.knows(found.kind)))
         elif found.leaves:
             unknown.append(_of_unknown_kind(found))
-    return [*_of_new(left), *_of_changed(left), *unknown]
+    return [*_of_new(left), *_of_changed(left), *unknown, *harmless]
 
 
 @dataclass(slots=True)
@@ -142,11 +149,13 @@ def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, 
     else:
         return _Left(planned, ()) if planned.problem else None
     kind = planned.ref.group_kind
-    left = tuple(one for one in leaves if not claims.judge_of(kind, one.path))
+    judged = [(one, claims.judge_of(kind, one.path)) for one in leaves]
+    left = tuple(one for one, rule in judged if not rule)
+    harmless = tuple(one for one, rule in judged if rule == HARMLESS) if before is not None else ()
     # That there is one of an unknown kind says something by itself, whatever it holds.
     is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
     rest = tuple(one for one in left if one.path not in _IDENTITY)
-    return _Left(planned, rest or left if is_told else rest)
+    return _Left(planned, rest or left if is_told else rest, harmless=harmless)
 
 
 def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
@@ -199,6 +208,15 @@ def _of_unknown_kind(left: _Left) -> Finding:
     rule = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity)
     evidence = {"action": str(planned.action), **_evidence(left.leaves)}
     return rule.at(planned.ref, message, evidence=evidence, key=[str(planned.action), *_key(left.leaves)])
+
+
+def _of_harmless(left: _Left) -> Finding:
+    fields = list(dict.fromkeys(pattern_of(leaf.path) for leaf in left.harmless))
+    message = f"{said(left.planned.ref)}: harmless by nature {verb(len(fields), 'are')} {some(fields)}"
+    evidence, key = _evidence(left.harmless), _key(left.harmless)
+    return ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE).at(
+        left.planned.ref, message, evidence=evidence, key=key
+    )
 
 
 def _of_unshown(planned: PlannedAction, *, is_known: bool) -> Finding:

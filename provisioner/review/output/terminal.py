@@ -11,7 +11,7 @@ from itertools import chain, groupby
 
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
-from provisioner.review.base.places import path_text
+from provisioner.review.base.places import UNJUDGED, path_text
 from provisioner.review.base.statements import (
     NEVER_FOLDED,
     Statement,
@@ -26,7 +26,6 @@ from provisioner.review.base.statements import (
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
-from provisioner.review.judged.unjudged import UNJUDGED
 from provisioner.review.output.containers import containers_as_text
 from provisioner.review.output.unjudged import few_words
 from provisioner.review.preflight.findings import yaml_of

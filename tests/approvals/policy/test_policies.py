@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 
 from approvals import access, gate, services
 from approvals.errors import InvalidInput, NotAllowed
+from approvals.gate.policies import facts_of
 from approvals.models import Finding, Policy, Request, Review, Verdict
 from approvals.steps import evaluate
 from tests.support.approvals import world
@@ -56,6 +57,56 @@ def test_a_grant_that_is_not_true_leaves_the_request_alone_and_says_why(here: Wo
     allow(here, policy)
     assert look(request_).state == "in_review"
     assert words_of(policy) == ("silent", '`worst == "safe"` is false')
+
+
+UNJUDGED = {
+    "rule": "UNJUDGED",
+    "severity": "notable",
+    "fingerprint": "f",
+    "isNew": True,
+    "ref": {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "harbour", "name": "web"},
+    "evidence": {"fields": ["spec.template.spec.dnsPolicy"]},
+}
+
+
+def test_S36_a_grant_on_safe_approves_no_field_that_no_rule_judges(here: World, request_: Request) -> None:
+    add_finding(request_, "notable", "UNJUDGED")
+    policy = save(here)
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    assert words_of(policy) == ("silent", '`worst == "safe"` is false')
+
+
+def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(here: World, request_: Request) -> None:
+    report = request_.reports.get()
+    many = {**UNJUDGED, "fingerprint": "g", "evidence": {"fields": ["data.a"], "all_places": [{}, {}]}}
+    many["ref"] = {**UNJUDGED["ref"], "group": "", "kind": "ConfigMap"}
+    report.body = {
+        **report.body,
+        "findings": [UNJUDGED, many],
+        "private": [{**UNJUDGED, "section": "objects", "message": "m"}],
+    }
+    found = facts_of(request_, report)
+    assert (found["unjudged"], found["unjudged_paths"]) == (
+        4,
+        ["ConfigMap:data.a", "Deployment.apps:spec.template.spec.dnsPolicy"],
+    )
+    assert facts_of(request_, report, {"f"})["unjudged"] == 2
+
+
+def test_S36_no_grant_approves_a_report_that_does_not_say_what_was_judged(here: World, request_: Request) -> None:
+    """One of a version before: what no rule judges is among what it calls safe."""
+    report = request_.reports.get()
+    actions = [{"action": "update", "ref": UNJUDGED["ref"]}, {"action": "none", "ref": UNJUDGED["ref"]}]
+    del report.body["unjudged"]
+    report.body["plan"]["actions"] = actions
+    report.save()
+    policy = save(here)
+    guard = save(here, name="judged", kind="guard", expression="unjudged == 0")
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    assert "made before Pratique said which fields no rule judges" in words_of(policy)[1]
+    assert words_of(guard)[0] == "holds"
 
 
 def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(here: World, request_: Request) -> None:

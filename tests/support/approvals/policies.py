@@ -20,6 +20,8 @@ FACTS: policy.Facts = {
     "new_depends_on_objects": {"critical": 0, "breaking": 0},
     "rules": ["IMG-01"],
     "new_rules": [],
+    "unjudged": 1,
+    "unjudged_paths": ["Deployment.apps:spec.template.spec.dnsPolicy"],
     "waived": 0,
     "waived_severities": {"critical": 0},
     "waived_rules": [],

@@ -220,7 +220,10 @@ def in_review(request: Request, *, worst: str = "safe", actions: list[dict[str, 
         headline=["one object is new"],
         severities={},
         actions={},
-        body={"headline": [], "findings": [], "private": [], "plan": {"actions": planned, "digest": "sha256:p"}},
+        body={
+            "headline": [], "findings": [], "private": [], "unjudged": 0,
+            "plan": {"actions": planned, "digest": "sha256:p"},
+        },
         computed_at=timezone.now(),
     )
     Request.objects.filter(pk=request.pk).update(

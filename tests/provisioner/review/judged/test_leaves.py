@@ -1,0 +1,64 @@
+"""Every field in which two states differ, and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, changed_leaves
+
+A, B = {"name": "a", "port": 1}, {"name": "b", "port": 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param({"a": {"b": 1}}, {"a": {"b": 2}}, [(("a", "b"), 1, 2)], id="changed"),
+        pytest.param({}, {"a": {"b": [1]}}, [(("a", "b", 0), ABSENT, 1)], id="set"),
+        pytest.param({"a": {"b": 1}}, {}, [(("a", "b"), 1, ABSENT)], id="removed"),
+        pytest.param({"a": 1}, {"a": True}, [(("a",), 1, True)], id="1 and true"),
+        pytest.param({"a": "x"}, {"a": "(absent)"}, [(("a",), "x", "(absent)")], id="a text that says absent"),
+        pytest.param({}, {"a": "(absent)"}, [(("a",), ABSENT, "(absent)")], id="a new text that says absent"),
+        pytest.param({}, {"a": {}}, [(("a", EMPTY), ABSENT, {})], id="an empty map"),
+        pytest.param({"a": {}}, {"a": {"b": 1}}, [(("a", "b"), ABSENT, 1)], id="an empty map that is filled"),
+        pytest.param({"a": {"b": 1}}, {"a": {}}, [(("a", "b"), 1, ABSENT)], id="a map that is emptied"),
+        pytest.param(
+            {"a": {"b": 1}}, {"a": "x"}, [(("a", "b"), 1, ABSENT), (("a",), ABSENT, "x")], id="of another type"
+        ),
+        pytest.param(
+            {"l": [A]},
+            {"l": [B, A]},
+            [(("l", 0, "name"), ABSENT, "b"), (("l", 0, "port"), ABSENT, 2)],
+            id="an item that comes first",
+        ),
+        pytest.param(
+            {"l": [A, B]},
+            {"l": [B]},
+            [(("l", 0, "name"), "a", ABSENT), (("l", 0, "port"), 1, ABSENT)],
+            id="an item that goes",
+        ),
+        pytest.param({"l": [A, B]}, {"l": [B, A]}, [(("l", ORDER), ["a", "b"], ["b", "a"])], id="another order"),
+        pytest.param({"l": ["x", "y"]}, {"l": ["x", "z"]}, [(("l", 1), "y", "z")], id="an item without a name"),
+        pytest.param({"a": None}, {}, [], id="null is nothing"),
+    ],
+)
+def test_every_field_that_differs_is_a_leaf(before: Any, after: Any, expected: list[Any]) -> None:
+    assert [(one.path, one.before, one.after) for one in changed_leaves(before, after)] == expected
+
+
+def test_null_is_a_value_of_kinds_that_may_have_it() -> None:
+    assert [one.after for one in changed_leaves({}, {"a": None}, has_nulls=True)] == [None]
+
+
+def test_what_is_nested_too_deeply_is_one_leaf() -> None:
+    deep: Any = 1
+    for _ in range(3000):
+        deep = {"a": deep}
+    (found,) = changed_leaves({"a": 1}, {"a": 1, "b": deep})
+    assert found.path[0] == "b"
+
+
+def test_values_of_secrets_are_no_part_of_a_leaf() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "data": {"password": "UGw0bnRlZA=="}}
+    assert "UGw0bnRlZA" not in str(changed_leaves(None, secret))

@@ -1,0 +1,154 @@
+"""S36: no changed field is called safe unless a rule judged it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.base.claims import EVERY_KIND, Claim
+from provisioner.review.base.facts import Check
+from provisioner.review.base.places import UNCLAIMED, UNJUDGED, unjudged_fields
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, PlannedAction, Severity
+from tests.support.provisioner.contents import an_object, config_map, facts, planned, web_workload
+
+SERVICE = an_object("v1", "Service", "web", "shop", spec={"selector": {"app": "web"}})
+ELSEWHERE = an_object("v1", "Service", "web", "shop", spec={"selector": {"app": "web"}, "type": "ExternalName"})
+ORDER = an_object("shop.example.com/v1", "Order", "first", "shop", spec={"size": 1})
+
+
+def unjudged(*actions: PlannedAction, checks: list[Check] | None = None, **rest: Any) -> list[Finding]:
+    found = report(facts(*actions, **rest), checks or []).findings
+    return [one for one in found if one.rule in {UNJUDGED, UNCLAIMED}]
+
+
+def update(before: dict[str, Any], after: dict[str, Any], **rest: Any) -> PlannedAction:
+    return planned(after, Action.UPDATE, before=before, **rest)
+
+
+def test_S36_a_field_that_no_rule_judges_is_notable_and_shows_both_values() -> None:
+    (found,) = unjudged(update(web_workload(dnsPolicy="ClusterFirst"), web_workload(dnsPolicy="Default")))
+    assert (found.severity, found.message) == (
+        Severity.NOTABLE,
+        "Deployment shop/web: no rule judges spec.template.spec.dnsPolicy: ClusterFirst → Default",
+    )
+    assert found.evidence["changes"] == [
+        {"path": ["spec", "template", "spec", "dnsPolicy"], "before": "ClusterFirst", "after": "Default"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paths", "is_judged"),
+    [(("spec.type",), True), (("spec",), True), (("spec.selector",), False), (("spec.type.x",), False)],
+    ids=["its own", "above", "beside", "below"],
+)
+def test_a_rule_judges_the_fields_that_it_claims_and_no_others(paths: tuple[str, ...], *, is_judged: bool) -> None:
+    check = Check("some", claims=(Claim("SV-01", EVERY_KIND, paths),))
+    assert (unjudged(update(SERVICE, ELSEWHERE), checks=[check]) == []) is is_judged
+
+
+def test_the_same_field_of_several_objects_is_said_in_the_same_words() -> None:
+    names = ("a", "b")
+    changes = [update(config_map(name, mode="fast"), config_map(name, mode="slow")) for name in names]
+    words = [one.message.partition(": ")[2] for one in unjudged(*changes)]
+    assert words == ["no rule judges data.mode: fast → slow"] * 2
+
+
+def test_a_new_object_is_one_finding_of_what_the_content_sets() -> None:
+    wished = an_object("v1", "Service", "web", "shop", spec={"sessionAffinity": "ClientIP"})
+    stored = {**wished, "spec": {"sessionAffinity": "ClientIP", "internalTrafficPolicy": "Cluster"}}
+    given = facts(planned(wished, Action.CREATE))
+    action = planned(stored, Action.CREATE)
+    (found,) = unjudged(action, content=given.content)
+    assert found.message == "Service shop/web: no rule judges 1 field of the new object: spec.sessionAffinity"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param({"PASSWORD": "Pl4nted"}, {"PASSWORD": "0ther"}, id="named like a credential"),
+        pytest.param({"url": "https://me:Pl4nted@x"}, {"url": "https://me:0ther@x"}, id="written like one"),
+    ],
+)
+def test_a_credential_is_not_shown_and_yet_said_to_change(old: dict[str, str], new: dict[str, str]) -> None:
+    (found,) = unjudged(update(config_map(**old), config_map(**new)))
+    assert "Pl4nted" not in str(found)
+    assert "0ther" not in str(found)
+    assert "hidden values changed" in found.message
+
+
+def test_a_secret_shows_only_that_it_changes() -> None:
+    before, after = (
+        an_object("v1", "Secret", "s", "shop", data={"password": value}) for value in ("hidden", "changed")
+    )
+    (found,) = unjudged(update(before, after))
+    assert found.message == "Secret shop/s: no rule judges data.password: hidden → changed"
+
+
+@pytest.mark.parametrize(
+    ("action", "severity", "rule"),
+    [
+        pytest.param(planned(ORDER, Action.CREATE), Severity.NOTABLE, UNCLAIMED, id="new"),
+        pytest.param(update({**ORDER, "spec": {"size": 9}}, ORDER), Severity.NOTABLE, UNCLAIMED, id="changed"),
+        pytest.param(
+            planned(an_object("security.openshift.io/v1", "Scc", "s", allow=True), Action.CREATE),
+            Severity.DANGEROUS,
+            UNCLAIMED,
+            id="that governs",
+        ),
+        pytest.param(
+            planned(an_object("shop.example.com/v1", "Order", "bare", "shop"), Action.CREATE),
+            Severity.NOTABLE,
+            UNCLAIMED,
+            id="that holds nothing",
+        ),
+        pytest.param(planned(ORDER, Action.UPDATE), Severity.UNKNOWN, UNCLAIMED, id="whose fields were not read"),
+        pytest.param(planned(SERVICE, Action.UPDATE), Severity.UNKNOWN, UNJUDGED, id="known, but not read"),
+        pytest.param(
+            update(
+                an_object("storage.k8s.io/v1", "StorageClass", "s", provisioner="a"),
+                an_object("storage.k8s.io/v1", "StorageClass", "s", provisioner="b"),
+            ),
+            Severity.DANGEROUS,
+            UNJUDGED,
+            id="known, and governs where no rule looks",
+        ),
+    ],
+)
+def test_a_kind_that_no_rule_names_is_one_finding_an_object(
+    action: PlannedAction, severity: Severity, rule: str
+) -> None:
+    assert [(one.rule, one.severity) for one in unjudged(action)] == [(rule, severity)]
+
+
+def test_fields_of_the_server_are_not_removed_by_what_could_not_be_planned() -> None:
+    live = {**SERVICE, "spec": {**SERVICE["spec"], "clusterIP": "10.0.0.1"}}
+    wished = facts(planned(ELSEWHERE, Action.CREATE)).content
+    action = planned(ELSEWHERE, Action.UPDATE, before=live, after=None, problem="it conflicts")
+    assert [one.evidence["fields"] for one in unjudged(action, content=wished)] == [["spec.type"]]
+
+
+def test_a_label_that_a_selector_names_is_not_harmless() -> None:
+    before, after = (
+        {**config_map(), "metadata": {"name": "settings", "namespace": "shop", "labels": {"helm.sh/chart": version}}}
+        for version in ("web-1", "web-2")
+    )
+    assert unjudged(update(before, after)) == []
+    chooses = an_object("v1", "Service", "web", "shop", spec={"selector": {"helm.sh/chart": "web-2"}})
+    found = unjudged(update(before, after), planned(chooses, Action.NONE))
+    assert [one.evidence["fields"] for one in found] == [["metadata.labels.[helm.sh/chart]"]]
+
+
+def test_what_is_harmless_by_nature_is_safe_and_says_so() -> None:
+    before, after = (
+        an_object("batch/v1", "CronJob", "c", "shop", spec={"successfulJobsHistoryLimit": count}) for count in (1, 2)
+    )
+    (found,) = [one for one in report(facts(update(before, after)), []).findings if one.rule == "HARMLESS"]
+    assert (found.severity, found.evidence["fields"]) == (Severity.SAFE, ["spec.successfulJobsHistoryLimit"])
+
+
+def test_the_fields_of_many_objects_that_are_told_at_once_are_all_counted() -> None:
+    many = [update(config_map(f"m{place}", a="1"), config_map(f"m{place}", a="2")) for place in range(20)]
+    (found,) = unjudged(*many)
+    assert list(unjudged_fields(found.rule, found.evidence)) == ["data.a"] * 20
