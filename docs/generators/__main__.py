@@ -13,7 +13,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def pages() -> Mapping[str, Callable[[], str]]:
     """Each generated page, by its path from the root of the repository. Needs Django."""
-    from docs.generators import commands, conditions, crds, decisions, errors, pictures, rest, settings  # noqa: PLC0415 - once Django runs
+    from docs.generators import (  # noqa: PLC0415 - once Django runs
+        commands,
+        conditions,
+        crds,
+        decisions,
+        errors,
+        pictures,
+        rest,
+        rule_tables,
+        settings,
+    )
     from provisioner.review.judged import harmless  # noqa: PLC0415 - with them
     from provisioner.review.rules import index  # noqa: PLC0415 - with them
 
@@ -31,6 +41,8 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/rest.md": rest.page,
         "docs/reference/settings.md": settings.page,
         "docs/rules/README.md": index.page,
+        "docs/rules/annotations.md": rule_tables.known_annotations,
+        "docs/rules/control-plane.md": rule_tables.control_plane,
         "docs/rules/harmless.md": harmless.page,
     }
 

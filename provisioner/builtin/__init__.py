@@ -7,7 +7,8 @@ would hold (`merging`, `facts`), and asks the rules of the kind (`metadata`, `po
 
 from provisioner.builtin.changes import FieldRefusal, Judgement
 from provisioner.builtin.facts import POD_PATHS, fixed_fields
+from provisioner.builtin.forms import quantity
 from provisioner.builtin.judging import judge, knows
 from provisioner.builtin.schemas import MINORS
 
-__all__ = ["MINORS", "POD_PATHS", "FieldRefusal", "Judgement", "fixed_fields", "judge", "knows"]
+__all__ = ["MINORS", "POD_PATHS", "FieldRefusal", "Judgement", "fixed_fields", "judge", "knows", "quantity"]

@@ -4,6 +4,7 @@
 - `needs`: what pods need by name and nobody has
 - `nodes`: nodes that pods ask for and the cluster has not
 - `replicas`: workloads that stop, and rollouts that leave no pod
+- `scale`: how many pods workloads run
 - `services`: ways to reach pods that end, or lead nowhere
 - `storage`: storage classes that nobody has
 """
@@ -13,6 +14,7 @@ __all__ = [
     "needs",
     "nodes",
     "replicas",
+    "scale",
     "services",
     "storage",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from provisioner.builtin.forms import quantity
+from provisioner.builtin import quantity
 from provisioner.rbac import plural_of
 from provisioner.review.base.facts import StateFacts, mapping, maps
 from provisioner.review.checks.availability.scale import DAEMON_SET, SCALED, most_of

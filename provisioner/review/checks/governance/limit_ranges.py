@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from provisioner.builtin.forms import quantity
+from provisioner.builtin import quantity
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.checks.governance.demand import reserved

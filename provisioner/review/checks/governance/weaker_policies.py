@@ -24,7 +24,7 @@ Body = Mapping[str, Any]
 def _changes(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         if planned.action is Action.CREATE and planned.ref.group_kind in BINDINGS and planned.after is not None:
-            yield _of_new_binding(planned, mapping(planned.after.get("spec")))
+            yield from _of_new_binding(planned, mapping(planned.after.get("spec")))
         if planned.action not in _CHANGES or planned.before is None or planned.after is None:
             continue
         old, new = mapping(planned.before.get("spec")), mapping(planned.after.get("spec"))
@@ -38,11 +38,14 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     yield from _of_parameter_objects(facts)
 
 
-def _of_new_binding(planned: PlannedAction, spec: Body) -> Finding:
+def _of_new_binding(planned: PlannedAction, spec: Body) -> Iterator[Finding]:
+    """What only warns or is only audited refuses nothing."""
     actions = [str(one) for one in items(spec.get("validationActions"))]
-    does = f"what fails it is answered by {' and '.join(actions)}" if actions else "it changes what it matches"
-    words = f"puts the policy {spec.get('policyName')} into force for everybody whom it matches: {does}"
-    return _finding(planned, Weakening(_CHANGED, ("policyName",), words, {"actions": actions}))
+    if actions and _DENY not in actions:
+        return
+    does = "what fails it is refused" if actions else "it changes what it matches"
+    words = f"puts the policy {spec.get('policyName')} into force: {does}"
+    yield _finding(planned, Weakening(_CHANGED, ("policyName",), words, {"actions": actions}))
 
 
 def _of_parameter_objects(facts: Facts) -> Iterator[Finding]:

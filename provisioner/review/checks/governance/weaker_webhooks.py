@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -11,25 +11,28 @@ from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, sai
 from provisioner.review.checks.governance.narrowing import Limits, Weakening
 from provisioner.review.checks.network.webhooks import KINDS, Webhook, webhooks_of
 from provisioner.sentences import some
-from provisioner.values import Action, Finding, PlannedAction, Section, Severity
+from provisioner.values import Action, Finding, GroupKind, ObjectIdentity, PlannedAction, Section, Severity
 
 _WEAKER = ReviewRule("WH-13", Section.WEBHOOKS, Severity.DANGEROUS)
 _CHANGED = ReviewRule("WH-13", Section.WEBHOOKS, Severity.NOTABLE)
 _LIMITS = Limits(_WEAKER, _CHANGED, "rules")
+_SERVICE = GroupKind("", "Service")
 _DEFAULT_SECONDS = 10
 _CHANGES = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT})
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
+    services = {ref.identity for ref, _ in facts.state().named if ref.group_kind == _SERVICE}
     for planned in facts.plan.actions:
         if planned.ref.group_kind in KINDS and planned.action in _CHANGES and planned.before and planned.after:
-            yield from _of_configuration(planned)
+            yield from _of_configuration(planned, services)
 
 
-def _of_configuration(planned: PlannedAction) -> Iterator[Finding]:
+def _of_configuration(planned: PlannedAction, services: Collection[ObjectIdentity]) -> Iterator[Finding]:
     """One finding for all webhooks of a configuration of which the same is to be said."""
     old, new = ({one.name: one for one in webhooks_of([side])} for side in (planned.before or {}, planned.after or {}))
     found = [(name, one) for name in old if name in new for one in _weaker(old[name], new[name])]
+    found += [(name, one) for name in old if name in new for one in _of_path(old[name], new[name], services)]
     added = [one for name, one in new.items() if name not in old]
     for name in old:
         if name not in new and not any(_stands_for(old[name], one) for one in added):
@@ -78,9 +81,17 @@ def _of_server(before: Webhook, after: Webhook) -> Iterator[Weakening]:
     evidence = {"before": old, "after": new}
     if {**old, "path": ""} != {**new, "path": ""}:
         yield Weakening(_WEAKER, path, "is answered by another server, which decides now what passes", evidence)
-    elif old != new:
-        words = f"is asked at the path {new.get('path') or '/'} of its server instead of {old.get('path') or '/'}"
-        yield Weakening(_CHANGED, (*path, "service", "path"), words, evidence)
+
+
+def _of_path(before: Webhook, after: Webhook, services: Collection[ObjectIdentity]) -> Iterator[Weakening]:
+    """Another path of the same server. Where the server comes with the bundle and no answer means no, the program
+    decides as it did before by another path."""
+    old, new = _server(before), _server(after)
+    is_own = after.service is not None and after.service.identity in services
+    if old != new and {**old, "path": ""} == {**new, "path": ""} and not (is_own and after.fails_closed):
+        words = f"is asked at {new.get('path') or '/'} and no longer at {old.get('path') or '/'}"
+        path = (*after.path, "clientConfig", "service", "path")
+        yield Weakening(_CHANGED, path, words, {"before": old, "after": new})
 
 
 def _server(webhook: Webhook) -> Mapping[str, Any]:

@@ -140,12 +140,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         "which says by which certificate the pods of the namespace know the API server",
     ),
     WellKnown(
-        "",
-        ("Service", "Endpoints"),
-        DEFAULT,
-        ("kubernetes",),
-        CRITICAL,
-        "by which every pod finds the API server",
+        "", ("Service", "Endpoints"), DEFAULT, ("kubernetes",), CRITICAL, "by which every pod finds the API server"
     ),
     WellKnown(
         "discovery.k8s.io",
@@ -187,21 +182,9 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         DANGEROUS,
         "which Kubernetes makes for itself: its labels decide what may run there and which policies apply",
     ),
+    WellKnown(RBAC_GROUP, _ROLES, "", ("cluster-admin",), CRITICAL, "which makes people administrators of the cluster"),
     WellKnown(
-        RBAC_GROUP,
-        _ROLES,
-        "",
-        ("cluster-admin",),
-        CRITICAL,
-        "which makes people administrators of the cluster",
-    ),
-    WellKnown(
-        RBAC_GROUP,
-        _ROLES,
-        "",
-        _ROLES_OF_KUBERNETES,
-        DANGEROUS,
-        "which says what a part of Kubernetes itself may do",
+        RBAC_GROUP, _ROLES, "", _ROLES_OF_KUBERNETES, DANGEROUS, "which says what a part of Kubernetes itself may do"
     ),
     WellKnown(
         RBAC_GROUP,
@@ -228,12 +211,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         "which says what everybody may read before they sign in",
     ),
     WellKnown(
-        RBAC_GROUP,
-        _ROLES,
-        "",
-        ("system:*",),
-        NOTABLE,
-        "whose name is one that Kubernetes reserves for its own parts",
+        RBAC_GROUP, _ROLES, "", ("system:*",), NOTABLE, "whose name is one that Kubernetes reserves for its own parts"
     ),
     WellKnown(
         "scheduling.k8s.io",

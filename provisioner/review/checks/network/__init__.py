@@ -5,6 +5,7 @@
 - `network`: what is opened to the network
 - `network_policies`: network policies
 - `policies`: admission policies
+- `policy_reach`: what network policies let through
 - `webhook_effects`: what webhooks do to the bundle
 - `webhook_reach`: what a webhook sees
 - `webhooks`: admission webhooks
@@ -16,6 +17,7 @@ __all__ = [
     "network",
     "network_policies",
     "policies",
+    "policy_reach",
     "webhook_effects",
     "webhook_reach",
     "webhooks",

@@ -74,13 +74,8 @@ ANNOTATIONS: tuple[Annotation, ...] = (
     ),
     *_each("nginx.org/", "location-snippets server-snippets", Effect.RUNS, _RUNS_AS_IT_IS),
     *_each("angie.software/", "location-snippets server-snippets", Effect.RUNS, _RUNS_AS_IT_IS),
-    *_each(
-        _HAPROXY,
-        "config-backend config-backend-early config-backend-late config-frontend config-tcp-service",
-        Effect.RUNS,
-        _RUNS_AS_IT_IS,
-    ),
-    *_each("haproxy.org/", "backend-config-snippet frontend-config-snippet", Effect.RUNS, _RUNS_AS_IT_IS),
+    *_each(_HAPROXY, "config-backend config-tcp-service", Effect.RUNS, _RUNS_AS_IT_IS),
+    *_each("haproxy.org/", "backend-config-snippet", Effect.RUNS, _RUNS_AS_IT_IS),
     *_each("getambassador.io/", "config", Effect.RUNS, "holds objects that Emissary reads as its own configuration"),
     # Who has to sign in, and how that is checked.
     *_each(
@@ -91,16 +86,20 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         matters_when_new=True,
     ),
     *_each(
-        f"{_NGINX} {_HAPROXY}",
+        _NGINX,
         "auth-type auth-secret auth-secret-type auth-method auth-request-redirect auth-cache-key",
         Effect.GUARDS,
         "decides how clients sign in",
     ),
+    *_each(_HAPROXY, "auth-type auth-secret", Effect.GUARDS, "decides how clients sign in"),
     *_each(
-        f"{_NGINX} {_HAPROXY}",
-        "auth-tls-secret auth-tls-verify-depth auth-tls-match-cn auth-tls-strict",
+        _NGINX,
+        "auth-tls-secret auth-tls-verify-depth auth-tls-match-cn",
         Effect.GUARDS,
         "decides which client certificates are accepted",
+    ),
+    *_each(
+        _HAPROXY, "auth-tls-secret auth-tls-strict", Effect.GUARDS, "decides which client certificates are accepted"
     ),
     *_each(
         f"{_NGINX} {_HAPROXY}",
@@ -136,10 +135,7 @@ ANNOTATIONS: tuple[Annotation, ...] = (
     *_each(_HAPROXY, "waf waf-mode", Effect.GUARDS, "has a web application firewall look at requests"),
     *_each(_HAPROXY, "oauth oauth-uri-prefix oauth-headers", Effect.GUARDS, "has clients sign in by OAuth"),
     *_each(
-        "nginx.org/",
-        "basic-auth-secret policies",
-        Effect.GUARDS,
-        "decides who may come in, and by which credentials",
+        "nginx.org/", "basic-auth-secret policies", Effect.GUARDS, "decides who may come in, and by which credentials"
     ),
     *_each("nginx.com/", "jwt-key jwt-token jwt-login-url", Effect.GUARDS, "has the tokens of clients checked"),
     *_each(
@@ -276,14 +272,7 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         default="internal",
     ),
     # Encryption on the way.
-    *_each(
-        _NGINX,
-        "ssl-redirect",
-        Effect.GUARDS,
-        "has clients come back with TLS",
-        off=_FALSE,
-        default="true",
-    ),
+    *_each(_NGINX, "ssl-redirect", Effect.GUARDS, "has clients come back with TLS", off=_FALSE, default="true"),
     *_each(_NGINX, "force-ssl-redirect", Effect.GUARDS, "has clients come back with TLS", off=_FALSE),
     *_each("nginx.org/", "redirect-to-https", Effect.GUARDS, "has clients come back with TLS", off=_FALSE),
     *_each(
@@ -318,12 +307,13 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         matters_when_new=True,
     ),
     *_each(
-        f"{_NGINX} {_HAPROXY}",
-        "permanent-redirect temporal-redirect redirect-to",
+        _NGINX,
+        "permanent-redirect temporal-redirect",
         Effect.LEADS,
         "sends clients to the address that it names",
         matters_when_new=True,
     ),
+    *_each(_HAPROXY, "redirect-to", Effect.LEADS, "sends clients to the address that it names", matters_when_new=True),
     *_each(
         "haproxy.org/",
         "request-redirect",
@@ -332,8 +322,14 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         matters_when_new=True,
     ),
     *_each(
-        f"{_NGINX} {_HAPROXY}",
-        "upstream-vhost rewrite-target app-root server-alias server-alias-regex",
+        _NGINX,
+        "upstream-vhost rewrite-target app-root server-alias",
+        Effect.LEADS,
+        "decides which host and path is served for a request",
+    ),
+    *_each(
+        _HAPROXY,
+        "rewrite-target app-root server-alias server-alias-regex",
         Effect.LEADS,
         "decides which host and path is served for a request",
     ),

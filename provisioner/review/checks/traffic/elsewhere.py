@@ -167,7 +167,14 @@ CLAIMS = (
     Claim(
         "SV-06",
         frozenset({_SLICE}),
-        ("endpoints.*.addresses", "ports.*.port", "ports.*.protocol", f"metadata.labels.[{_OF_SERVICE}]"),
+        # The kind of its addresses never changes, and they are told as they are.
+        (
+            "addressType",
+            "endpoints.*.addresses",
+            "ports.*.port",
+            "ports.*.protocol",
+            f"metadata.labels.[{_OF_SERVICE}]",
+        ),
     ),
 )
 CHECK = Check("ways elsewhere", changes=_changes, claims=CLAIMS, wants=_wants)

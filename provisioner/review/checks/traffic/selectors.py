@@ -107,13 +107,13 @@ def _of_pods(one: _Selected, selectors: tuple[Mapping[str, Any], Mapping[str, An
     elif one.left:
         yield _of(_LEADS_TO_FEWER, one, f"no longer leads to the pods of {_names(one.left)}", selectors)
     elif old != new and one.now:
-        yield _of(_LEADS_TO_FEWER, one, "selects the same pods of the bundle by other labels", selectors)
+        yield _of(_LEADS_TO_FEWER, one, "selects the same pods by other labels", selectors)
     elif old != new:
         is_narrower = bool(old) and old.items() <= new.items()
         # Where a bundle brings no pods, others make them for it, as operators do.
         rule = _LEADS_TO_FEWER if is_narrower or not one.all_after else _LEADS_ELSEWHERE
         fewer = "fewer" if is_narrower else "other"
-        yield _of(rule, one, f"now leads to {fewer} pods, none of which is in the bundle", selectors)
+        yield _of(rule, one, f"now leads to {fewer} pods outside of the bundle", selectors)
 
 
 def _joined(one: _Selected, *, is_same: bool) -> list[ObjectRef]:

@@ -60,7 +60,12 @@ DANGEROUS, NOTABLE = ["dangerous"], ["notable"]
         ({"matchConditions": CONDITION}, {}, [], ""),
         ({}, {"clientConfig": {"service": {**SERVICE, "name": "other"}}}, DANGEROUS, "answered by another server"),
         ({}, {"clientConfig": {"url": "https://x.example.com"}}, DANGEROUS, "answered by another server"),
-        ({}, {"clientConfig": {"service": {**SERVICE, "path": "/ok"}}}, NOTABLE, "at the path /ok"),
+        (
+            {},
+            {"clientConfig": {"service": {**SERVICE, "path": "/ok"}}},
+            NOTABLE,
+            "is asked at /ok and no longer at /check",
+        ),
         ({}, {"clientConfig": {"service": {**SERVICE, "port": 443}}}, [], ""),
         ({}, {"timeoutSeconds": 1}, NOTABLE, "1 instead of 10 seconds to answer: what would wait longer is refused"),
         ({}, {"timeoutSeconds": 20}, [], ""),
@@ -99,3 +104,15 @@ def test_mutating_ones_and_configurations_that_are_taken_over_are_looked_at_too(
     )
     found = findings_of(weaker_webhooks.CHECK, planned(new, Action.ADOPT, before=old))
     assert [str(one.severity) for one in named(found, "WH-13")] == ["dangerous"]
+
+
+def test_another_path_of_the_bundles_own_server_is_told_where_no_answer_means_yes() -> None:
+    """While no answer means no, the program that comes with the bundle decides as it did before."""
+    service = planned(an_object("v1", "Service", "guard", "shop"), Action.NONE)
+    for policy, expected in (("Fail", []), ("Ignore", ["notable"])):
+        old, new = (
+            configuration(webhook(failurePolicy=policy, clientConfig={"service": {**SERVICE, "path": path}}))
+            for path in ("/v1beta1", "/v1")
+        )
+        found = findings_of(weaker_webhooks.CHECK, service, planned(new, Action.UPDATE, before=old))
+        assert [str(one.severity) for one in named(found, "WH-13")] == expected
