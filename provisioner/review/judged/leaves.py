@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from provisioner.review.base.alignment import Aligner, is_same, naming_key
-from provisioner.review.base.difference import MAX_DEPTH, mask_secret
+from provisioner.review.base.difference import HIDDEN, MAX_DEPTH
 from provisioner.values import JsonObject
 
 Path = tuple[str | int, ...]
@@ -23,8 +23,10 @@ class Missing(Enum):
 ABSENT = Missing.ABSENT
 # Last parts of a path: a map or a list that is there and holds nothing, and the order of the items of a list.
 EMPTY, ORDER = "{}", "{order}"
-# What a plan writes there of a Secret's values are words of its own, no credentials.
-_MASKED = ("data", "stringData")
+_VALUES = ("data", "stringData")
+_LAST_APPLIED = ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+# What a plan writes in the place of a Secret's values.
+_WORDS = ("hidden", "changed", "unchanged", "added")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,19 @@ def changed_leaves(before: JsonObject | None, after: JsonObject | None, *, has_n
     that is a leaf too. A field that is set to null is one that is not there, unless the kind `has_nulls`: custom
     resources may.
     """
-    old, new = (mask_secret(side) if side is not None else {} for side in (before, after))
+    old, new = (side if side is not None else {} for side in (before, after))
     found = _Walk(has_nulls).between(old, new, (), "")
     is_secret = any((side.get("apiVersion"), side.get("kind")) == ("v1", "Secret") for side in (old, new))
-    return [replace(one, name="") if is_secret and one.path[0] in _MASKED else one for one in found]
+    return [_masked(one) for one in found] if is_secret else list(found)
+
+
+def _masked(leaf: Leaf) -> Leaf:
+    """A leaf of a Secret: of a value only whether it is there and changes, in words that are no credential."""
+    is_value = leaf.path[0] in _VALUES
+    if not is_value and leaf.path != _LAST_APPLIED:
+        return leaf
+    before, after = (one if one is ABSENT or one in _WORDS else HIDDEN for one in (leaf.before, leaf.after))
+    return replace(leaf, before=before, after="changed" if before == after else after, name="")
 
 
 class _Walk:

@@ -12,7 +12,7 @@ from provisioner.values import Action
 
 MAX_FIELDS = 3
 MAX_KINDS = 3
-MAX_WORDS = 130
+MAX_WORDS = 100
 _METADATA = ".metadata."
 _SAID = "no rule judges "
 

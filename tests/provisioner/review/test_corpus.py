@@ -15,6 +15,7 @@ from provisioner.pipeline import look_offline, permissions, preflight
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import to_record
 from provisioner.review.output import permission_text
+from provisioner.review.output.terminal import as_text
 from provisioner.review.preflight import text
 from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Content, Severity
@@ -34,6 +35,10 @@ UNKNOWN = {
         "a webhook converts between the served versions: what its code keeps shows only in a cluster that runs it"
     ),
 }
+
+
+# Lines of the short report of each pair before fields that no rule judges were told.
+LINES = json.loads(Path(__file__).with_name("lines_before_unjudged.json").read_text())
 
 
 def of(family: str, version: str) -> Content:
@@ -63,6 +68,13 @@ def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed_or_stays
     assert open_questions == sorted(rule for pair, rule in UNKNOWN if pair == named((old, new)))
     assert (1 if report.worst is Severity.SAFE else 2) <= len(report.headline) <= 5
     assert json.loads(json.dumps(to_record(report)))["totals"]
+
+
+@EACH
+@pytest.mark.thorough
+def test_what_no_rule_judges_makes_no_report_longer_by_more_than_a_fifth(old: Bundle, new: Bundle) -> None:
+    shown = as_text(look_offline(content_of(new), content_of(old)))
+    assert len(shown.splitlines()) <= 1.2 * LINES[named((old, new))]
 
 
 def test_strimzi_1_0_0_drops_served_versions_and_says_so_first() -> None:

@@ -32,6 +32,8 @@ CASES = (
     "review/crds/test_verdicts.py",
     "review/crds/test_stored.py",
     "review/test_frame.py",
+    "review/judged/test_unjudged.py",
+    "review/judged/test_every_leaf.py",
     "review/output/test_headline.py",
     "review/checks/pods/test_images.py",
     "review/checks/pods/test_accounts.py",
