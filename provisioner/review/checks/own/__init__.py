@@ -2,9 +2,11 @@
 
 - `advice`: what people are told to do about it
 - `own`: the check
+- `power`: whom roles and bindings give power over Pratique
 """
 
 __all__ = [
     "advice",
     "own",
+    "power",
 ]

@@ -13,11 +13,12 @@ from provisioner.review.base.claims import Claim
 from provisioner.review.base.places import UNJUDGED
 from provisioner.review.frame import CHECKS, report
 from provisioner.review.judged.harmless import TABLE
+from provisioner.review.judged.leaves import EMPTY, ORDER
 from provisioner.review.judged.unjudged import pattern_of
 from provisioner.review.rules import rule_text
 from provisioner.values import Action, GroupKind
 from tests.support.provisioner.contents import facts, planned
-from tests.support.provisioner.every_leaf import (
+from tests.provisioner.review.judged.every_leaf import (
     KEY,
     every_kind,
     group_kind,
@@ -108,7 +109,13 @@ def test_what_is_claimed_of_kubernetes_kinds_is_a_field_of_theirs() -> None:
             continue
         for pattern in set(claim.paths) - OF_ANOTHER_VERSION:
             alone = Claim(
-                claim.rule, claim.kinds, (re.sub(r"(?<=\.)\[[^\]]+\]", f"[{KEY}]", pattern).removesuffix(".{}"),)
+                claim.rule,
+                claim.kinds,
+                (
+                    re.sub(r"(?<=\.)\[[^\]]+\]", f"[{KEY}]", pattern)
+                    .removesuffix(f".{EMPTY}")
+                    .removesuffix(f".{ORDER}"),
+                ),
             )
             if not any(holds(alone, group_kind(*pair), path) for pair, paths in fields.items() for path in paths):
                 wrong.append(f"{claim.rule} {pattern}")

@@ -1,0 +1,1 @@
+"""How long reports and their parts take."""
