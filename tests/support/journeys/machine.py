@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from approvals.encryption.keys import new_key
@@ -46,7 +48,9 @@ class Machine:
 
     def __init__(self, folder: Path, environment: dict[str, str]):
         self.folder = folder
-        self.environment = {**os.environ, **environment}
+        # What killed processes leave goes with it. Not in `folder`: the path of a Unix socket is short.
+        self.temporary = Path(tempfile.mkdtemp(prefix="machine-"))
+        self.environment = {**os.environ, "TMPDIR": str(self.temporary), **environment}
         self.running: list[subprocess.Popen[bytes]] = []
 
     def start(self, *command: object) -> subprocess.Popen[bytes]:
@@ -113,6 +117,7 @@ class Machine:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with sqlite3.connect(self.folder / "pratique.sqlite3", timeout=scaled(60)) as database:
