@@ -19,9 +19,11 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """`powers` are the dangerous ones in words, `added` all rights that are more; `unknown` says why nobody knows."""
+    """`powers` are the dangerous ones in words, `is_critical` if one of them is; `added` all rights that are more;
+    `unknown` says why nobody knows."""
 
     powers: tuple[str, ...] = ()
+    is_critical: bool = False
     added: tuple[ScopedRule, ...] = ()
     unknown: str = ""
 
@@ -54,17 +56,19 @@ class AccountPowers:
         before = rbac.effective_rules(old.identity, self.states.before) if old else EffectiveRules(new.identity)
         after = rbac.effective_rules(new.identity, self.states.after)
         known = {(risk.id, risk.scope, risk.sentence) for risk in self._risks(before)}
-        powers = tuple(
-            risk.sentence
+        gained = [
+            risk
             for risk in self._risks(after)
             if risk.severity.is_at_least(Severity.DANGEROUS)
             and not any((risk.id, scope, risk.sentence) in known for scope in (risk.scope, ""))
-        )
+        ]
+        powers = tuple(risk.sentence for risk in gained)
+        is_critical = any(risk.severity is Severity.CRITICAL for risk in gained)
         try:
             added = rbac.diff(before, after).added
         except TooManyRights:
-            return Gain(powers, unknown="its rights are too many to compare")
-        return Gain(powers, added, "; ".join(self._unknown(new, after)))
+            return Gain(powers, is_critical, unknown="its rights are too many to compare")
+        return Gain(powers, is_critical, added, "; ".join(self._unknown(new, after)))
 
     def _risks(self, held: EffectiveRules) -> list[rbac.Risk]:
         return [one for one in rbac.risks(held, sensitive=[self.install_namespace]) if not one.implied_by]

@@ -16,6 +16,7 @@ from provisioner.values import Action, Finding, GroupKind, Section, Severity
 
 _MOVED = ReviewRule("POD-32", Section.PODS, Severity.NOTABLE)
 _GAINING = ReviewRule("POD-32", Section.PODS, Severity.DANGEROUS)
+_GAINING_CRITICAL = ReviewRule("POD-32", Section.PODS, Severity.CRITICAL)
 _UNKNOWN = ReviewRule("POD-32", Section.PODS, Severity.UNKNOWN)
 
 _ACCOUNT = GroupKind("", "ServiceAccount")
@@ -46,12 +47,17 @@ def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: Acco
 
 def _judged(gain: Gain) -> tuple[ReviewRule, str]:
     if gain.powers:
-        return _GAINING, f", and newly {some_phrases(gain.powers)}"
+        return _of_powers(gain), f", and newly {some_phrases(gain.powers)}"
     if gain.unknown:
         return _UNKNOWN, f", and what it may do more is not known: {gain.unknown}"
     if gain.added:
         return _MOVED, f", and may do more: {words_of(gain.added)}"
     return _MOVED, ", and may do nothing more"
+
+
+def _of_powers(gain: Gain) -> ReviewRule:
+    """As bad as what is gained: to run as an account is to have its rights."""
+    return _GAINING_CRITICAL if gain.is_critical else _GAINING
 
 
 def _evidence(gain: Gain) -> dict[str, object]:
@@ -80,7 +86,7 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
         )
         evidence = {"after": str(account), **_evidence(gain)}
         path = (*pod.path, "serviceAccountName")
-        yield _GAINING.at(pod.ref, message, path=path, evidence=evidence, key=[str(account), gain.powers])
+        yield _of_powers(gain).at(pod.ref, message, path=path, evidence=evidence, key=[str(account), gain.powers])
 
 
 _CLAIMS = (Claim("POD-32", PODS, ("{pod}.serviceAccountName", "{pod}.serviceAccount")),)

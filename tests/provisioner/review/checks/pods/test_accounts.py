@@ -13,6 +13,7 @@ from tests.support.provisioner.roles import account, bound, cluster_role, rule
 
 READS_SECRETS = cluster_role("secrets", rule("get list", "secrets"))
 READS_PODS = cluster_role("pods", rule("get"))
+STARTS_CODE = cluster_role("starts-code", rule("patch", "pods/ephemeralcontainers"))
 
 
 def runs_as(name: str = "", **pod: Any) -> dict[str, Any]:
@@ -36,8 +37,14 @@ def moved(old: dict[str, Any], new: dict[str, Any], *, roles: tuple[Any, ...] | 
     [
         pytest.param(
             (READS_SECRETS, bound("secrets", account("b", "shop"))),
-            Severity.DANGEROUS,
+            Severity.CRITICAL,
             "and newly can read every Secret in the whole cluster",
+            id="critical rights",
+        ),
+        pytest.param(
+            (STARTS_CODE, bound("starts-code", account("b", "shop"))),
+            Severity.DANGEROUS,
+            "and newly can start code in others' pods",
             id="dangerous rights",
         ),
         pytest.param(
@@ -75,7 +82,7 @@ def test_offline_what_the_bundle_grants_is_compared() -> None:
     roles = (READS_SECRETS, bound("secrets", account("b", "shop")), an_account("b"))
     content = content_with(runs_as("b"), *roles)
     found = moved(runs_as("a"), runs_as("b"), roles=None, content=content, is_offline=True)
-    assert found.severity is Severity.DANGEROUS
+    assert found.severity is Severity.CRITICAL
 
 
 @pytest.mark.parametrize(
@@ -89,7 +96,7 @@ def test_a_new_object_that_runs_as_a_strong_account_of_somebody_else_is_told(mor
     roles = (READS_SECRETS, bound("secrets", account("b", "shop")))
     actions = [planned(one, Action.CREATE) for one in (runs_as("b"), *more)]
     found = named(findings_of(accounts.CHECK, *actions, live_rbac=roles), "POD-32")
-    assert [one.severity for one in found] == [Severity.DANGEROUS] * count
+    assert [one.severity for one in found] == [Severity.CRITICAL] * count
 
 
 def test_a_new_object_whose_account_may_do_little_is_not_told() -> None:
