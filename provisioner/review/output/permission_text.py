@@ -10,9 +10,9 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PermissionDiff, Risk, ScopedRule
 from provisioner.review.base.text import visible
-from provisioner.review.rights.everybody import RoleEffect
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
+from provisioner.review.rights.role_holders import RoleEffect
 from provisioner.sentences import number
 from provisioner.values import SHAPES, ObjectIdentity, Severity
 

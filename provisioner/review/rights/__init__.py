@@ -4,7 +4,7 @@
 - `account_powers`: what one account may do that another may not
 - `accounts`: the accounts and bindings themselves
 - `altered`: whose rights a change alters
-- `everybody`: what all who have a role gain and lose, said once
+- `role_holders`: what all who have a role gain and lose, said once
 - `makers`: who of a bundle makes what its pods need
 - `permission_report`: the difference, account by account
 - `permission_words`: rules in words
@@ -16,9 +16,9 @@ __all__ = [
     "account_powers",
     "accounts",
     "altered",
-    "everybody",
     "makers",
     "permission_report",
     "permission_words",
     "rbac_before_after",
+    "role_holders",
 ]

@@ -18,7 +18,6 @@ from provisioner.rbac import (
 )
 from provisioner.review.base.facts import Facts
 from provisioner.review.rights.altered import altered_by
-from provisioner.review.rights.everybody import RoleEffect, effects
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
     WHOLE_CLUSTER,
@@ -30,6 +29,7 @@ from provisioner.review.rights.permission_words import (
     words_of,
 )
 from provisioner.review.rights.rbac_before_after import rbac_before_after_of
+from provisioner.review.rights.role_holders import RoleEffect, effects
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity

@@ -327,7 +327,7 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
     station = any_station
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "grows"}}
     put(station, {**config, "data": {"theirs": "zqconfigmapzq"}})
-    ours = {**config, "data": {"shared": "ours"}}
+    ours = {**config, "data": {"shared": "ours", "unshared": "ours"}}
     name = f"{station.namespace}-grows"
     request = wished(station, registry, name, [ours], collisionProtection="IfNoController")
     assert [(one["action"], one["problem"]) for one in request.reports.get().body["plan"]["actions"]] == [("adopt", "")]
@@ -349,7 +349,12 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
     station.look_after(request.deployment)
     assert "is shown only to people who may get it" in request.problem
     texts = {"field": "data.shared", "value": "zqconfigmapzq", "manager": "zqmanagerzq"}
-    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+    # The report names every field that the content sets, whatever the object of somebody else holds.
+    told = {
+        place: text.replace("data.shared, data.unshared", "")
+        for place, text in channels(station, request, HIDDEN, caplog).items()
+    }
+    assert leaks(told, texts) == []
     seen = channels(station, request, SEEING, caplog)
     for door in ("page", "REST"):
         assert any("data.shared" in text for name, text in seen.items() if name.startswith(door)), door

@@ -21,7 +21,6 @@ from provisioner.review.rights.accounts import (
     of_accounts,
 )
 from provisioner.review.rights.altered import altered_by, is_given_by_bundle
-from provisioner.review.rights.everybody import effects, of_combinations, of_everybody
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
     counted,
@@ -35,6 +34,7 @@ from provisioner.review.rights.permission_words import (
     words_of,
 )
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rights.role_holders import effects, of_combinations, of_everybody
 from provisioner.review.workloads.pod_specs import runs_pods
 from provisioner.values import (
     Action,
