@@ -16,7 +16,7 @@ _WORTH_A_SENTENCE = Severity.DANGEROUS
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class HiddenWords:
     """How many findings are shown without their details, and the objects that the viewer would have to `get`."""
 
     count: int
@@ -49,11 +49,11 @@ def _without_remark(words: str) -> str:
     return f"{told}." if remark else words
 
 
-def unseen(sight: ReportSight, findings: Iterable[Record]) -> Unseen:
+def unseen(sight: ReportSight, findings: Iterable[Record]) -> HiddenWords:
     """Of `findings` those that lack their details, with the rights that are missing."""
     hidden = [(one, sight.missing(one)) for one in findings]
     objects = sorted({_named(ref) for _, missing in hidden for ref in missing})
-    return Unseen(sum(bool(missing) for _, missing in hidden), objects)
+    return HiddenWords(sum(bool(missing) for _, missing in hidden), objects)
 
 
 def _told(record: Record, sight: ReportSight) -> tuple[Finding, bool]:

@@ -24,7 +24,7 @@ from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.dependents import dependents
-from provisioner.cluster.kept_data import Claim, claims_since, no_longer_kept
+from provisioner.cluster.kept_data import VolumeClaim, claims_since, no_longer_kept
 from provisioner.cluster.latecomers import NAMESPACE as _NAMESPACE
 from provisioner.cluster.latecomers import Holder, Shown, latecomers
 from provisioner.errors import OutOfTime, UnknownKind
@@ -173,13 +173,13 @@ def _without_conversion(ref: ObjectRef) -> str:
     return f"Without it: kubectl patch crd {ref.name} --type=merge -p '{patch}'"
 
 
-def _claims(ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]) -> list[Claim]:
+def _claims(ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]) -> list[VolumeClaim]:
     """The claims that go and lose nothing, as the report has them; those that a StatefulSet leaves behind do not go."""
     if ref.group_kind == STATEFUL_SET and not takes_claims_along(planned["before"] or {}):
         return []
     place = ref.name if ref.group_kind == _NAMESPACE else ref.namespace
     named = [(ObjectRef("", "v1", CLAIM.kind, place, one["claim"]), one) for one in evidence.get("volumes", ())]
-    found = (Claim(claim, one["volume"], one["policy"]) for claim, one in named)
+    found = (VolumeClaim(claim, one["volume"], one["policy"]) for claim, one in named)
     return [one for one in found if one.was_to_stay]
 
 

@@ -16,7 +16,7 @@ _KEPT = "Retain"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class VolumeClaim:
     """A claim that goes, as it was shown: its volume ("" none yet), and what was to become of that ("" unknown)."""
 
     ref: ObjectRef
@@ -29,7 +29,7 @@ class Claim:
         return self.policy == _KEPT or not self.volume
 
 
-def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[Claim]) -> list[str]:
+def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[VolumeClaim]) -> list[str]:
     """Of each claim that `was_to_stay` and loses its data now how, in words.
 
     Also by the volume that it has now: a claim may have been made again under its name. Each is read as the first of
@@ -49,7 +49,7 @@ def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[Claim]) -> 
     return words
 
 
-def _volumes(claim: Claim, live: JsonObject | None) -> list[str]:
+def _volumes(claim: VolumeClaim, live: JsonObject | None) -> list[str]:
     """The volume that was shown, and the one that it has now."""
     return list(dict.fromkeys(filter(None, (claim.volume, str(_spec(live).get("volumeName") or "")))))
 

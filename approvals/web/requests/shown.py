@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from approvals.access import Caller
-from approvals.access.own_words import Unseen, headline_for, own_words, unseen, without_remark
+from approvals.access.own_words import HiddenWords, headline_for, own_words, unseen, without_remark
 from approvals.access.sight import Record, ReportSight, Sight, exists, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
@@ -250,7 +250,7 @@ class ShownReport:
         return str(self._sight.action(action).get("serverWords") or "")
 
     @property
-    def unseen(self) -> Unseen:
+    def unseen(self) -> HiddenWords:
         """What was shown so far without its details, and which rights would show it."""
         return unseen(self._sight, self._unseen.values())
 

@@ -84,7 +84,7 @@ TABLE: tuple[HarmlessField, ...] = (
     HarmlessField(
         frozenset({_CRD}),
         _annotations("controller-gen.kubebuilder.io/version"),
-        "Which version of a generator wrote the definition; what it wrote is compared by itself",
+        "Which version of a generator wrote the definition; what it wrote has findings of its own",
     ),
     HarmlessField(
         PODS,

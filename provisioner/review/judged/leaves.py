@@ -14,13 +14,13 @@ from provisioner.values import JsonObject
 Path = tuple[str | int, ...]
 
 
-class Missing(Enum):
+class NotSet(Enum):
     """Stands for a field that is not there: nothing that an object holds is the same."""
 
     ABSENT = "(absent)"
 
 
-ABSENT = Missing.ABSENT
+ABSENT = NotSet.ABSENT
 # Last parts of a path: a map or a list that is there and holds nothing, and the order of the items of a list.
 EMPTY, ORDER = "{}", "{order}"
 _VALUES = ("data", "stringData")

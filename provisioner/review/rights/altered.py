@@ -55,19 +55,19 @@ class RoleChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class AlteredRights:
     """`accounts` are told one by one, sorted; `roles` tell of all who hold them by bindings of others."""
 
     accounts: tuple[RbacSubject, ...]
     roles: tuple[RoleChange, ...]
 
 
-def altered_by(facts: Facts) -> Altered:
+def altered_by(facts: Facts) -> AlteredRights:
     """Whose rights may differ between the two states, and everybody whom the bundle binds."""
     return facts.once("altered", lambda given: _altered(rbac_before_after_of(given)))
 
 
-def _altered(states: RbacBeforeAfter) -> Altered:
+def _altered(states: RbacBeforeAfter) -> AlteredRights:
     touched = states.touched_bindings
     bound = {
         subject
@@ -86,7 +86,7 @@ def _altered(states: RbacBeforeAfter) -> Altered:
     few = (_holders(states.after, bindings, accounts) for bindings in rest.values())
     accounts = accounts.union(*(holders for holders in few if len(holders) <= FEW))
     roles = [*built_in, *_of_others(states, rest, accounts)]
-    return Altered(tuple(sorted(accounts, key=_by_name)), tuple(roles))
+    return AlteredRights(tuple(sorted(accounts, key=_by_name)), tuple(roles))
 
 
 def is_given_by_bundle(grant: Grant, states: RbacBeforeAfter) -> bool:
