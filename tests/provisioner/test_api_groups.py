@@ -13,7 +13,7 @@ from provisioner import api_groups
 TABLES = {
     "provisioner/rbac/resources.py",
     "provisioner/render/scopes.py",
-    "provisioner/review/frame.py",
+    "provisioner/review/judged/unjudged.py",
     "provisioner/sandbox/types/kinds.py",
 }
 

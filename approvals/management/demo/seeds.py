@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from approvals.management.demo.bundles import checksums
-from provisioner.api_groups import RBAC_GROUP
+from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 
 CLUSTER = "demo"
 NAMESPACE = "harbour-system"
@@ -17,7 +17,7 @@ ACCOUNT = "installer"
 _RBAC, _HARBOUR = RBAC_GROUP, "harbour.example.com"
 # What a report is made of beside what the role view shows: its approver reads each finding whole. No Secret is there.
 _LOOKED_AT = (
-    "admissionregistration.k8s.io",
+    ADMISSION_GROUP,
     "apiextensions.k8s.io",
     "apiregistration.k8s.io",
     _RBAC,
