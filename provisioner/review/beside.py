@@ -24,7 +24,7 @@ ROLES = tuple(
 # How many objects go with a deletion, or were looked at, is what people decide by, and no value of any of them.
 COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01", "LIV-07"})
 # What was not looked at is not counted: "nothing" would be a statement about the cluster.
-UNREAD = Listed(total=None, problem="left aside")
+UNREAD = Listed(total=None, problem="what the stored objects show is only for people who may get them")
 # What an account lacks the API server says when asked; beyond the questions that are asked, roles say the same.
 LACKING = "PRE-01"
 # Begins what a reader is told who may not get what a finding is made of.

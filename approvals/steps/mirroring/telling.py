@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from textwrap import shorten
 
 from approvals.errors import CHANGE_OR_ASK
 from approvals.models import BundleDeployment, Request
@@ -16,6 +17,8 @@ from provisioner.sentences import number, some
 from provisioner.values import ObjectRef
 
 NAMED = 3
+# One column of `kubectl get bd -o wide`; a constraint alone can be longer.
+MAX_REASON = 120
 _WHAT = {Request.Purpose.DELETE: "deletion request", Request.Purpose.ROLLBACK: "rollback request"}
 _BECAUSE = {
     Readiness.DENIED: "was denied",
@@ -60,11 +63,15 @@ class _Told:
 
     @property
     def problem(self) -> str:
-        """The first line, and who can do what about it. Rules to apply are longer: the request's object has them."""
+        """The first line, cut where it is long, and who can do what about it. The request's object has all of it, and
+        the rules to apply."""
         first, _, rules = self.request.problem.partition("\n")
-        words = f"{first.rstrip('.:')}. {self.request.remedy}".strip() if first else ""
-        where = f"`kubectl get bdr {mirror_name(self.request)} -o yaml` shows what to apply."
-        return f"{words} {where}" if rules else words
+        told = shorten(first, MAX_REASON, placeholder=" …")
+        ended = told if told.endswith("…") else f"{told.rstrip('.:')}."
+        words = f"{ended} {self.request.remedy}".strip() if first else ""
+        shows = "what to apply" if rules else "all of it" if told.endswith("…") else ""
+        where = f"`kubectl get bdr {mirror_name(self.request)} -o yaml` shows {shows}."
+        return f"{words} {where}" if shows else words
 
     @property
     def running(self) -> str:

@@ -74,7 +74,7 @@ def _of_quality(scene: CrdObjects, unchecked: ReviewRule) -> Iterator[Finding]:
     }
     message = f"{said(scene.ref)}: {scene.quality}"
     if scene.listed.problem:
-        words = f"{message}; what the change does to them is judged by the schemas alone"
+        words = f"{message}. Only the schemas were compared"
         yield unchecked.at(scene.ref, words, evidence=evidence)
     else:
         rule = _CHECKED if scene.listed.is_whole else _SAMPLED

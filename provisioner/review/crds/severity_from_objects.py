@@ -30,7 +30,7 @@ def settled(finding: Finding, scene: CrdObjects) -> Finding:
     if not finding.evidence.get("live") or finding.rule in _ELSEWHERE:
         return finding
     if scene.listed.problem or _versions(finding, scene) is None:
-        return _said(finding, "schemas", f"judged by the schemas alone ({_why(finding, scene)})", {})
+        return _said(finding, "schemas", f"only the schemas were compared here: {_why(finding, scene)}", {})
     if finding.rule in _BY_OWNERS:
         return _by_owners(finding, scene)
     if finding.rule in _BY_DEFAULTS:

@@ -41,10 +41,9 @@ def of_users(account: RbacSubject, roles: RbacObjects) -> Iterator[Finding]:
     users = _users(account, roles)
     if not users:
         return
-    shown = [f"{name} ({way})" for name, way in users.items()]
+    shown = [f"{name} {way}" for name, way in users.items()]
     them = number(len(users), "other")
-    has = "has" if len(users) == 1 else "have"
-    message = f"{them} can act as {who(account)} and {has} what it holds: {some_phrases(shown, MAX_NAMED)}"
+    message = f"{them} can get the permissions of {who(account)} without an approval: {some_phrases(shown, MAX_NAMED)}"
     listed = dict(list(users.items())[:MAX_LISTED])
     evidence = {"users": listed, "count": len(users), "left_out": len(users) - len(listed)}
     wide = [name for name in users if name.removeprefix("Group ").startswith(EVERYBODY)]
@@ -99,10 +98,10 @@ def _ways(account: RbacSubject) -> list[tuple[AccessRequest, str]]:
     place = account.namespace
     token = AccessRequest("create", "", "serviceaccounts", "token", place, account.name)
     pods = [
-        (AccessRequest("create", group, resource, "", place), f"creates {resource} in {place}")
+        (AccessRequest("create", group, resource, "", place), f"can create {resource} in {place}")
         for group, resource in _MAKES_PODS
     ]
-    return [(token, "makes tokens of it"), *pods]
+    return [(token, "can request its token"), *pods]
 
 
 def _first(ways: list[tuple[AccessRequest, str]], rules: Iterable[PolicyRule]) -> int | None:

@@ -12,7 +12,7 @@ from approvals.ledger import waiting
 from approvals.models import BundleDeployment, InventoryItem, Request, Review, Revision
 from approvals.steps.mirroring import conditions
 from approvals.steps.mirroring.mirror import look_after
-from approvals.steps.mirroring.telling import why
+from approvals.steps.mirroring.telling import MAX_REASON, why
 from provisioner.errors import TryLater
 from provisioner.values import ObjectRef
 from tests.support.approvals import world
@@ -71,6 +71,17 @@ def test_what_waits_for_a_right_says_which_and_where_the_yaml_is(request_: Reque
         "request web-1 is approved and waits since 2026-11-21T12:00:00Z: the ServiceAccount harbour/installer lacks "
         "permissions. Apply them. `kubectl get bdr web-1 -o yaml` shows what to apply."
     )
+
+
+def test_a_long_constraint_is_cut_and_the_request_has_all_of_it(request_: Request) -> None:
+    constraint = f"the constraint {' && '.join(f'object.spec.count{at} < {at}' for at in range(20))} does not hold"
+    assert len(constraint) > 400
+    held = {"problem": constraint, "problem_code": "constraint", "problem_since": NOON}
+    words = shown(request_, state="approved", remedy="Change the cluster.", **held)["Ready"][2]
+    cause = words.partition(": ")[2]
+    assert cause.startswith("the constraint object.spec.count0 < 0 && ")
+    assert cause.index("…") <= MAX_REASON
+    assert words.endswith("… Change the cluster. `kubectl get bdr web-1 -o yaml` shows all of it.")
 
 
 def test_paused_says_by_whom(request_: Request) -> None:

@@ -302,9 +302,9 @@ def test_what_everybody_holds_is_nobodys_excess() -> None:
 @pytest.mark.parametrize(
     ("entry", "way"),
     [
-        (rule("create", "pods"), "creates pods"),
-        (rule("create", "deployments", group="apps"), "creates deployments"),
-        (rule("create", "serviceaccounts/token"), "makes tokens"),
+        (rule("create", "pods"), "can create pods in shop"),
+        (rule("create", "deployments", group="apps"), "can create deployments in shop"),
+        (rule("create", "serviceaccounts/token"), "can request its token"),
     ],
     ids=lambda it: it if isinstance(it, str) else "",
 )

@@ -104,7 +104,7 @@ def test_others_who_can_act_as_the_installer_are_one_finding_as_before(objects: 
     assert (len(many.findings) - 1, others.is_new) == (len(empty.findings), False)
     assert shown(many) == shown(empty)
     assert not any("act as the installing" in sentence for sentence in many.headline)
-    assert "others can act as `shop/installer`" in others.server_words
+    assert "others can get the permissions of `shop/installer`" in others.server_words
     assert others.evidence["left_out"] == others.evidence["count"] - len(others.evidence["users"]) > 0
 
 
