@@ -235,7 +235,10 @@ def _asked(
 def _unjudged(facts: Facts, sound: Sequence[Check], everything: Sequence[Check]) -> list[Finding]:
     """What no sound check judges: a check that crashed judged nothing, whatever it claims."""
     claimed, known = ([claim for check in checks for claim in check.claims] for checks in (sound, everything))
-    return [_named(one) for one in unjudged(facts, claimed, known)]
+    try:
+        return [_named(one) for one in unjudged(facts, claimed, known)]
+    except Exception as exc:  # noqa: BLE001 -- as in _run
+        return [_of_crash(Check("unjudged"), exc)]
 
 
 def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Finding]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from provisioner.review import frame
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, Gap, ReviewRule, StateFacts
 from provisioner.review.frame import CHECKS, report, wanted
@@ -49,6 +50,18 @@ def test_a_check_that_crashed_claims_nothing() -> None:
     given = facts(planned(config_map(), Action.CREATE))
     found = report(given, [Check("fragile", changes=crash_after_one, claims=EVERYTHING)])
     assert "UNJUDGED" in rules(*found.findings)
+
+
+def test_what_nobody_judges_is_unknown_where_it_could_not_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame, "unjudged", lambda *_: list(crash_after_one(facts())))
+    found = report(
+        facts(planned(config_map(), Action.CREATE)), [Check("other", changes=lambda _: [BAD.at(MAP, "bad")])]
+    )
+    assert [(one.rule, one.severity) for one in found.findings] == [
+        ("BAD-01", Severity.CRITICAL),
+        ("CRASHED", Severity.UNKNOWN),
+    ]
+    assert "Pl4nted" not in str(found)
 
 
 def test_what_could_not_be_read_is_an_unknown_finding() -> None:
