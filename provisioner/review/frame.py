@@ -47,6 +47,7 @@ from provisioner.review.checks.objects import (
     apis,
     builtin,
     crds,
+    data_policies,
     deletions,
     live,
     objects,
@@ -72,7 +73,7 @@ from provisioner.review.checks.pods import (
     tokens,
 )
 from provisioner.review.checks.rights import everybody, permissions, preflight
-from provisioner.review.checks.traffic import controllers, elsewhere, selectors
+from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
 from provisioner.review.output.headline import headline
@@ -126,6 +127,7 @@ CHECKS: tuple[Check, ...] = (
     api_services.CHECK,
     selectors.CHECK,
     elsewhere.CHECK,
+    plain_text.CHECK,
     controllers.CHECK,
     well_known.CHECK,
     images.CHECK,
@@ -143,6 +145,7 @@ CHECKS: tuple[Check, ...] = (
     unused_files.CHECK,
     requirements.CHECK,
     deletions.CHECK,
+    data_policies.CHECK,
     hooks.CHECK,
     chart_values.CHECK,
     renames.CHECK,

@@ -3,6 +3,7 @@
 - `apis`: API versions: whether they are served, and for how long
 - `builtin`: what the API server refuses of Kubernetes' own kinds where it was not asked
 - `crds`: whether a changed CRD accepts what is stored and written
+- `data_policies`: data that goes with its object from now on
 - `deletions`: what goes with what is deleted
 - `live`: what a changed CRD does to what exists
 - `objects`: created, changed, replaced and adopted objects
@@ -16,6 +17,7 @@ __all__ = [
     "apis",
     "builtin",
     "crds",
+    "data_policies",
     "deletions",
     "live",
     "objects",

@@ -1,0 +1,65 @@
+"""Hosts of an Ingress that were served by TLS and no longer are, or are with another certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.review.base.claims import Claim
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps, said
+from provisioner.sentences import some
+from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
+
+_PLAIN = ReviewRule("ING-04", Section.OBJECTS, Severity.DANGEROUS)
+_CERTIFICATE = ReviewRule("ING-04", Section.OBJECTS, Severity.NOTABLE)
+_INGRESS = GroupKind("networking.k8s.io", "Ingress")
+_TLS = ("spec", "tls")
+_STAYING = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT})
+# The entry without hosts is for every host that no other one names.
+_EVERY = "every host"
+
+
+def _changes(facts: Facts) -> Iterator[Finding]:
+    for planned in facts.plan.actions:
+        if planned.ref.group_kind == _INGRESS and planned.action in _STAYING:
+            yield from _of_hosts(planned)
+
+
+def _of_hosts(planned: PlannedAction) -> Iterator[Finding]:
+    if planned.before is None or planned.after is None:
+        return
+    old, now, served = _by_tls(planned.before), _by_tls(planned.after), _served(planned.after)
+    plain = [one for one in old if one in (*served, _EVERY) and not {one, _EVERY} & now.keys()]
+    if plain:
+        message = (
+            f"{said(planned.ref)} no longer serves {some(plain, noun='hosts')} by TLS: what clients send, passwords "
+            "and cookies included, can be read and changed on its way"
+        )
+        yield _PLAIN.at(planned.ref, message, path=_TLS, evidence={"hosts": plain}, key=plain)
+    for host in sorted(old.keys() & now.keys()):
+        if old[host] != now[host]:
+            before, after = (side[host] or "the controller's default" for side in (old, now))
+            message = f"{said(planned.ref)} serves {host} with the certificate of {after} instead of {before}"
+            evidence = {"host": host, "before": before, "after": after}
+            yield _CERTIFICATE.at(planned.ref, message, path=_TLS, evidence=evidence, key=[host, before, after])
+
+
+def _by_tls(ingress: JsonObject) -> dict[str, str]:
+    """The hosts that TLS is for, each with the Secret of its certificate, "" where none is named."""
+    entries = [(map(str, items(one.get("hosts"))), str(one.get("secretName") or "")) for one in _entries(ingress)]
+    return {host: secret for hosts, secret in entries for host in (list(hosts) or [_EVERY])}
+
+
+def _entries(ingress: JsonObject) -> list[Mapping[str, Any]]:
+    return maps(_spec(ingress).get("tls"))
+
+
+def _served(ingress: JsonObject) -> list[str]:
+    return [str(rule.get("host") or _EVERY) for rule in maps(_spec(ingress).get("rules"))]
+
+
+def _spec(ingress: JsonObject) -> JsonObject:
+    return dict(mapping(ingress.get("spec")))
+
+
+CHECK = Check("plain-text", changes=_changes, claims=(Claim("ING-04", frozenset({_INGRESS}), ("spec.tls",)),))

@@ -1,0 +1,51 @@
+"""Data that goes with its object from now on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.checks.objects import data_policies
+from provisioner.values import Action, Severity
+from tests.support.provisioner.contents import an_object, findings_of, named, planned
+
+
+def stateful_set(**policy: str) -> dict[str, Any]:
+    spec = {"persistentVolumeClaimRetentionPolicy": policy} if policy else {}
+    return an_object("apps/v1", "StatefulSet", "db", "shop", spec=spec)
+
+
+def volume(policy: str = "") -> dict[str, Any]:
+    spec = {"persistentVolumeReclaimPolicy": policy} if policy else {}
+    return an_object("v1", "PersistentVolume", "data", spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (stateful_set(), stateful_set(whenDeleted="Delete"), [("dangerous", "deleted when it is deleted, with")]),
+        (stateful_set(), stateful_set(whenScaled="Delete"), [("dangerous", "deleted when it runs fewer pods, with")]),
+        (stateful_set(whenDeleted="Delete"), stateful_set(), [("notable", "claims stay when it is deleted")]),
+        (stateful_set(), stateful_set(whenDeleted="Retain", whenScaled="Retain"), []),
+        (None, stateful_set(whenDeleted="Delete"), [("notable", "deleted when it is deleted")]),
+        (None, stateful_set(), []),
+        (volume("Retain"), volume("Delete"), [("dangerous", "its data is deleted as soon as its claim is")]),
+        (volume(), volume("Recycle"), [("dangerous", "its data is deleted")]),
+        (volume("Delete"), volume("Retain"), [("notable", "its data stays")]),
+        (None, volume("Delete"), [("notable", "its data is deleted")]),
+    ],
+    ids=str,
+)
+def test_what_becomes_of_data_from_now_on_is_told(
+    before: dict[str, Any] | None, after: dict[str, Any], told: list[tuple[str, str]]
+) -> None:
+    action = planned(after, Action.UPDATE, before=before) if before else planned(after, Action.CREATE)
+    found = named(findings_of(data_policies.CHECK, action), "DEL-03")
+    assert [one.severity for one in found] == [Severity(severity) for severity, _ in told]
+    assert all(words in one.message for one, (_, words) in zip(found, told, strict=True))
+
+
+def test_nothing_is_said_of_a_deletion() -> None:
+    kept = stateful_set(whenDeleted="Delete")
+    assert not findings_of(data_policies.CHECK, planned(kept, Action.DELETE, before=kept))

@@ -1,0 +1,59 @@
+"""Hosts of an Ingress that are no longer served by TLS, or with another certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.checks.traffic import plain_text
+from provisioner.values import Action, Severity
+from tests.support.provisioner.contents import an_object, findings_of, named, planned
+
+
+def ingress(*hosts: str, tls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    rules = [{"host": host} if host else {} for host in hosts]
+    return an_object(
+        "networking.k8s.io/v1", "Ingress", "web", "shop", spec={"rules": rules, **({"tls": tls} if tls else {})}
+    )
+
+
+def by(*hosts: str) -> dict[str, Any]:
+    return {"secretName": "certificate", "hosts": [*hosts]} if hosts else {"secretName": "certificate"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hosts"),
+    [
+        (ingress("a.org", tls=[by("a.org")]), ingress("a.org"), ["a.org"]),
+        (
+            ingress("a.org", "b.org", tls=[by("a.org", "b.org")]),
+            ingress("a.org", "b.org", tls=[by("b.org")]),
+            ["a.org"],
+        ),
+        (ingress("a.org", "b.org", tls=[by("a.org", "b.org")]), ingress("b.org", tls=[by("b.org")]), []),
+        (ingress("a.org", tls=[by("a.org")]), ingress("a.org", tls=[by()]), []),
+        (ingress("a.org", tls=[by()]), ingress("a.org"), ["every host"]),
+        (ingress("a.org"), ingress("a.org"), []),
+        (ingress("a.org"), ingress("a.org", tls=[by("a.org")]), []),
+    ],
+    ids=["gone", "one of two", "the host is gone too", "for every host now", "of every host", "never", "newly"],
+)
+def test_a_host_that_is_no_longer_served_by_tls_is_told(
+    before: dict[str, Any], after: dict[str, Any], hosts: list[str]
+) -> None:
+    found = named(findings_of(plain_text.CHECK, planned(after, Action.UPDATE, before=before)), "ING-04")
+    assert [one.evidence["hosts"] for one in found] == ([hosts] if hosts else [])
+    assert all(one.severity is Severity.DANGEROUS and one.is_new for one in found)
+
+
+def test_another_certificate_is_notable() -> None:
+    other = ingress("a.org", tls=[{"hosts": ["a.org"], "secretName": "other"}])
+    action = planned(other, Action.UPDATE, before=ingress("a.org", tls=[by("a.org")]))
+    (found,) = named(findings_of(plain_text.CHECK, action), "ING-04")
+    assert found.severity is Severity.NOTABLE
+    assert found.message.endswith("serves a.org with the certificate of other instead of certificate")
+
+
+def test_a_new_ingress_without_tls_is_not_told() -> None:
+    assert not findings_of(plain_text.CHECK, planned(ingress("a.org"), Action.CREATE))
