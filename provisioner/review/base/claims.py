@@ -7,9 +7,10 @@ where it says nothing, the change is harmless for that rule's reason. What nobod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from provisioner.values import GroupKind
 
@@ -60,39 +61,70 @@ class Claim:
         return (*place, _OF_PODS[first], *rest) if place is not None else ()
 
 
-@dataclass(slots=True)
 class Claims:
-    """All that is claimed, to be asked of single fields."""
+    """All that is claimed, to be asked of single fields. Where several claims hold, the first counts."""
 
-    claims: tuple[Claim, ...]
-    _by_kind: dict[GroupKind, tuple[_Pattern, ...]] = field(default_factory=dict)
-    _known: dict[tuple[GroupKind, Path], str] = field(default_factory=dict)
+    def __init__(self, claims: Iterable[Claim]) -> None:
+        self._claims = tuple(claims)
+        self._named = frozenset(kind for one in self._claims for kind in one.kinds)
+        self._roots: dict[GroupKind, Place] = {}
+
+    def root(self, kind: GroupKind) -> Place:
+        """Where objects of `kind` begin."""
+        if kind not in self._roots:
+            self._roots[kind] = Place(_patterns(self._claims, kind))
+        return self._roots[kind]
 
     def judge_of(self, kind: GroupKind, path: Path) -> str:
-        """The rule that judges a field of objects of `kind`, the first that claims it; "" where none does."""
-        key = (kind, tuple(0 if isinstance(part, int) else part for part in path))
-        if key not in self._known:
-            self._known[key] = next((one.rule for one in self._of(kind) if one.holds(path)), "")
-        return self._known[key]
+        """The rule that judges a field of objects of `kind`; "" where none does."""
+        place = self.root(kind)
+        for key in path:
+            place = place.at(key)
+        return place.rule
 
     def knows(self, kind: GroupKind) -> bool:
         """Whether any claim is of this kind by its name: a kind of which only what all objects have is judged is not
         known."""
-        return any(kind in one.kinds or GroupKind(kind.group, ANY) in one.kinds for one in self.claims)
-
-    def _of(self, kind: GroupKind) -> tuple[_Pattern, ...]:
-        if kind not in self._by_kind:
-            self._by_kind[kind] = tuple(_patterns(self.claims, kind))
-        return self._by_kind[kind]
+        return kind in self._named or GroupKind(kind.group, ANY) in self._named
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class Place:
+    """A place in the objects of a kind. `rule` is the first that claims it with all below it, "" where none does.
+
+    What is below is worked out when it is first asked for, and kept: a field costs one look into a dict for each key
+    of its path, however many claims there are.
+    """
+
+    __slots__ = ("_below", "_claimed", "_met", "_open", "rule")
+
+    def __init__(self, patterns: Sequence[_Pattern] = (), claimed: _Pattern | None = None) -> None:
+        """`patterns` are what is left of those that hold down to here; `claimed` is the first that ended above."""
+        ended = [one for one in patterns if not one.parts] + ([claimed] if claimed else [])
+        self._claimed = first = min(ended, key=lambda one: one.turn, default=None)
+        self._open = tuple(one for one in patterns if one.parts and (first is None or one.turn < first.turn))
+        self._below: dict[tuple[_Pattern, ...], Place] = {}
+        self._met: dict[str | int, Place] = {}
+        self.rule = first.rule if first else ""
+
+    def at(self, key: str | int) -> Place:
+        """What is at a key of a map, or at an item of a list: all items are one place."""
+        if not self._open:
+            return self
+        key = 0 if isinstance(key, int) else key
+        if key not in self._met:
+            held = tuple(one.below for one in self._open if _fits(one.parts[0], key))
+            self._met[key] = self._below.setdefault(held, Place(held, self._claimed))
+        return self._met[key]
+
+
+class _Pattern(NamedTuple):
+    turn: int
     rule: str
     parts: tuple[re.Pattern[str] | str, ...]
 
-    def holds(self, path: Path) -> bool:
-        return len(path) >= len(self.parts) and all(map(_fits, self.parts, path))
+    @property
+    def below(self) -> _Pattern:
+        return self._replace(parts=self.parts[1:])
 
 
 def parts_of(path: str) -> tuple[str, ...]:
@@ -103,14 +135,11 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _patterns(claims: Iterable[Claim], kind: GroupKind) -> Iterator[_Pattern]:
+def _patterns(claims: Iterable[Claim], kind: GroupKind) -> list[_Pattern]:
     asked = {kind, GroupKind(kind.group, ANY), *EVERY_KIND}
-    for one in claims:
-        if asked & one.kinds:
-            for path in one.paths:
-                parts = one.parts(path, kind)
-                if parts:
-                    yield _Pattern(one.rule, tuple(map(_compiled, parts)))
+    held = (one for one in claims if asked & one.kinds)
+    found = ((one.rule, parts) for one in held for path in one.paths if (parts := one.parts(path, kind)))
+    return [_Pattern(turn, rule, tuple(map(_compiled, parts))) for turn, (rule, parts) in enumerate(found)]
 
 
 @lru_cache(maxsize=4096)

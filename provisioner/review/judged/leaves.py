@@ -8,7 +8,9 @@ from enum import Enum
 from typing import Any
 
 from provisioner.review.base.alignment import Aligner, is_same, naming_key
+from provisioner.review.base.claims import Place
 from provisioner.review.base.difference import HIDDEN, MAX_DEPTH
+from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.values import JsonObject
 
 Path = tuple[str | int, ...]
@@ -33,24 +35,29 @@ _WORDS = ("hidden", "changed", "unchanged", "added")
 class Leaf:
     """A field that changes. Items of its path are numbers, of what is removed in the state before.
 
-    `name` is what its value goes by: the name of the variable, else its key.
+    `name` is what its value goes by: the name of the variable, else its key. `is_harmless` is so by nature.
     """
 
     path: Path
     before: Any
     after: Any
     name: str = ""
+    is_harmless: bool = False
 
 
-def changed_leaves(before: JsonObject | None, after: JsonObject | None, *, has_nulls: bool = False) -> list[Leaf]:
+def changed_leaves(
+    before: JsonObject | None, after: JsonObject | None, root: Place | None = None, *, has_nulls: bool = False
+) -> list[Leaf]:
     """Every leaf that was set, changed or removed; of a missing state all of the other. A Secret's values are masked.
+
+    With the `root` of what is claimed, those that no rule judges, and those that are harmless by nature.
 
     Items of lists are held against each other by what names them. Where those that both hold stand in another order,
     that is a leaf too. A field that is set to null is one that is not there, unless the kind `has_nulls`: custom
     resources may.
     """
     old, new = (side if side is not None else {} for side in (before, after))
-    found = _Walk(has_nulls).between(old, new, (), "")
+    found = _Walk(has_nulls).between(old, new, (), "", root or Place())
     is_secret = any((side.get("apiVersion"), side.get("kind")) == ("v1", "Secret") for side in (old, new))
     return [_masked(one) for one in found] if is_secret else list(found)
 
@@ -72,51 +79,60 @@ class _Walk:
         value = side.get(key, ABSENT)
         return ABSENT if value is None and not self._has_nulls else value
 
-    def between(self, old: Any, new: Any, path: Path, name: str) -> Iterator[Leaf]:
-        if is_same(old, new):
+    def between(self, old: Any, new: Any, path: Path, name: str, place: Place) -> Iterator[Leaf]:
+        if _is_judged(place) or is_same(old, new):
             return
         is_deep = len(path) >= MAX_DEPTH
         if isinstance(old, Mapping) and isinstance(new, Mapping) and old and new and not is_deep:
             for key in sorted({**old, **new}, key=str):
-                there = (*path, str(key))
-                yield from self.between(self._at(old, key), self._at(new, key), there, _name(key, old, new))
+                there, own = (*path, str(key)), _name(key, old, new)
+                yield from self.between(self._at(old, key), self._at(new, key), there, own, place.at(str(key)))
         elif isinstance(old, list) and isinstance(new, list) and old and new and not is_deep:
-            yield from self._items(old, new, path, name)
+            yield from self._items(old, new, path, name, place)
         elif not is_deep and (_holds(old) or _holds(new)):
             is_alike = isinstance(old, Mapping | list) and type(old) is type(new)
             if not is_alike or old:
-                yield from self._side(old, path, name, is_old=True)
+                yield from self._side(old, path, name, place, is_old=True)
             if not is_alike or new:
-                yield from self._side(new, path, name, is_old=False)
+                yield from self._side(new, path, name, place, is_old=False)
         else:
-            yield Leaf(path, old, new, name)
+            yield Leaf(path, old, new, name, place.rule == HARMLESS)
 
-    def _items(self, old: list[Any], new: list[Any], path: Path, name: str) -> Iterator[Leaf]:
+    def _items(self, old: list[Any], new: list[Any], path: Path, name: str, place: Place) -> Iterator[Leaf]:
         kept: list[int] = []
         for _, one, other in self._aligner.pairs(old, new):
-            if one < 0:
-                yield from self.between(ABSENT, new[other], (*path, other), _item_name(new, other, name))
-            elif other < 0:
-                yield from self.between(old[one], ABSENT, (*path, one), _item_name(old, one, name))
-            else:
+            before, after = (old[one] if one >= 0 else ABSENT), (new[other] if other >= 0 else ABSENT)
+            at, own = (one, _item_name(old, one, name)) if other < 0 else (other, _item_name(new, other, name))
+            if one >= 0 and other >= 0:
                 kept.append(one)
-                yield from self.between(old[one], new[other], (*path, other), _item_name(new, other, name))
-        if kept != sorted(kept):
+            yield from self.between(before, after, (*path, at), own, place.at(at))
+        there = place.at(ORDER)
+        if kept != sorted(kept) and not _is_judged(there):
             key = naming_key(old, new)
             first, last = ([str(item[key]) for item in side] if key else side for side in (old, new))
-            yield Leaf((*path, ORDER), first, last, name)
+            yield Leaf((*path, ORDER), first, last, name, there.rule == HARMLESS)
 
-    def _side(self, value: Any, path: Path, name: str, *, is_old: bool) -> Iterator[Leaf]:
+    def _side(self, value: Any, path: Path, name: str, place: Place, *, is_old: bool) -> Iterator[Leaf]:
         """What one state alone holds there, all the way down."""
+        if value is ABSENT or _is_judged(place):
+            return
         if _holds(value) and len(path) < MAX_DEPTH:
             for key in range(len(value)) if isinstance(value, list) else sorted(value, key=str):
                 own = _item_name(value, key, name) if isinstance(value, list) else _name(key, value)
                 held = value[key] if isinstance(value, list) else self._at(value, key)
-                yield from self._side(held, (*path, key if isinstance(value, list) else str(key)), own, is_old=is_old)
-        elif value is not ABSENT:
-            where = (*path, EMPTY) if isinstance(value, Mapping | list) else path
+                step = key if isinstance(value, list) else str(key)
+                yield from self._side(held, (*path, step), own, place.at(step), is_old=is_old)
+            return
+        is_empty = isinstance(value, Mapping | list)
+        there = place.at(EMPTY) if is_empty else place
+        if not _is_judged(there):
             before, after = (value, ABSENT) if is_old else (ABSENT, value)
-            yield Leaf(where, before, after, name)
+            yield Leaf((*path, EMPTY) if is_empty else path, before, after, name, there.rule == HARMLESS)
+
+
+def _is_judged(place: Place) -> bool:
+    """What is harmless by nature is told as such, so it is none of these."""
+    return place.rule not in ("", HARMLESS)
 
 
 def _holds(value: Any) -> bool:

@@ -80,7 +80,7 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
 
     `everything` is what is claimed by all checks, also those that crashed: by it a kind is known.
     """
-    claims, known = Claims((*sound, *harmless_here(facts))), _Kinds(Claims(tuple(everything)))
+    claims, known = Claims((*sound, *harmless_here(facts))), _Kinds(Claims(everything))
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     left: list[_Left] = []
     unknown: list[Finding] = []
@@ -140,18 +140,15 @@ def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, 
         return _Left(planned, ()) if planned.problem else None
     if before is None and wished is not None:
         after = wished
-    leaves: Iterable[Leaf]
-    if after is not None:
-        leaves = changed_leaves(before, after, has_nulls=not is_known)
-    elif wished is not None:  # what the server would make of it is not known: its own fields stay as they are
-        found = changed_leaves(before, wished, has_nulls=not is_known)
-        leaves = (one for one in found if one.after is not ABSENT)
-    else:
+    if after is None and wished is None:
         return _Left(planned, ()) if planned.problem else None
-    kind = planned.ref.group_kind
-    judged = [(one, claims.judge_of(kind, one.path)) for one in leaves]
-    left = tuple(one for one, rule in judged if not rule)
-    harmless = tuple(one for one, rule in judged if rule == HARMLESS) if before is not None else ()
+    leaves = changed_leaves(
+        before, after if after is not None else wished, claims.root(planned.ref.group_kind), has_nulls=not is_known
+    )
+    if after is None:  # what the server would make of it is not known: its own fields stay as they are
+        leaves = [one for one in leaves if one.after is not ABSENT]
+    left = tuple(one for one in leaves if not one.is_harmless)
+    harmless = tuple(one for one in leaves if one.is_harmless) if before is not None else ()
     # That there is one of an unknown kind says something by itself, whatever it holds.
     is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
     rest = tuple(one for one in left if one.path not in _IDENTITY)

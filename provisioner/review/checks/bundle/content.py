@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ _PRETENDING_TEXT = ReviewRule("TXT-03", Section.CONTENT, Severity.NOTABLE)
 MAX_PER_OBJECT = 20
 
 Path = tuple[str | int, ...]
+# As JSON writes characters that cannot be seen: all but the ends of lines and tabs, which are text.
+_ESCAPED_CONTROL = re.compile(rb"\\[^nrt\"]")
 # Words that a person or a program takes as names; elsewhere a text is prose.
 _NAMING = frozenset(
     {"name", "namespace", "image", "host", "url", "serviceAccountName", "apiVersion", "kind", "verbs", "resources"}
@@ -62,12 +65,12 @@ def _of_texts(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
 
 
 def _is_plain(obj: JsonObject) -> bool:
-    """Whether all texts and keys are plain ASCII, which is seen on the whole object at once and true of nearly all."""
+    """Whether all texts and keys are ASCII that can be seen: the whole object tells it at once, and nearly all are."""
     try:
         written = orjson.dumps(obj)
     except TypeError:
         return False
-    return written.isascii() and b"\\" not in written and b"\x7f" not in written
+    return written.isascii() and b"\x7f" not in written and not _ESCAPED_CONTROL.search(written.replace(rb"\\", b""))
 
 
 def _of_text(ref: ObjectRef, path: Path, text: str, is_name: bool) -> Iterator[Finding]:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from provisioner.review.base.claims import Claim, Claims
+from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, changed_leaves
+from provisioner.values import GroupKind
 
 A, B = {"name": "a", "port": 1}, {"name": "b", "port": 2}
 
@@ -62,3 +65,29 @@ def test_what_is_nested_too_deeply_is_one_leaf() -> None:
 def test_values_of_secrets_are_no_part_of_a_leaf() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "data": {"password": "UGw0bnRlZA=="}}
     assert "UGw0bnRlZA" not in str(changed_leaves(None, secret))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param({"spec": {"a": 1}}, {"spec": {"a": 2}}, [], id="a field"),
+        pytest.param({}, {"spec": {"a": {"b": [1], "c": {}}}}, [], id="all below a field that is claimed"),
+        pytest.param({}, {"spec": {"b": 1}}, [(("spec", "b"), False)], id="a field beside it"),
+        pytest.param({"spec": {"l": [A, B]}}, {"spec": {"l": [B, A]}}, [], id="the order of a list"),
+        pytest.param({}, {"spec": {"l": []}}, [], id="an empty list"),
+        pytest.param({}, {"spec": {"h": {"x": 1, "j": 2}}}, [(("spec", "h", "x"), True)], id="harmless but for a part"),
+        pytest.param({"spec": {"a": 1}}, {"spec": 3}, [(("spec",), False)], id="a field in the place of a map"),
+    ],
+)
+def test_what_a_rule_judges_is_left_out(before: Any, after: Any, expected: list[Any]) -> None:
+    kind = GroupKind("shop.example.com", "Order")
+    judged = Claim("R-01", frozenset({kind}), ("spec.a", "spec.l.*", "spec.h.j"))
+    claims = Claims((judged, Claim(HARMLESS, frozenset({kind}), ("spec.h",))))
+
+    found = changed_leaves(before, after, claims.root(kind))
+
+    assert [(one.path, one.is_harmless) for one in found] == expected
+    every = changed_leaves(before, after)
+    assert [one.path for one in every if claims.judge_of(kind, one.path) in ("", HARMLESS)] == [
+        one.path for one in found
+    ]
