@@ -13,14 +13,17 @@ from provisioner.cluster.compare import masked, uid_of, version_of
 from provisioner.cluster.drift.left_out import without_theirs
 from provisioner.cluster.plan.known import PlanInputs, body_of
 from provisioner.cluster.plan.ownership import present_owner
-from provisioner.cluster.tracking import LARGEST_TRACKING
+from provisioner.cluster.tracking import LARGEST_TRACKING, nonce_of
 from provisioner.schema.fields import is_same
 from provisioner.values import Action, Manifest, PlannedAction
 
 
 def is_supposed(scene: PlanInputs, live: dict[str, Any], ours: str) -> bool:
-    """Whether an object is planned as if it were adopted: it is not ours, and the options say so."""
-    return scene.options.supposes_adoption and uid_of(live) != ours
+    """Whether an object is planned as if it were adopted: the options say so, and it is not ours.
+
+    What an old bundle names is taken for ours by `uid`, whoever runs it: ours it is with our mark only.
+    """
+    return scene.options.supposes_adoption and not (uid_of(live) == ours and nonce_of(live))
 
 
 def supposed(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:

@@ -98,6 +98,11 @@ TABLE: tuple[HarmlessField, ...] = (
         "Which container kubectl takes where nobody names one",
     ),
     HarmlessField(
+        frozenset({GroupKind("apps", "DaemonSet")}),
+        _annotations("deprecated.daemonset.template.generation"),
+        "The API server counts there how often the template of the pods changed, and writes it itself",
+    ),
+    HarmlessField(
         EVERY_KIND,
         ("metadata.creationTimestamp", "{pod-meta}.creationTimestamp"),
         "The API server writes it itself and drops what a request says",

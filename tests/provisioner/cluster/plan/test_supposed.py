@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.compare import uid_of
 from provisioner.cluster.plan.helm_releases import NAME, NAMESPACE
 from provisioner.cluster.plan.ownership import present_owner
-from provisioner.values import Action
+from provisioner.values import Action, ObjectRef
 from tests.support.provisioner.cluster_scene import Scene, action_of
 
 ARGO = "argocd.argoproj.io/tracking-id"
@@ -37,6 +38,22 @@ def test_what_would_stay_as_it_is_is_no_change_and_has_its_owner_all_the_same(sc
     wished = scene.config_map(size="1")
     planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
     assert (planned.action, planned.owner) == (Action.NONE, "nobody by their marks (written by kubectl-create)")
+
+
+def test_what_an_old_bundle_names_and_another_runs_is_no_conflict_with_its_owner(scene: Scene) -> None:
+    live = installed(scene, scene.deployment(image="example.com/web:1"))
+    scene.inventory.confirm(ObjectRef.of(live), "", uid_of(live))
+    wished = scene.deployment(image="example.com/web:2")
+    planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
+    assert (planned.action, planned.problem, planned.is_proved) == (Action.UPDATE, "", True)
+    assert planned.owner == f"the Helm release shop in {scene.namespace}"
+
+
+def test_what_is_ours_and_has_our_mark_is_planned_as_ever(scene: Scene) -> None:
+    scene.deploy(scene.config_map(size="1"))
+    wished = scene.config_map(size="2")
+    planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
+    assert (planned.action, planned.owner) == (Action.UPDATE, "")
 
 
 def test_without_being_told_so_an_object_of_others_is_never_tried(scene: Scene) -> None:
