@@ -129,7 +129,21 @@ DEPLOYERS = (
         ("mutatingpolicies", "generatingpolicies", "namespacedmutatingpolicies", "namespacedgeneratingpolicies"),
     ),
     RulePower(WRITE, "mutations.gatekeeper.sh", ("assign", "assignimage", "assignmetadata", "modifyset")),
+    # A backup is put back by the rights of the program, whatever was put into it.
+    RulePower(WRITE, "velero.io", ("restores",)),
     RulePower(WRITE, OWN_GROUP, ("bundledeployments",)),
+)
+# Kinds of operators that make pods, which run as the account that the object names.
+WORKLOADS_BY_OPERATORS = (
+    RulePower(WRITE, "tekton.dev", ("tasks", "taskruns", "pipelines", "pipelineruns", "customruns")),
+    RulePower(WRITE, "argoproj.io", ("rollouts",)),
+    RulePower(WRITE, "keda.sh", ("scaledjobs",)),
+    RulePower(WRITE, "serving.knative.dev", ("services", "configurations")),
+    RulePower(WRITE, "jobset.x-k8s.io", ("jobsets",)),
+    RulePower(WRITE, "batch.volcano.sh", ("jobs",)),
+    RulePower(WRITE, "sparkoperator.k8s.io", ("sparkapplications", "scheduledsparkapplications")),
+    RulePower(WRITE, "apps.kruise.io", ("clonesets", "daemonsets", "statefulsets", "broadcastjobs")),
+    RulePower(WRITE, "monitoring.coreos.com", ("prometheuses", "prometheusagents", "alertmanagers", "thanosrulers")),
 )
 # Who somebody is and what they may do, in the APIs of distributions: their servers write or stand for roles.
 IDENTITIES = (
@@ -238,6 +252,16 @@ PATTERNS: tuple[RiskPattern, ...] = (
         of_named="get tokens of the ServiceAccounts named {names}",
     ),
     *_each(RiskPattern("RB-14", CRITICAL, "run pods as any ServiceAccount, with any Secret mounted", ()), WORKLOADS),
+    *_each(
+        RiskPattern(
+            "RB-14",
+            HIGH,
+            "make an operator run pods as any ServiceAccount, with any Secret mounted",
+            (),
+            named=HIGH,
+        ),
+        WORKLOADS_BY_OPERATORS,
+    ),
     RiskPattern(
         "RB-15",
         HIGH,

@@ -9,13 +9,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from provisioner.review.base.facts import fingerprint
+from provisioner.review.base.places import UNJUDGED
 from provisioner.values import Finding, Severity
 
 SAID_WITH = "said_with"  # in a finding's evidence
 _DELETED_CRD = ("CRD-08", "DEL-01")
 _EVERYTHING = ("RB-01", "RB-03")
 _CLUSTER_ADMIN = "cluster-admin"
+# Rules that say what a field is now and what that does, of which nobody has to hear again that no rule judges it.
+_TELLING = frozenset({"AVL-01", "AVL-02", "OBJ-07", "OBJ-10"})
+# Rules that name fields which may not change, and not what they change to.
+_NAMING = frozenset({"IMM-01", "SEC-03"})
+_NO_RULE = ": no rule judges "
+_POLICY, _ITS_PODS, _OTHER_PODS = "NP-02", "NP-05", ["other pods"]
 _Key = tuple[object, ...]
+_Path = tuple[str | int, ...]
 
 
 def said_by_cause(findings: Iterable[Finding]) -> list[Finding]:
@@ -25,9 +33,48 @@ def said_by_cause(findings: Iterable[Finding]) -> list[Finding]:
     grave and as new as the gravest and newest of them.
     """
     groups: dict[_Key, list[Finding]] = {}
-    for position, one in enumerate(findings):
+    for position, one in enumerate(_told_elsewhere(list(findings))):
         groups.setdefault(_cause(one) or (position,), []).append(one)
     return [one for group in groups.values() for one in _together(group)]
+
+
+def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
+    """Each finding with what adds nothing to it: that no rule judges a field of which it tells, and that a policy is
+    about other pods where it names them."""
+    by_object: dict[object, list[int]] = {}
+    for position, one in enumerate(findings):
+        if one.ref is not None and (one.rule in (*_TELLING, *_NAMING, _ITS_PODS)) and one.is_new:
+            by_object.setdefault(one.ref.identity, []).append(position)
+    told: dict[int, list[Finding]] = {}
+    for one in findings:
+        leading = by_object.get(one.ref.identity, []) if one.ref is not None and one.is_new else []
+        at = next((found for found in leading if _adds_nothing(one, findings[found])), None)
+        if at is not None:
+            told.setdefault(at, []).append(one)
+    gone = {id(one) for several in told.values() for one in several}
+    return [
+        _with_others(one, told[position]) if position in told else one
+        for position, one in enumerate(findings)
+        if id(one) not in gone
+    ]
+
+
+def _adds_nothing(finding: Finding, leading: Finding) -> bool:
+    if finding.rule == _POLICY:
+        return leading.rule == _ITS_PODS and finding.evidence.get("changes") == _OTHER_PODS
+    if finding.rule != UNJUDGED or finding.evidence.get("left_out") or leading.rule == _ITS_PODS:
+        return False
+    fields = _changed_paths(finding)
+    if leading.rule in _NAMING:
+        changed = [leading.path, *_changed_paths(leading)]
+        named = [one for one in changed if one and ".".join(map(str, one)) in leading.message]
+        return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
+    return fields == [leading.path]
+
+
+def _changed_paths(finding: Finding) -> list[_Path]:
+    changes = finding.evidence.get("changes")
+    return [tuple(one["path"]) for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
 
 
 def _cause(finding: Finding) -> _Key | None:
@@ -61,23 +108,42 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         leading,
         severity=min((one.severity for one in everything), key=lambda it: it.rank),
         message=_words(leading, others),
-        evidence={**leading.evidence, SAID_WITH: {one.rule: _kept(one) for one in others}},
+        evidence={**leading.evidence, SAID_WITH: _said_with(others)},
         is_new=any(one.is_new for one in everything),
         fingerprint=own,
         is_withheld=all(one.is_withheld for one in everything),
         server_words="; ".join(dict.fromkeys(filter(None, (one.server_words for one in everything)))),
         sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
-        also=tuple(one.rule for one in others),
+        also=tuple(dict.fromkeys(one.rule for one in others)),
     )
 
 
 def _words(leading: Finding, others: Sequence[Finding]) -> str:
     """Of a deleted CRD both rules say the same; what is critical loses none of its words (S24)."""
-    if leading.rule == _DELETED_CRD[0]:
+    if leading.rule in _NAMING:
+        return _with_values(leading.message, [one.message.partition(_NO_RULE)[2] for one in others])
+    if leading.rule in (_DELETED_CRD[0], _ITS_PODS, *_TELLING):
         return leading.message
     name, _, _ = leading.message.partition("` ")
     more = (one.message.removeprefix(f"{name}` ") for one in others)
     return "; ".join((leading.message, *more))
+
+
+def _with_values(message: str, changes: Iterable[str]) -> str:
+    """The words about fields with what each was and will be: behind its name where the words have it."""
+    for change in changes:
+        field, _, values = change.partition(": ")
+        named = f" {field},"
+        message = message.replace(named, f" {field} ({values}),", 1) if named in message else f"{message} ({change})"
+    return message
+
+
+def _said_with(others: Sequence[Finding]) -> dict[str, object]:
+    """What each rule says; a list where one says several things."""
+    found: dict[str, list[object]] = {}
+    for one in others:
+        found.setdefault(one.rule, []).append(_kept(one))
+    return {rule: kept[0] if len(kept) == 1 else kept for rule, kept in found.items()}
 
 
 def _kept(finding: Finding) -> dict[str, object]:

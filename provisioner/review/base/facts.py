@@ -375,6 +375,18 @@ def fingerprint(rule: str, ref: ObjectRef | None, path: tuple[str | int, ...], k
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def what_it_says(obj: JsonObject) -> dict[str, Any]:
+    """What an object holds, as the key of a finding that is new as soon as the object says something else.
+
+    Of metadata it is the labels, which selectors obey; of a Secret its keys, for a hash of its values could be guessed.
+    """
+    labels = mapping(obj.get("metadata")).get("labels") or {}
+    said_in = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}
+    if obj.get("kind") == SECRET.kind:
+        said_in |= {name: sorted(map(str, mapping(said_in.get(name)))) for name in ("data", "stringData")}
+    return {**said_in, "labels": labels}
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """`value` if it is a mapping, else an empty one: bundles may hold anything anywhere."""
     return value if isinstance(value, Mapping) else {}

@@ -112,7 +112,10 @@ def _fact(name: str, value: Any) -> EvidenceFact:
     if name == "counterexample":
         return EvidenceFact(words, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
     if name == SAID_WITH:
-        return EvidenceFact(words, "\n".join(f"{rule}: {one['message']}" for rule, one in sorted(value.items())))
+        told = [
+            (rule, one) for rule, kept in sorted(value.items()) for one in (kept if isinstance(kept, list) else [kept])
+        ]
+        return EvidenceFact(words, "\n".join(f"{rule}: {one['message']}" for rule, one in told))
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         value = [_way(one) if name == "by" and "binding" in one else one for one in value]
         columns = _columns(value)

@@ -20,6 +20,7 @@ _NAMED = {
     "persistentVolumeClaim": ("PersistentVolumeClaim", "claimName"),
     "hostPath": ("the node's", "path"),
 }
+_USUAL_MODE = 0o644
 _HOW = ("mountPropagation", "recursiveReadOnly")
 _EMPTY = {"emptyDir": "an empty directory", "downwardAPI": "fields of the pod"}
 
@@ -28,12 +29,13 @@ _EMPTY = {"emptyDir": "an empty directory", "downwardAPI": "fields of the pod"}
 class Mount:
     """One place of a container at which a volume stands.
 
-    `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `words`
-    say what it is, where it stands and how it may be used, whatever the volume is called.
+    `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `source`
+    says what it is, `words` where it stands and how it may be used too, whatever the volume is called.
     """
 
     path: str
     kind: str
+    source: str
     words: str
 
 
@@ -71,8 +73,8 @@ def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, 
     volume = volumes.get(name, {})
     path = posixpath.normpath(str(entry.get(key) or "/"))
     told = ", ".join(_details(entry))
-    words = f"{volume_words(volume) or f'the claim {name}'} at {path}{f' ({told})' if told else ''}"
-    return Mount(path, next(iter(volume), ""), words)
+    source = volume_words(volume) or f"the claim {name}"
+    return Mount(path, next(iter(volume), ""), source, f"{source} at {path}{f' ({told})' if told else ''}")
 
 
 def _details(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -91,10 +93,39 @@ def volume_words(volume: Mapping[str, Any]) -> str:
         return f"{', '.join(_projected(source)) or 'nothing'}, together"
     if kind in _NAMED:
         what, key = _NAMED[kind]
-        return f"{what} {source.get(key)}{_renamed(source)}{' read-only' if source.get('readOnly') is True else ''}"
+        made = f" ({source['type']})" if kind == "hostPath" and source.get("type") else ""
+        return f"{what} {source.get(key)}{made}{_renamed(source)}{_read_only(source)}{_lenient(source)}"
+    if kind == "downwardAPI":
+        return f"{_EMPTY[kind]}{_fields_of_pod(source)}"
     return _EMPTY.get(kind) or (
         f"{kind} {json.dumps(masked_value(source), sort_keys=True, default=str)}" if kind else ""
     )
+
+
+def _read_only(source: Mapping[str, Any]) -> str:
+    return " read-only" if source.get("readOnly") is True else ""
+
+
+def _lenient(source: Mapping[str, Any]) -> str:
+    """What decides whether the pod starts without it, and who may read its files."""
+    mode = source.get("defaultMode")
+    modes = [f"mode {mode:04o}"] if isinstance(mode, int) and mode != _USUAL_MODE else []
+    modes += [
+        f"{one.get('path')} mode {one['mode']:04o}"
+        for one in maps(source.get("items"))
+        if isinstance(one.get("mode"), int)
+    ]
+    told = [*(["optional"] if source.get("optional") is True else []), *modes]
+    return f", {', '.join(told)}" if told else ""
+
+
+def _fields_of_pod(source: Mapping[str, Any]) -> str:
+    named = [
+        (mapping(one.get("fieldRef")).get("fieldPath") or mapping(one.get("resourceFieldRef")).get("resource"), one)
+        for one in maps(source.get("items"))
+    ]
+    told = ", ".join(f"{field} as {one.get('path')}" for field, one in named)
+    return f" ({told})" if told else ""
 
 
 def _renamed(source: Mapping[str, Any]) -> str:
@@ -109,8 +140,10 @@ def _projected(source: Mapping[str, Any]) -> Iterator[str]:
         for kind, what in one.items():
             told = mapping(what)
             if kind in ("secret", "configMap"):
-                yield f"{_NAMED[kind][0]} {told.get('name')}{_renamed(told)}"
+                yield f"{_NAMED[kind][0]} {told.get('name')}{_renamed(told)}{_lenient(told)}"
             elif kind == "serviceAccountToken":
-                yield f"a token for {told.get('audience') or 'the API server'}"
+                yield f"a token for {told.get('audience') or 'the API server'} as {told.get('path')}"
+            elif kind == "downwardAPI":
+                yield f"{_EMPTY[kind]}{_fields_of_pod(told)}"
             elif what is not None:
                 yield _EMPTY.get(kind) or f"{kind} {json.dumps(masked_value(told), sort_keys=True, default=str)}"

@@ -40,7 +40,32 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if ref.group_kind == DEPLOYMENT and _spec(after).get("paused") is True and not _spec(before).get("paused"):
             message = f"{said(ref)} is paused: changes of its pods do not take effect until somebody resumes it"
             yield _FEWER.at(ref, message, path=("spec", "paused"))
+        elif ref.group_kind in (STATEFUL_SET, DAEMON_SET):
+            yield from _of_holding_back(ref, before, after)
         yield from _of_rollout(ref, before, after)
+
+
+def _of_holding_back(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
+    """A strategy by which changes of the pods reach none of them, or only those of the highest numbers."""
+    old, new = (_held_back(ref, one) for one in (before, after))
+    if new == old:
+        return
+    words = (
+        f"holds changes of its pods back: {new}" if new else "no longer holds changes of its pods back: all get them"
+    )
+    evidence = {"before": old, "after": new}
+    yield _FEWER.at(ref, f"{said(ref)} {words}", path=("spec", "updateStrategy"), evidence=evidence, key=[old, new])
+
+
+def _held_back(ref: ObjectRef, obj: JsonObject) -> str:
+    strategy = mapping(_spec(obj).get("updateStrategy"))
+    if strategy.get("type") == "OnDelete":
+        return "a pod changes only when somebody deletes it (OnDelete)"
+    partition, count = mapping(strategy.get("rollingUpdate")).get("partition"), replicas_of(obj)
+    if ref.group_kind != STATEFUL_SET or not isinstance(partition, int) or not partition:
+        return ""
+    kept = "none of its" if partition >= count else f"only {count - partition} of its"
+    return f"{kept} {count} pods get them (partition {partition})"
 
 
 def _of_replicas(ref: ObjectRef, before: int, after: int) -> Iterator[Finding]:
@@ -50,6 +75,9 @@ def _of_replicas(ref: ObjectRef, before: int, after: int) -> Iterator[Finding]:
         yield _STOPS.at(ref, message, path=path, evidence=evidence, key=evidence)
     elif before > after == 1:
         message = f"{said(ref)} keeps one pod of {before}: while that restarts, none answers"
+        yield _FEWER.at(ref, message, path=path, evidence=evidence, key=evidence)
+    elif before > after:
+        message = f"{said(ref)} runs {after} pods instead of {before}"
         yield _FEWER.at(ref, message, path=path, evidence=evidence, key=evidence)
 
 
@@ -108,6 +136,11 @@ def _spec(obj: JsonObject) -> Mapping[str, Any]:
 
 _CLAIMS = (
     Claim("AVL-02", SCALED, ("spec.replicas",)),
+    Claim(
+        "AVL-02",
+        frozenset({STATEFUL_SET, DAEMON_SET}),
+        ("spec.updateStrategy.type", "spec.updateStrategy.rollingUpdate.partition"),
+    ),
     Claim("AVL-05", frozenset({DEPLOYMENT}), ("spec.strategy",)),
 )
 

@@ -9,7 +9,8 @@ from typing import Any
 from provisioner.builtin import quantity
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
-from provisioner.review.checks.governance.demand import Amounts, demanded
+from provisioner.review.checks.governance.demand import Amounts, demanded, reserved
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.sentences import some
 from provisioner.values import Action, Content, Finding, GroupKind, ObjectRef, Plan, PlannedAction, Section, Severity
 
@@ -19,6 +20,9 @@ _CHANGED = ReviewRule("QUO-01", Section.AVAILABILITY, Severity.NOTABLE)
 _QUOTA = GroupKind("", "ResourceQuota")
 _WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN})
 _SCOPES = ("scopes", "scopeSelector")
+_RANGE = GroupKind("", "LimitRange")
+_COUNTED = {"cpu": "requests.cpu", "memory": "requests.memory"}
+_PARTS = ("requests", "limits")
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
@@ -31,6 +35,37 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
             message = f"{said(ref)} refuses pods or objects of the bundle: {compared}"
             evidence = {"exceeded": exceeded, "hard": _texts(hard), "asked": _texts(own)}
             yield _REFUSES.at(ref, message, path=("spec", "hard"), evidence=evidence, key=[exceeded, _texts(hard)])
+        if ref.group_kind == _QUOTA and (lacking := _lacking(ref, spec, state)):
+            told = some([f"{said(one)} {'; '.join(names)}" for one, names in lacking])
+            message = (
+                f"{said(ref)} refuses pods that do not say what they use, unless a LimitRange of the namespace says "
+                f"it for them: {told}"
+            )
+            open_by = {"lacking": [{"of": str(one), "asked": names} for one, names in lacking]}
+            yield _FULL.at(ref, message, path=("spec", "hard"), evidence=open_by, key=open_by)
+
+
+def _lacking(ref: ObjectRef, spec: Mapping[str, Any], state: StateFacts) -> list[tuple[ObjectRef, list[str]]]:
+    """Workloads of which a container leaves open what the quota counts; none where a LimitRange of the bundle may fill
+    it in."""
+    counted = sorted(_COUNTED.get(str(name), str(name)) for name in mapping(spec.get("hard")))
+    wanted = [one for one in counted if one.partition(".")[0] in _PARTS and one.partition(".")[2] in ("cpu", "memory")]
+    ranges = (it for it, _ in state.named if it.group_kind == _RANGE and it.namespace == ref.namespace)
+    if not wanted or any(map(spec.get, _SCOPES)) or next(ranges, None):
+        return []
+    found = []
+    for pod in pod_specs(state.objects):
+        names = [one for one in wanted if pod.ref.namespace == ref.namespace and _is_open(pod, one)]
+        if names:
+            found.append((pod.ref, names))
+    return found
+
+
+def _is_open(pod: PodSpec, name: str) -> bool:
+    part, _, resource = name.partition(".")
+    return part not in mapping(pod.body.get("resources")) and any(
+        resource not in dict(reserved(one.body, part)) for one in pod.containers()
+    )
 
 
 def _refuses(ref: ObjectRef, spec: Mapping[str, Any], state: StateFacts) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said, what_it_says
 from provisioner.review.checks.governance.well_known_table import WellKnown, well_known
 from provisioner.review.checks.own.own import part_of_cluster
 from provisioner.values import Action, Finding, ObjectIdentity, ObjectRef, PlannedAction, Section
@@ -22,10 +22,12 @@ _OF_SERVICE = "kubernetes.io/service-name"
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
-    before = {ref.identity for ref, _ in facts.previous_state().named}
+    contents = (facts.previous.manifests if facts.previous else ()), facts.content.manifests
+    old, new = ({one.ref.identity: what_it_says(one.body) for one in side} for side in contents)
+    told = {identity for identity, held in new.items() if held != old.get(identity)}
     for planned in facts.plan.actions:
         known = _known(planned)
-        if known is None or planned.action not in _VERBS or _is_said(planned, before, facts):
+        if known is None or planned.action not in _VERBS or _is_said(planned, told, facts):
             continue
         message = f"{_VERBS[planned.action]} {said(planned.ref)}, {known.why}"
         rule = ReviewRule("SYS-01", Section.OBJECTS, known.severity)
@@ -42,11 +44,11 @@ def _known(planned: PlannedAction) -> WellKnown | None:
     return known
 
 
-def _is_said(planned: PlannedAction, before: set[ObjectIdentity], facts: Facts) -> bool:
-    """Whether OWN-PRATIQUE-02 says it: of what comes and what goes, and not of what changes once it is there."""
+def _is_said(planned: PlannedAction, told: set[ObjectIdentity], facts: Facts) -> bool:
+    """Whether OWN-PRATIQUE-02 says it: of what goes, and of what is `told` for the first time, as it is now."""
     obj = planned.after or planned.before or {}
     is_own = bool(part_of_cluster(planned.ref, obj, facts.around.own_namespace))
-    return is_own and (planned.action is Action.DELETE or planned.ref.identity not in before)
+    return is_own and (planned.action is Action.DELETE or planned.ref.identity in told)
 
 
 CHECK = Check("objects of the control plane", changes=_changes)

@@ -55,9 +55,10 @@ def _of_load_balancer(ref: ObjectRef, obj: JsonObject, spec: Mapping[str, Any]) 
     annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
     ranges = sorted(str(one) for one in items(spec.get("loadBalancerSourceRanges")))
     is_inside = any(str(annotations.get(key)).lower() in words for key, words in _INTERNAL.items())
-    limit = f", only from {some(ranges)}" if ranges else ""
+    is_limited = ranges and not any(one.endswith("/0") for one in ranges)
+    limit = f", only from {some(ranges)}" if is_limited else ""
     where = "from the provider's own network" if is_inside else "from outside"
-    rule = _OPEN_INSIDE if is_inside or (ranges and not any(one.endswith("/0") for one in ranges)) else _OPEN
+    rule = _OPEN_INSIDE if is_inside or is_limited else _OPEN
     message = f"{said(ref)} can be reached {where} by a load balancer{limit}"
     key = ["LoadBalancer", is_inside, ranges]
     return rule.at(ref, message, path=("spec", "type"), evidence={"ranges": ranges}, key=key)

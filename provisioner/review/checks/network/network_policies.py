@@ -6,18 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
-from provisioner.review.checks.network.policy_reach import EGRESS, PEERS, openness, restricts, wider_rules
+from provisioner.review.checks.network.policy_reach import EGRESS, INGRESS, PEERS, openness, restricts, wider_rules
 from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.review.workloads.selection import pods_of_policy, pods_of_service
+from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _ALL_PODS = ReviewRule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
 _REMOVED = ReviewRule("NP-02", Section.OBJECTS, Severity.NOTABLE)
 _OPEN = ReviewRule("NP-03", Section.OBJECTS, Severity.NOTABLE)
 _NO_DNS = ReviewRule("NP-04", Section.OBJECTS, Severity.DANGEROUS)
+_SHUT = ReviewRule("NP-06", Section.OBJECTS, Severity.DANGEROUS)
 _ROUTE = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE)
 _ON_NODE = ReviewRule("SV-03", Section.OBJECTS, Severity.DANGEROUS)
 
 _POLICY = GroupKind("networking.k8s.io", "NetworkPolicy")
+_SERVICE = GroupKind("", "Service")
 _GATEWAY = "gateway.networking.k8s.io"
 _ROUTES = frozenset(GroupKind(_GATEWAY, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute"))
 _GATEWAYS = GroupKind(_GATEWAY, "Gateway")
@@ -53,9 +57,31 @@ def _of_policy(ref: ObjectRef, obj: JsonObject, state: StateFacts) -> Iterator[F
             if where := openness(rule, direction):
                 message = f"{said(ref)} lets traffic {preposition} {where} through"
                 yield _OPEN.at(ref, message, path=("spec", direction, index), key=[direction, index])
+    if shut := _shuts_in(obj, state):
+        message = f"{said(ref)} lets nothing reach the pods of {some([said(one) for one in shut])}, which serve"
+        names = [str(one) for one in shut]
+        yield _SHUT.at(ref, message, path=("spec", INGRESS), evidence={"workloads": names}, key=names)
     if _denies_names(spec) and not _has_dns_elsewhere(ref, state):
-        message = f"{said(ref)} blocks DNS for its pods: they cannot resolve names of services"
+        what = "blocks DNS for its pods" if maps(spec.get(EGRESS)) else "lets its pods reach nothing, DNS included"
+        message = f"{said(ref)} {what}: they cannot resolve names of services"
         yield _NO_DNS.at(ref, message, path=("spec", "egress"))
+
+
+def _shuts_in(policy: JsonObject, state: StateFacts) -> list[ObjectRef]:
+    """The workloads that serve, by a Service of the bundle, and that nothing may reach: policies add up, so another
+    one may let something in."""
+    spec = mapping(policy.get("spec"))
+    if not restricts(spec, INGRESS) or maps(spec.get(INGRESS)):
+        return []
+    policies = [obj for ref, obj in state.named if ref.group_kind == _POLICY]
+    opening = [one for one in policies if maps(mapping(one.get("spec")).get(INGRESS))]
+    services = [obj for ref, obj in state.named if ref.group_kind == _SERVICE]
+    found = []
+    for pod in pods_of_policy(policy, pod_specs(state.objects)):
+        is_serving = any(pods_of_service(one, [pod]) for one in services)
+        if is_serving and not any(pods_of_policy(one, [pod]) for one in opening):
+            found.append(pod.ref)
+    return found
 
 
 def _is_deny_all(spec: Mapping[str, Any]) -> bool:

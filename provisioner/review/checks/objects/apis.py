@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
+from provisioner.rbac import BUILT_IN_RESOURCES
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -22,6 +23,8 @@ _OLD_INSIDE = ReviewRule("API-05", Section.OBJECTS, Severity.DANGEROUS)
 
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
+# Groups of Kubernetes of which a server may serve nothing. What else ends with k8s.io comes with CRDs.
+_OFF_BY_DEFAULT = frozenset({"internal.apiserver.k8s.io", "resource.k8s.io", "storagemigration.k8s.io"})
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
 
 
@@ -129,7 +132,7 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 def _of_age(ref: ObjectRef, minor: int | None) -> Iterator[Finding]:
     removal = removal_of(ref.group, ref.version, ref.kind)
     if removal is None:
-        is_of_kubernetes = ref.group.endswith(".k8s.io") or "." not in ref.group
+        is_of_kubernetes = ref.group in BUILT_IN_RESOURCES or ref.group in _OFF_BY_DEFAULT
         if is_of_kubernetes and _UNSTABLE.fullmatch(ref.version):
             message = f"{said(ref)} uses {ref.api_version}, which clusters serve only where somebody switches it on"
             yield _NOT_STABLE.at(ref, message, key=ref.api_version)

@@ -74,7 +74,10 @@ def _of_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) ->
         yield _NOT_COMPILED.at(ref, f"{said(ref)} could not be tried: {note}", key=note)
     if judgement.refused_before:
         fields = some([one.field for one in judgement.refused_before])
-        message = f"{said(ref)} has {fields}, which servers before Kubernetes {judgement.since} refuse"
+        is_whole = any(one.path == ("kind",) for one in judgement.refused_before)
+        what = f"is of {ref.api_version}" if is_whole else f"has {fields}"
+        verb = "do not serve" if is_whole else "refuse"
+        message = f"{said(ref)} {what}, which servers before Kubernetes {judgement.since} {verb}"
         evidence = {"since": judgement.since, "fields": [one.field for one in judgement.refused_before]}
         yield _TOO_NEW.at(ref, message, path=judgement.refused_before[0].path, evidence=evidence, key=judgement.since)
 

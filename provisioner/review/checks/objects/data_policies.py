@@ -1,4 +1,5 @@
-"""Data that goes with its object from now on: policies of volumes and of the claims of stateful sets."""
+"""Data that goes with its object from now on, by policies of volumes and of the claims of stateful sets, or that pods
+no longer find where it was."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.workloads.mounts import mounts_of
+from provisioner.review.workloads.pod_changes import PodChange, pod_changes
+from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _GOES = ReviewRule("DEL-03", Section.OBJECTS, Severity.DANGEROUS)
@@ -14,6 +18,7 @@ _STAYS = ReviewRule("DEL-03", Section.OBJECTS, Severity.NOTABLE)
 _STATEFUL_SET = GroupKind("apps", "StatefulSet")
 _VOLUME = GroupKind("", "PersistentVolume")
 _WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT})
+_CLAIM = "persistentVolumeClaim"
 _RETAIN, _DELETE = "Retain", "Delete"
 _OF_CLAIMS = {
     "whenDeleted": "when it is deleted",
@@ -29,6 +34,22 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield from _of_claims(planned)
         elif planned.ref.group_kind == _VOLUME:
             yield from _of_volume(planned)
+    for change in pod_changes(facts.plan):
+        yield from _of_mounts(change)
+
+
+def _of_mounts(change: PodChange) -> Iterator[Finding]:
+    """Folders that were a claim and are something else now: the claim stays, and nobody reads or writes it there."""
+    told = []
+    for old, new in change.kept():
+        now = {one.path: one.source for one in mounts_of(change.after, new)}
+        for one in mounts_of(change.before, old):
+            if one.kind == _CLAIM and now.get(one.path) != one.source:
+                there = now.get(one.path) or "the image's own files"
+                told.append(f"{one.path} of {new.name} is {there} and no longer {one.source}")
+    if told:
+        message = f"{said(change.ref)} no longer finds its data where it was: {some(told)}"
+        yield _GOES.at(change.ref, message, path=(*change.after.path, "volumes"), evidence={"mounts": told}, key=told)
 
 
 def _of_claims(planned: PlannedAction) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.rbac import CONTROL_PLANE, IDENTITIES, OTHER_DEPLOYERS, plural_of
-from provisioner.review.base.facts import SECRET, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import SECRET, ReviewRule, mapping, maps, said, what_it_says
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _DEPLOYS = ReviewRule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
@@ -20,24 +20,24 @@ _JOINS = "bootstrap.kubernetes.io/token"
 _SIGNERS_OF_KUBERNETES = "kubernetes.io/"
 
 
-def of_other_ways(state: StateFacts) -> Iterator[Finding]:
-    for ref, obj in state.named:
-        if _is_deployed(ref, obj):
-            message = (
-                f"{said(ref)} makes the controller of {ref.group} create objects with its own rights: what it creates "
-                "is not in this report and is reviewed by nobody here. Put those objects into the bundle itself, or "
-                "approve it as a person who knows what it names"
-            )
-            yield _DEPLOYS.at(ref, message)
-        signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind in _SIGNING else ""
-        if signer.startswith(_SIGNERS_OF_KUBERNETES):
-            message = (
-                f"{said(ref)} asks {signer} for a certificate with which its holder signs in to the cluster. Have the "
-                "program sign in with a ServiceAccount"
-            )
-            yield _CERTIFICATE.at(ref, message, path=("spec", "signerName"), key=signer)
-        if words := _gives_identity(ref, obj):
-            yield _CERTIFICATE.at(ref, f"{said(ref)} {words}. Have a person approve it who knows whom it is for")
+def of_other_ways(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+    if _is_deployed(ref, obj):
+        message = (
+            f"{said(ref)} makes the controller of {ref.group} create objects with its own rights: what it creates "
+            "is not in this report and is reviewed by nobody here. Put those objects into the bundle itself, or "
+            "approve it as a person who knows what it names"
+        )
+        yield _DEPLOYS.at(ref, message, key=what_it_says(obj))
+    signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind in _SIGNING else ""
+    if signer.startswith(_SIGNERS_OF_KUBERNETES):
+        message = (
+            f"{said(ref)} asks {signer} for a certificate with which its holder signs in to the cluster. Have the "
+            "program sign in with a ServiceAccount"
+        )
+        yield _CERTIFICATE.at(ref, message, path=("spec", "signerName"), key=what_it_says(obj))
+    if words := _gives_identity(ref, obj):
+        message = f"{said(ref)} {words}. Have a person approve it who knows whom it is for"
+        yield _CERTIFICATE.at(ref, message, key=what_it_says(obj))
 
 
 def _gives_identity(ref: ObjectRef, obj: JsonObject) -> str:

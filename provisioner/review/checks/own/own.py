@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, OWN_RESOURCES, PARTS_OF_THE_CLUSTER, RbacSubject
 from provisioner.review.base.claims import ANY, Claim
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, said
+from provisioner.review.base.facts import (
+    Check,
+    Facts,
+    Listing,
+    ReviewRule,
+    StateFacts,
+    items,
+    mapping,
+    said,
+    what_it_says,
+)
 from provisioner.review.checks.own.accounts import of_named_accounts, of_strong_accounts
 from provisioner.review.checks.own.admission import NAMESPACES, of_admission, wants_namespaces
 from provisioner.review.checks.own.others import of_other_ways
@@ -46,22 +57,35 @@ _NEVER_IN_CONTENT = frozenset({"BundleDeploymentRequest", "BundleDeploymentRevie
 def _standing(state: StateFacts) -> Iterator[Finding]:
     yield from of_named_accounts(state)
     yield from of_admission(state)
-    yield from of_other_ways(state)
     for ref, obj in state.named:
-        if ref.group == OWN_GROUP:
-            yield _of_own_kind(ref)
-        elif words := _own_place(ref, obj, state.around.own_namespace):
-            yield _OWN_PLACE.at(ref, f"{said(ref)} {words}")
         if ref.group_kind in _BINDINGS:
             yield from _of_account(ref, obj, state.around.own_namespace)
 
 
-def _of_own_kind(ref: ObjectRef) -> Finding:
+def _carried(facts: Facts) -> Iterator[Finding]:
+    """What objects of the bundle are by what they say. One that says something else than before is new: who approved
+    the one has not approved the other."""
+    before = {one.ref.identity: what_it_says(one.body) for one in (facts.previous.manifests if facts.previous else ())}
+    for manifest in facts.content.manifests:
+        is_new = before.get(manifest.ref.identity) != what_it_says(manifest.body)
+        for one in _of_object(manifest.ref, manifest.body, facts.around.own_namespace):
+            yield replace(one, is_new=is_new)
+
+
+def _of_object(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> Iterator[Finding]:
+    if ref.group == OWN_GROUP:
+        yield _of_own_kind(ref, obj)
+    elif words := _own_place(ref, obj, own_namespace):
+        yield _OWN_PLACE.at(ref, f"{said(ref)} {words}", key=what_it_says(obj))
+    yield from of_other_ways(ref, obj)
+
+
+def _of_own_kind(ref: ObjectRef, obj: JsonObject) -> Finding:
+    words = f"The bundle carries {said(ref)}"
     if ref.kind in _NEVER_IN_CONTENT:
-        return _OWN_KIND.at(ref, f"The bundle carries {said(ref)}: requests and reviews are never part of a bundle")
-    return _OWN_KIND.at(
-        ref, f"The bundle carries {said(ref)}, so approving it decides what else may enter this cluster"
-    )
+        return _OWN_KIND.at(ref, f"{words}: requests and reviews are never part of a bundle", key=what_it_says(obj))
+    words = f"{words}, so approving it decides what else may enter this cluster"
+    return _OWN_KIND.at(ref, words, key=what_it_says(obj))
 
 
 def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
@@ -161,6 +185,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         is_own = planned.ref.group == OWN_GROUP or bool(_own_place(planned.ref, planned.before or {}, place))
         if planned.action is Action.DELETE and is_own:
             yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
+    yield from _carried(facts)
     yield from of_power(facts)
     yield from of_strong_accounts(facts)
 

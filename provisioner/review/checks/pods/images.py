@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, maps, said
-from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, pod_specs
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, PodSpec, pod_specs
 from provisioner.sentences import some
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
@@ -80,6 +80,17 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
             told = ((container.ref, path, text) for path, text in _told(container))
             for place in (named, *told):
                 yield from _of_origin(*place, state.around.allowed_images)
+        for _, path, reference in _of_volumes(pod):
+            yield from _of_image(pod.ref, path, reference)
+            yield from _of_origin(pod.ref, path, reference, state.around.allowed_images)
+
+
+def _of_volumes(pod: PodSpec) -> Iterator[tuple[str, tuple[str | int, ...], object]]:
+    """Images that a pod mounts without running them: the name of the volume, the path and the reference."""
+    for index, volume in enumerate(maps(pod.body.get("volumes"))):
+        reference = mapping(volume.get("image")).get("reference")
+        if reference is not None:
+            yield str(volume.get("name")), (*pod.path, "volumes", index, "image", "reference"), reference
 
 
 def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) -> Iterator[Finding]:
@@ -158,21 +169,17 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     if not old:
         return
     known = {image.registry for image in old.values()}
-    for (identity, name), (container, image) in _containers(facts.state().objects).items():
+    for (identity, name), (ref, path, image) in _places(facts.state().objects).items():
         before = old.get((identity, name))
-        path = (*container.path, "image")
         evidence = {"before": _text(before), "after": _text(image)}
         key = [name, _text(before), _text(image)]
-        said = _difference(container, before, image, known)
-        if said:
-            rule, message = said
-            yield rule.at(container.ref, message, path=path, evidence=evidence, key=key)
+        found = _difference(f"{said(ref)}, {name},", before, image, known)
+        if found:
+            rule, message = found
+            yield rule.at(ref, message, path=path, evidence=evidence, key=key)
 
 
-def _difference(
-    container: Container, before: Image | None, now: Image, known: set[str]
-) -> tuple[ReviewRule, str] | None:
-    where = f"{said(container.ref)}, container {container.name},"
+def _difference(where: str, before: Image | None, now: Image, known: set[str]) -> tuple[ReviewRule, str] | None:
     if before is None:
         if now.registry in known:
             return None
@@ -213,21 +220,24 @@ def _text(image: Image | None) -> str:
     return f"{image}{tag}{f'@{image.digest}' if image.digest else ''}"
 
 
-def _containers(objects: tuple[JsonObject, ...]) -> dict[tuple[Any, str], tuple[Container, Image]]:
-    found: dict[tuple[Any, str], tuple[Container, Image]] = {}
+def _places(objects: tuple[JsonObject, ...]) -> dict[tuple[Any, str], tuple[ObjectRef, tuple[str | int, ...], Image]]:
+    """Each image by its object and what it is of there: a container or a volume."""
+    found = {}
     for pod in pod_specs(objects):
-        for container in pod.containers():
-            reference = container.body.get("image")
+        of = [(f"container {one.name}", (*one.path, "image"), one.body.get("image")) for one in pod.containers()]
+        of += [(f"volume {name}", path, reference) for name, path, reference in _of_volumes(pod)]
+        for name, path, reference in of:
             image = parse(reference) if isinstance(reference, str) else None
             if image is not None:
-                found[(container.ref.identity, container.name)] = (container, image)
+                found[(pod.ref.identity, name)] = (pod.ref, path, image)
     return found
 
 
 def _images(objects: tuple[JsonObject, ...]) -> Mapping[tuple[Any, str], Image]:
-    return {key: image for key, (_, image) in _containers(objects).items()}
+    return {key: image for key, (_, _, image) in _places(objects).items()}
 
 
-_CLAIMS = (Claim("IMG-03", PODS, tuple(f"{{pod}}.{name}.*.image" for name in CONTAINER_LISTS)),)
+_PATHS = (*(f"{{pod}}.{name}.*.image" for name in CONTAINER_LISTS), "{pod}.volumes.*.image.reference")
+_CLAIMS = (Claim("IMG-03", PODS, _PATHS),)
 
 CHECK = Check("images", claims=_CLAIMS, changes=_changes, standing=_standing)

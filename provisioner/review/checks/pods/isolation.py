@@ -1,5 +1,5 @@
 """What keeps containers apart, from each other and from their node: shared processes, files of the image
-that become writable, and a runtime that goes."""
+that become writable, a runtime that goes, and the user that they run as."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, said
-from provisioner.review.workloads.pod_changes import of_containers, pod_changes
-from provisioner.review.workloads.pod_specs import Container, pod_specs
+from provisioner.review.workloads.pod_changes import PodChange, of_containers, pod_changes
+from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.sentences import some
 from provisioner.values import Finding, Section, Severity
 
 _READ_ONLY = "readOnlyRootFilesystem"
 _WEAKER = ReviewRule("POD-38", Section.PODS, Severity.NOTABLE)
+_OTHER_USER = ReviewRule("POD-16", Section.PODS, Severity.NOTABLE)
+_USER = "runAsUser"
+_USERS: dict[object, str] = {None: "the user of its image"}
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
@@ -31,13 +34,35 @@ def _changes(facts: Facts) -> Iterator[Finding]:
                 f"{said(change.ref)} may newly write to the files of its image, its programs too ({some(writable)})"
             )
             yield _WEAKER.at(change.ref, message, evidence={"containers": writable}, key=["writable", *writable])
-        old = str(change.before.body.get("runtimeClassName") or "")
-        if old and not change.after.body.get("runtimeClassName"):
-            message = (
-                f"{said(change.ref)} runs in the usual runtime and no longer in {old}, which may have kept it apart"
-            )
-            path = (*change.after.path, "runtimeClassName")
-            yield _WEAKER.at(change.ref, message, path=path, evidence={"before": old}, key=old)
+        yield from _of_runtime(change)
+        yield from _of_users(change)
+
+
+def _of_runtime(change: PodChange) -> Iterator[Finding]:
+    old, new = (str(one.body.get("runtimeClassName") or "") for one in (change.before, change.after))
+    if old and old != new:
+        where = f"the runtime {new}" if new else "the usual runtime"
+        message = f"{said(change.ref)} runs in {where} and no longer in {old}, which may have kept it apart"
+        path = (*change.after.path, "runtimeClassName")
+        evidence = {"before": old, "after": new} if new else {"before": old}
+        yield _WEAKER.at(change.ref, message, path=path, evidence=evidence, key=[old, new] if new else old)
+
+
+def _of_users(change: PodChange) -> Iterator[Finding]:
+    """Containers whose processes have another owner; of user 0 POD-16 says it whatever was before."""
+    found = []
+    for old, new in change.kept():
+        before, after = _user(change.before, old), _user(change.after, new)
+        if after not in (before, 0):
+            found.append(f"{new.name} {_USERS.get(before, before)} → {_USERS.get(after, after)}")
+    if found:
+        message = f"{said(change.ref)} runs as another user, which may not own the files that it has ({some(found)})"
+        yield _OTHER_USER.at(change.ref, message, evidence={"users": found}, key=found)
+
+
+def _user(pod: PodSpec, container: Container) -> object:
+    own = container.security.get(_USER)
+    return own if own is not None else pod.security.get(_USER)
 
 
 def _is_read_only(container: Container) -> bool:

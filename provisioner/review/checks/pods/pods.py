@@ -26,10 +26,14 @@ from provisioner.values import (
 _REJECTED = ReviewRule("POD-20", Section.PODS, Severity.BREAKING)
 _WORSE = ReviewRule("POD-21", Section.PODS, Severity.DANGEROUS)
 _LOOSENED = ReviewRule("POD-22", Section.PODS, Severity.DANGEROUS)
+_OTHER_VERSION = ReviewRule("POD-22", Section.PODS, Severity.NOTABLE)
 _NO_LEVEL = ReviewRule("POD-22", Section.PODS, Severity.BREAKING)
 _NODE_FOLDER = ReviewRule("POD-23", Section.PODS, Severity.CRITICAL)
 
+_VOLUME_ON_NODE = ReviewRule("POD-05", Section.PODS, Severity.DANGEROUS)
+
 _NAMESPACE = GroupKind("", "Namespace")
+_PERSISTENT_VOLUME = GroupKind("", "PersistentVolume")
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ENFORCE_VERSION = "pod-security.kubernetes.io/enforce-version"
 _MINOR = re.compile(r"v?1\.(\d{1,9})(?!\d)")
@@ -39,6 +43,7 @@ _CRITICAL_ROWS = frozenset({"POD-02", "POD-03"})
 _CRITICAL_CAPABILITIES = frozenset({"ALL", "DAC_READ_SEARCH", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
 # Whoever may write there, or talk to what listens there, owns the node.
 _NODE_FOLDERS = ("/etc", "/var/lib/kubelet", "/root", "/proc", "/boot")
+_WHOLE_FOLDERS = frozenset({"/", "/var", "/run", "/var/run", "/var/lib"})
 _NODE_SOCKETS = ("docker.sock", "containerd.sock", "crio.sock")
 
 
@@ -47,6 +52,9 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         for row in TABLE:
             yield from _of_row(row, pod)
         yield from _of_node_folders(pod)
+    for ref, obj in state.named:
+        if ref.group_kind == _PERSISTENT_VOLUME:
+            yield from _of_persistent_volume(ref, mapping(obj.get("spec")))
 
 
 def _of_row(row: PodSecurityRow, pod: PodSpec) -> Iterator[Finding]:
@@ -88,15 +96,36 @@ def _mounts_writably(pod: PodSpec) -> bool:
 
 def _of_node_folders(pod: PodSpec) -> Iterator[Finding]:
     for index, volume in enumerate(maps(pod.body.get("volumes"))):
-        raw = str(mapping(volume.get("hostPath")).get("path") or "")
-        where = posixpath.normpath("/" + raw.lstrip("/")) if raw else ""
-        is_folder = where == "/" or any(where == one or where.startswith(f"{one}/") for one in _NODE_FOLDERS)
-        if where and (is_folder or where.endswith(_NODE_SOCKETS) or where in {"/var", "/run", "/var/run", "/var/lib"}):
+        where = _folder(volume.get("hostPath"))
+        if _holds_credentials(where):
             message = (
                 f"{said(pod.ref)} mounts {where} of the node, which holds credentials or configuration of the node"
             )
             path = (*pod.path, "volumes", index, "hostPath", "path")
             yield _NODE_FOLDER.at(pod.ref, message, path=path, evidence={"path": where}, key=where)
+
+
+def _folder(source: object) -> str:
+    """The folder of the node that a volume is, as its kernel reads the path; "" where it names none."""
+    raw = str(mapping(source).get("path") or "")
+    return posixpath.normpath("/" + raw.lstrip("/")) if raw else ""
+
+
+def _holds_credentials(where: str) -> bool:
+    is_folder = where in _WHOLE_FOLDERS or any(where == one or where.startswith(f"{one}/") for one in _NODE_FOLDERS)
+    return bool(where) and (is_folder or where.endswith(_NODE_SOCKETS))
+
+
+def _of_persistent_volume(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """A folder of a node that pods reach by a claim: Pod Security looks at their own volumes only."""
+    for kind in ("hostPath", "local"):
+        where = _folder(spec.get(kind))
+        if not where:
+            continue
+        rule = _NODE_FOLDER if _holds_credentials(where) else _VOLUME_ON_NODE
+        held = ", which holds credentials or configuration of the node" if rule is _NODE_FOLDER else ""
+        message = f"{said(ref)} lets whoever claims it mount {where} of a node{held}, past Pod Security"
+        yield rule.at(ref, message, path=("spec", kind, "path"), evidence={"path": where}, key=where)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -133,8 +162,7 @@ def _enforced(facts: Facts) -> dict[str, tuple[Level, int | None]]:
 
 def _enforce_version(namespace: Mapping[str, Any], server: str) -> int | None:
     """The minor version of the standards that are enforced: never newer than the server, whose are the default."""
-    labels = mapping(mapping(namespace.get("metadata")).get("labels"))
-    asked, own = (_MINOR.match(str(one)) for one in (labels.get(_ENFORCE_VERSION), server))
+    asked, own = (_MINOR.match(str(one)) for one in (_labels(namespace).get(_ENFORCE_VERSION), server))
     found = [int(match.group(1)) for match in (asked, own) if match]
     return min(found, default=None)
 
@@ -151,7 +179,7 @@ def _of_labels(facts: Facts) -> Iterator[Finding]:
     for obj in _namespaces(facts.state().objects):
         ref, level, before = ObjectRef.of(obj), _level(obj), _level(old.get(ObjectRef.of(obj).name) or {})
         path = ("metadata", "labels", _ENFORCE)
-        word = mapping(mapping(obj.get("metadata")).get("labels")).get(_ENFORCE)
+        word = _labels(obj).get(_ENFORCE)
         if word is not None and level is None:
             message = f"{said(ref)} shall enforce {word}, which is no level: the API server refuses the namespace"
             yield _NO_LEVEL.at(ref, message, path=path, evidence={"level": str(word)}, key=str(word))
@@ -162,6 +190,24 @@ def _of_labels(facts: Facts) -> Iterator[Finding]:
             after = level.word if level is not None else ""
             evidence = {"before": before.word if before is not None else "", "after": after}
             yield _LOOSENED.at(ref, message, path=path, evidence=evidence, key=after)
+        if before is not None and level is not None and ref.name not in unseen:
+            yield from _of_version(ref, old[ref.name], obj)
+
+
+def _of_version(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
+    """Older standards forbid less, newer ones more: both are said, as is a version that is none."""
+    versions = [_labels(one).get(_ENFORCE_VERSION) for one in (before, after)]
+    old, new = (str(one) if one is not None else "latest" for one in versions)
+    if old != new:
+        message = f"{said(ref)} holds its pods to the standards of {new} instead of {old}: older ones forbid less"
+        evidence = {"before": old, "after": new}
+        yield _OTHER_VERSION.at(
+            ref, message, path=("metadata", "labels", _ENFORCE_VERSION), evidence=evidence, key=[old, new]
+        )
+
+
+def _labels(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(mapping(obj.get("metadata")).get("labels"))
 
 
 def _is_looser(before: Level | None, after: Level | None) -> bool:
@@ -176,8 +222,7 @@ def _namespaces(objects: tuple[JsonObject, ...]) -> list[JsonObject]:
 
 
 def _level(namespace: Mapping[str, Any]) -> Level | None:
-    labels = mapping(mapping(namespace.get("metadata")).get("labels"))
-    word = labels.get(_ENFORCE)
+    word = _labels(namespace).get(_ENFORCE)
     return _LEVELS.get(word) if isinstance(word, str) else None
 
 
@@ -208,6 +253,7 @@ _CLAIMS = (
     _of_containers("POD-03", "securityContext.privileged"),
     _of_containers("POD-04", "securityContext.capabilities.add"),
     Claim("POD-05", PODS, ("{pod}.volumes.*.hostPath.path",)),
+    Claim("POD-05", frozenset({_PERSISTENT_VOLUME}), ("spec.hostPath.path", "spec.local.path")),
     _of_containers("POD-06", "ports.*.hostPort"),
     _of_containers("POD-07", *(f"{probe}.{how}.host" for probe in _PROBES for how in ("httpGet", "tcpSocket"))),
     _of_securities("POD-08", "appArmorProfile.type"),

@@ -56,6 +56,39 @@ def test_other_causes_are_said_by_themselves(other: Finding) -> None:
     assert said_by_cause([EVERYTHING, other]) == [EVERYTHING, other]
 
 
+SERVICE = ObjectRef("", "v1", "Service", "shop", "web")
+FIELD = ("spec", "clusterIP")
+FIXED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING).at(
+    SERVICE, "Service shop/web changes spec.clusterIP, which the API server refuses", path=FIELD
+)
+NOT_JUDGED = ReviewRule("UNJUDGED", Section.OBJECTS, Severity.NOTABLE).at(
+    SERVICE,
+    "Service shop/web: no rule judges spec.clusterIP: not set → None",
+    evidence={"changes": [{"path": [*FIELD], "before": "not set", "after": "None"}]},
+)
+
+
+def test_a_field_that_another_rule_tells_of_is_not_said_again_and_its_values_are_kept() -> None:
+    (one,) = said_by_cause([NOT_JUDGED, FIXED])
+    assert (one.rule, one.severity, one.also) == ("IMM-01", Severity.BREAKING, ("UNJUDGED",))
+    assert one.message == "Service shop/web changes spec.clusterIP (not set → None), which the API server refuses"
+    assert one.evidence[SAID_WITH]["UNJUDGED"]["evidence"] == NOT_JUDGED.evidence
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(NOT_JUDGED, evidence={"changes": [{"path": ["spec", "type"]}]}),
+        replace(NOT_JUDGED, evidence={**NOT_JUDGED.evidence, "left_out": 1}),
+        replace(NOT_JUDGED, ref=replace(SERVICE, name="other")),
+        replace(NOT_JUDGED, rule="UNCLAIMED"),
+    ],
+    ids=["another field", "more fields than are listed", "another object", "a kind that nobody knows"],
+)
+def test_a_field_of_which_no_other_rule_tells_stands_by_itself(other: Finding) -> None:
+    assert said_by_cause([other, FIXED]) == [other, FIXED]
+
+
 def test_S24_nothing_unknown_is_said_with_another() -> None:
     found = [replace(DELETED, severity=Severity.UNKNOWN), GONE]
     assert said_by_cause(found) == found

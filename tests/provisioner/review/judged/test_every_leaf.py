@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.builtin import POD_PATHS
+from provisioner.review.base.causes import SAID_WITH
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.places import UNJUDGED
 from provisioner.review.frame import CHECKS, report
@@ -16,7 +17,7 @@ from provisioner.review.judged.harmless import TABLE
 from provisioner.review.judged.leaves import EMPTY, ORDER
 from provisioner.review.judged.unjudged import pattern_of
 from provisioner.review.rules import rule_text
-from provisioner.values import Action, GroupKind
+from provisioner.values import Action, Finding, GroupKind
 from tests.provisioner.review.judged.every_leaf import (
     KEY,
     every_kind,
@@ -82,12 +83,20 @@ def test_every_kind_of_the_api_server_is_among_them() -> None:
     assert {kind for _, kind in FEW} <= kinds
 
 
+def unjudged_in(finding: Finding) -> list[str]:
+    """The fields that a finding says no rule judges, or that are kept in one which tells what they are now."""
+    kept = finding.evidence.get(SAID_WITH, {}).get(UNJUDGED, [])
+    inside = [one["evidence"] for one in (kept if isinstance(kept, list) else [kept])]
+    own = [finding.evidence] if finding.rule == UNJUDGED else []
+    return [field for one in (*own, *inside) for field in one["fields"]]
+
+
 @pytest.mark.parametrize(("api_version", "kind"), KINDS)
 def test_S36_every_field_of_every_kind_is_judged_by_its_path_or_unjudged(api_version: str, kind: str) -> None:
     of = group_kind(api_version, kind)
     for before, after in changes(api_version, kind):
         found = report(facts(planned(after, Action.UPDATE, before=before)), CHECKS).findings
-        told = {field for one in found if one.rule == UNJUDGED for field in one.evidence["fields"]}
+        told = {field for one in found for field in unjudged_in(one)}
         assert not [one.message for one in found if one.rule == "CRASHED"]
         leaves = {*leaves_of(before), *leaves_of(after)} - IDENTITY
         judged = {path for path in leaves if any(holds(claim, of, path) for claim in CLAIMS)}

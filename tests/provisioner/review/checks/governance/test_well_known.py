@@ -78,7 +78,7 @@ AWS_AUTH = an_object("v1", "ConfigMap", "aws-auth", "kube-system", data={"mapRol
 
 
 def test_what_is_said_of_an_object_as_one_of_pratiques_ground_is_not_said_twice() -> None:
-    """It is said again when it changes, for it was known before that it is there."""
+    """Where the bundle says something else of it, that is new; where only the cluster does, it is said what happens."""
     checks = [own.CHECK, well_known.CHECK]
 
     def rules(action: Action, **rest: Any) -> list[tuple[str, bool]]:
@@ -89,6 +89,8 @@ def test_what_is_said_of_an_object_as_one_of_pratiques_ground_is_not_said_twice(
     before = {**AWS_AUTH, "data": {"mapRoles": "[a]"}}
     action = planned(AWS_AUTH, Action.UPDATE, before=before)
     found = report(facts(action, previous=content_with(before)), checks).findings
+    assert [(one.rule, one.is_new) for one in found if str(one.severity) == "critical"] == [("OWN-PRATIQUE-02", True)]
+    found = report(facts(action, previous=content_with(AWS_AUTH)), checks).findings
     assert sorted((one.rule, one.is_new) for one in found if str(one.severity) == "critical") == [
         ("OWN-PRATIQUE-02", False),
         ("SYS-01", True),
@@ -98,8 +100,9 @@ def test_what_is_said_of_an_object_as_one_of_pratiques_ground_is_not_said_twice(
 def test_a_slice_counts_as_the_service_that_its_label_names() -> None:
     made = an_object("discovery.k8s.io/v1", "EndpointSlice", "mine", "default")
     made["metadata"]["labels"] = {"kubernetes.io/service-name": "kubernetes"}
-    action = planned({**made, "endpoints": []}, Action.UPDATE, before=made)
-    (one,) = named(findings_of(well_known.CHECK, action, previous=content_with(made)), "SYS-01")
+    wished = {**made, "endpoints": []}
+    action = planned(wished, Action.UPDATE, before=made)
+    (one,) = named(findings_of(well_known.CHECK, action, previous=content_with(wished)), "SYS-01")
     assert one.message.endswith("by which every pod finds the API server")
 
 

@@ -282,7 +282,7 @@ def test_S22_offline_nothing_is_guessed_of_accounts() -> None:
     ids=lambda one: one["kind"] if isinstance(one, dict) else "",
 )
 def test_S22_who_makes_others_act_for_it_is_said(obj: dict[str, Any], rule_id: str) -> None:
-    assert [one.rule for one in own.CHECK.standing(made(obj).state())] == [rule_id]
+    assert [one.rule for one in own.CHECK.changes(made(obj))] == [rule_id]
 
 
 @pytest.mark.parametrize(
@@ -295,4 +295,4 @@ def test_S22_who_makes_others_act_for_it_is_said(obj: dict[str, Any], rule_id: s
     ids=["a check", "a signer of its own", "a monitor"],
 )
 def test_what_only_acts_for_itself_is_not(obj: dict[str, Any]) -> None:
-    assert not list(own.CHECK.standing(made(obj).state()))
+    assert not list(own.CHECK.changes(made(obj)))

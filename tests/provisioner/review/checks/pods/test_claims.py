@@ -136,9 +136,6 @@ NOT_TOLD = {
     ("set", "shareProcessNamespace"): "what is not set is false",
     ("set", "containers[].securityContext.readOnlyRootFilesystem"): "set to true, which takes away that it writes",
     ("set", "automountServiceAccountToken"): "set to false, which takes a token away",
-    ("changed", "volumes[].projected.sources[].serviceAccountToken.path"): "the same token by another name",
-    ("removed", "volumes[].projected.sources[].serviceAccountToken.path"): "the same token by another name",
-    ("set", "volumes[].projected.sources[].serviceAccountToken.path"): "the same token by another name",
 }
 Path = tuple[str | int, ...]
 
