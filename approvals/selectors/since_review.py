@@ -19,6 +19,8 @@ from provisioner.values import Severity
 Record = Mapping[str, Any]
 # So many are named; of the others how many there are.
 SHOWN = 10
+# So few differences need no fold.
+FEW = 5
 
 
 class BodySight(Protocol):
@@ -40,6 +42,12 @@ class FindingChange:
     fingerprint: str
     was: str = ""
 
+    @property
+    def is_loud(self) -> bool:
+        """What came is told if it is notable, what went if it was dangerous."""
+        least = Severity.DANGEROUS if self.change == "gone" else Severity.NOTABLE
+        return Severity(self.severity).is_at_least(least)
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
@@ -56,7 +64,7 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What differs between two reports, worst first, as one viewer may know it; `more_…` are not named."""
+    """What differs between two reports, what is loud first, as one viewer may know it; `more_…` are not named."""
 
     findings: tuple[FindingChange, ...] = ()
     objects: tuple[ObjectChange, ...] = ()
@@ -67,6 +75,26 @@ class Differences:
     def is_empty(self) -> bool:
         return not self.findings and not self.objects
 
+    @property
+    def is_short(self) -> bool:
+        return self.quiet_count + self.object_count <= FEW
+
+    @property
+    def loud(self) -> list[FindingChange]:
+        return [one for one in self.findings if one.is_loud]
+
+    @property
+    def quiet(self) -> list[FindingChange]:
+        return [one for one in self.findings if not one.is_loud]
+
+    @property
+    def quiet_count(self) -> int:
+        return len(self.quiet) + self.more_findings
+
+    @property
+    def object_count(self) -> int:
+        return len(self.objects) + self.more_objects
+
 
 @dataclass(frozen=True, slots=True)
 class SinceReview:
@@ -76,6 +104,7 @@ class SinceReview:
     """
 
     decision: str
+    reason: str
     given_at: datetime
     request: Request
     round: int
@@ -99,6 +128,7 @@ def since_your_review(*, request: Request, user: User, sight_of: Callable[[Recor
     standing = Review.objects.judged(request).filter(pk=last.pk, decision=REQUEST_CHANGES, dismissals=None)
     return SinceReview(
         decision=last.decision,
+        reason=last.reason,
         given_at=last.given_at,
         request=last.request,
         round=last.round,
@@ -111,7 +141,7 @@ def since_your_review(*, request: Request, user: User, sight_of: Callable[[Recor
 def differences(before: Record, now: Record, sight_of: Callable[[Record], BodySight]) -> Differences:
     """Between the bodies of two reports."""
     old, new = sight_of(before), sight_of(now)
-    findings = _findings(_seen(before, old), _seen(now, new))
+    findings = sorted(_findings(_seen(before, old), _seen(now, new)), key=lambda one: not one.is_loud)
     objects = _objects(_actions(before, old), _actions(now, new))
     return Differences(tuple(findings[:SHOWN]), tuple(objects[:SHOWN]), len(findings[SHOWN:]), len(objects[SHOWN:]))
 

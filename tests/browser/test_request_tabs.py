@@ -6,11 +6,16 @@ from typing import Any
 
 import playwright.sync_api as pw
 import pytest
+from pytest_django.live_server_helper import LiveServer
 
+from approvals.models import Request
 from tests.browser.complaints import complaints
 from tests.browser.conftest import SignIn
+from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
+from tests.support.provisioner.contents import an_object
 
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 TABS = ("Overview", "Findings", "Changes", "Activity")
 
 
@@ -34,6 +39,43 @@ def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
         pw.expect(answer, question).to_be_in_viewport(ratio=0.9)
     bar.get_by_role("link", name="Deny").click()
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
+
+
+def test_a_reviewer_sees_what_stops_a_request_and_keeps_it_in_sight(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    request, page = refused(here), sign_in(here.ada)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{live_server.url}/requests/{request.uid}")
+    stopping = page.get_by_role("region", name="As it stands this cannot be applied: 30 CRDs would be refused.")
+    for words in ("Version that is still stored is removed", "Do this first:", "c0.example.com", "and 25 more"):
+        pw.expect(stopping.get_by_text(words)).to_be_in_viewport(ratio=0.9)
+    bar = page.get_by_role("group", name="Where this request stands")
+    for verb in ("Approve…", "Request changes…", "Deny…"):
+        pw.expect(bar.get_by_role("link", name=verb)).to_be_in_viewport(ratio=1)
+    page.get_by_role("navigation", name="Request").get_by_role("link", name="Changes").click()
+    page.mouse.wheel(0, 3_000)
+    pw.expect(bar.get_by_text("30 CRDs would be refused")).to_be_in_viewport(ratio=1)
+    below = bar.evaluate("one => one.getBoundingClientRect().bottom")
+    tree = page.get_by_role("complementary", name="Objects of the plan")
+    assert tree.evaluate("one => one.getBoundingClientRect().top") >= below - 1
+    assert complaints(page) == []
+    bar.get_by_role("link", name="Why").click()
+    pw.expect(stopping).to_be_in_viewport()
+
+
+def refused(here: World) -> Request:
+    """30 CRDs that the API server refuses, for a reason that a rule knows."""
+    actions, findings = [], []
+    for number in range(30):
+        name = f"c{number}.example.com"
+        words = f"apply CustomResourceDefinition.apiextensions.k8s.io {name}: the API server refuses it"
+        versions = [{"name": "v1"}, {"name": "v2", "storage": True}]
+        made = [an_object(*CRD, name, spec={"versions": versions[at:]}) for at in (1, 0)]
+        actions.append(action(*made, problem=words, problemCode="invalid-object", isProved=False))
+        why = {"rule": "CRD-10", "section": "crds", "severity": "breaking", "verdicts": {"api": "breaking"}}
+        findings.append(finding(actions[-1]["ref"], ["spec"], fingerprint=f"f{number}", message="removed", **why))
+    return planned(here, *actions, findings=findings)
 
 
 @pytest.mark.parametrize("scripts", [True, False])

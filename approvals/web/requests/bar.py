@@ -1,4 +1,4 @@
-"""What stands above every tab of a request: how far it is, its worst thing, who has agreed and who still can."""
+"""What stands above every tab of a request: how far it is, its worst thing, what stops it, who agreed and who can."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from approvals.access.own_words import headline_for
 from approvals.access.sight import ReportSight, Sight, may_see_roles
 from approvals.lifecycle import State
 from approvals.models import KubernetesIdentity, Report, Request, Review
+from approvals.web.requests import overview
 from provisioner.values import AccessRequest, Identity
 
 # Kubernetes is asked about so many people; the bar says that there may be more.
 MAX_ASKED = 8
 MAX_ASKED_OF_REPORT = 30
-VERDICTS = {"Approve": "approved", "Deny": "denied"}
+VERDICTS = {"Approve": "approved", "Deny": "denied", "RequestChanges": "changes requested"}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`missing` approvals are still needed. `can` names who may give one, as far as is known here.
+    """`blocked` says what stops the apply, "" where nothing does. `missing` approvals are still needed. `can` names who
+    may give one, as far as is known here.
 
     `are_named` where the viewer may get roles and bindings, and so may know who has which right. `has_more` where
     nobody asked about everyone.
@@ -31,6 +33,7 @@ class Bar:
 
     worst: str
     sentence: str
+    blocked: str
     decided: list[tuple[str, str]]
     missing: int
     can: list[str]
@@ -48,7 +51,9 @@ def bar_of(caller: Caller, request: Request, report: Report | None, reviews: Ite
     can, has_more = _who_can(request, counted) if are_named else ([], False)
     sentence = _sentence(caller, request, report) if report else ""
     worst = report.worst if report else ""
-    return Bar(worst, sentence, decided, missing, can, are_named, has_more)
+    is_judged = report is not None and request.state == State.IN_REVIEW
+    blocked = overview.blocked_words(overview.blockers(report.body)) if report and is_judged else ""
+    return Bar(worst, sentence, blocked, decided, missing, can, are_named, has_more)
 
 
 def _sentence(caller: Caller, request: Request, report: Report) -> str:

@@ -13,6 +13,7 @@ from approvals.access.sight import exists, is_private, is_secret, key_of
 from approvals.models import Outcome
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.rules import rule_text
+from provisioner.review.workloads.container_changes import ContainerChange
 from provisioner.values import OutcomeState, Section, Severity
 
 Record = Mapping[str, Any]
@@ -35,9 +36,13 @@ ORDER = ("*", "get", "list", "watch", "create", "update", "patch", "delete", "de
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One reason why it cannot be applied as it stands, and its objects. `query` lists its findings."""
+    """One reason why it cannot be applied as it stands, and its objects. `query` lists its findings.
+
+    `said` are the API server's own words, "" where there are none that the viewer may know.
+    """
 
     words: str
+    said: str
     what: str
     names: list[str]
     more: int
@@ -67,6 +72,15 @@ class Fright:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageChange:
+    """An image and what takes its place in `count` containers; "" where there was none, or is none any more."""
+
+    before: str
+    after: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class FailedTogether:
     """Objects that failed, or were not tried, for the same reason, with what the API server said where the viewer may
     know it."""
@@ -88,16 +102,8 @@ def blockers(body: Record, said_of: Callable[[Record], str] = _nothing) -> list[
     Nor is anything said of a Secret in the cluster: that it is refused would tell how it differs (S09).
     """
     refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
-    reasons: dict[str, list[Record]] = {}
-    for one in refused:
-        words = ": ".join(filter(None, (one["problem"], said_of(one))))
-        reasons.setdefault(_without_name(words, one["ref"]), []).append(one["ref"])
     told = {key_of(one["ref"]) for one in refused}
-    rules = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _may_stop(one)}
-    made = []
-    for words, refs in reasons.items():
-        rule = next((rules[key_of(ref)] for ref in refs if key_of(ref) in rules), "")
-        made.append(_blocker(words, refs, {"search": rule or _kind(refs)}, rule))
+    made = _refusals(body, refused, said_of)
     stopping: dict[str, list[Record]] = {}
     for one in body["findings"]:
         is_told = bool(one["ref"]) and key_of(one["ref"]) in told
@@ -105,6 +111,22 @@ def blockers(body: Record, said_of: Callable[[Record], str] = _nothing) -> list[
             stopping.setdefault(one["rule"], []).append(one["ref"] or {})
     made += [_blocker(_title(rule), refs, {"search": rule}, rule) for rule, refs in stopping.items()]
     return sorted(made, key=lambda one: -(len(one.names) + one.more))
+
+
+def _refusals(body: Record, refused: list[Record], said_of: Callable[[Record], str]) -> list[Blocker]:
+    """What is refused for the same reason: that of the rule that knows it, else of the problem."""
+    general = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _may_stop(one)}
+    exact = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _is_why(one)}
+    reasons: dict[tuple[str, str, str], list[Record]] = {}
+    for one in refused:
+        key = key_of(one["ref"])
+        rule = exact.get(key) or general.get(key, "")
+        words = _title(rule) if key in exact else _without_name(one["problem"], one["ref"])
+        reasons.setdefault((words, _without_name(said_of(one), one["ref"]), rule), []).append(one["ref"])
+    return [
+        _blocker(words, refs, {"search": rule or _kind(refs)}, rule, said)
+        for (words, said, rule), refs in reasons.items()
+    ]
 
 
 def blocked_words(found: Iterable[Blocker]) -> str:
@@ -121,14 +143,19 @@ def _may_stop(finding: Record) -> bool:
     return finding["section"] in (Section.PREFLIGHT, Section.OBJECTS) and finding["severity"] in NOT_FINE
 
 
-def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str) -> Blocker:
+def _is_why(finding: Record) -> bool:
+    """Whether a finding tells more exactly than the dry run why the API server refuses its object."""
+    return finding["section"] == Section.CRDS and finding.get("verdicts", {}).get("api") == Severity.BREAKING
+
+
+def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str, said: str = "") -> Blocker:
     names = list(dict.fromkeys(_place(one) for one in refs if one))
     count = max(len(names), 1)
     kind = _kind(refs)
     noun = "CRD" if kind == CRD else kind or "object"
     what = f"{count} {noun}{'' if count == 1 else 's'}"
     asked = urlencode({key: value for key, value in query.items() if value})
-    return Blocker(words, what, names[:MAX_NAMED], max(len(names) - MAX_NAMED, 0), asked, _remedy(rule))
+    return Blocker(words, said, what, names[:MAX_NAMED], max(len(names) - MAX_NAMED, 0), asked, _remedy(rule))
 
 
 def _title(rule: str) -> str:
@@ -154,6 +181,8 @@ def _without_name(words: str, ref: Record) -> str:
     """The problem without the name of its object, so that the same reason of several objects is one."""
     place = _place(ref)
     kind = f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
+    for name in (f"apply {kind} {place}: ", f'{kind} "{ref["name"]}" is invalid: '):
+        words = words.removeprefix(name)
     for name in (f"{kind} {place}", f"{ref['kind']} {place}", place):
         words = words.replace(name, THIS)
     return words
@@ -173,14 +202,34 @@ def tiles(body: Record) -> list[Tile]:
     of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])
     of_crds = len({key_of(one["ref"]) for one in body["findings"] if one["ref"] and _breaks_crd(one)})
     made += [
-        Tile(of_rights, "changes of permissions", "findings#section-permissions"),
-        Tile(of_crds, "CRDs that break", "findings#section-crds", "bad"),
+        Tile(
+            of_rights,
+            _counted(of_rights, "change of permissions", "changes of permissions"),
+            "findings#section-permissions",
+        ),
+        Tile(of_crds, _counted(of_crds, "CRD that breaks", "CRDs that break"), "findings#section-crds", "bad"),
     ]
     return [one for one in made if one.number]
 
 
+def _counted(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many
+
+
 def _breaks_crd(finding: Record) -> bool:
     return finding["section"] == Section.CRDS and finding["isNew"] and finding["severity"] in ("critical", "breaking")
+
+
+def images(changed: Iterable[ContainerChange]) -> list[ImageChange]:
+    """Which image takes the place of which, that of most containers first."""
+    counted = Counter((one.before, one.after) for one in changed if one.before != one.after)
+    return [ImageChange(before, after, count) for (before, after), count in counted.most_common()]
+
+
+def tells_of_rights(finding: Record) -> bool:
+    """Whether the evidence of a finding says which rights an account gains or loses."""
+    evidence = finding["evidence"]
+    return bool(evidence.get("subject") and (evidence.get("added") or evidence.get("table")))
 
 
 def frights(findings: Iterable[Record]) -> list[Fright]:

@@ -195,12 +195,14 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
         return {"headline": [], "rows": [], "row_count": 0, **form.facts((), None)}
     sight = ShownReport(person(http), request.deployment.cluster, report)
     stopping = overview.blockers(report.body, sight.said_of)
+    containers = _containers(person(http), request, report)
     rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report))
-    # Those of accounts alone: what is said of them is asked of Kubernetes one by one.
-    of_accounts = [one for one in report.body["findings"] if one["evidence"].get("subject")]
-    seen = [record for record in of_accounts[:MAX_ASKED] if sight.may_show(record)]
+    # What is said of accounts is asked of Kubernetes one by one: only what says which rights come and go.
+    of_rights = [one for one in report.body["findings"] if overview.tells_of_rights(one)]
+    seen = [record for record in of_rights[:MAX_ASKED] if sight.may_show(record)]
     return {
-        "headline": sight.headline(),
+        # Its last sentence counts findings, which stand beside it with their shapes.
+        "headline": sight.headline()[:-1],
         "blockers": stopping,
         "blocked_words": overview.blocked_words(stopping),
         "tiles": overview.tiles(report.body),
@@ -209,7 +211,8 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
         "rows": rows[:OBJECTS_OF_PAGE],
         "row_count": len(rows),
         "unchanged": unchanged,
-        "containers": _containers(person(http), request, report),
+        "containers": containers,
+        "images": overview.images(containers.changes),
         **form.facts((), sight),
     }
 

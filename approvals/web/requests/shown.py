@@ -154,6 +154,10 @@ class RuleGroup:
         return [one for said in self.statements for one in said.findings]
 
     @property
+    def severity(self) -> str:
+        return str(self.findings[0].record["severity"])
+
+    @property
     def objects(self) -> list[str]:
         named = [one.record["ref"] for one in self.findings if one.record["ref"]]
         return list(dict.fromkeys(f"{ref['kind']} {_place(ref)}" for ref in named))

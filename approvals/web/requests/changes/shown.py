@@ -9,7 +9,8 @@ from typing import Any
 
 from approvals import access
 from approvals.access import Caller, Permission
-from approvals.access.sight import ReportSight, Sight, exists, hidden_action, is_private, is_secret, reference
+from approvals.access.own_words import own_words, without_remark
+from approvals.access.sight import ReportSight, Sight, exists, hidden_action, is_private, is_secret, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.web.requests.changes.drawing import Drawing, LineNotes, Row
 from approvals.web.requests.changes.folding import FoldedLines, Span, Wanted, changes, fold, opened
@@ -18,7 +19,7 @@ from approvals.web.requests.changes.planned import Planned, object_name
 from approvals.web.requests.changes.wishes import Line, Wish
 from provisioner.review.base.difference import DiffLine, all_lines
 from provisioner.review.base.facts import said
-from provisioner.values import Action
+from provisioner.values import Action, Severity
 
 # Kubernetes is asked at most this often for one page; what nobody was asked about is hidden.
 MAX_ASKED = 30
@@ -33,8 +34,8 @@ Record = Mapping[str, Any]
 class ShownChange:
     """One planned action with its lines, without what the viewer may not see; `permission` says whether and why.
 
-    `findings` stand at no line that is shown, `more_findings` counts those left out. `rows` are None where the lines
-    are loaded when somebody opens them.
+    `findings` stand at no line that is shown, `quiet_findings` are those of them that are no worse than notable;
+    `more_findings` counts those left out. `rows` are None where the lines are loaded when somebody opens them.
     """
 
     planned: Planned
@@ -42,6 +43,7 @@ class ShownChange:
     permission: Permission
     rows: list[Row] | None = None
     findings: list[Record] = field(default_factory=list)
+    quiet_findings: list[Record] = field(default_factory=list)
     more_findings: int = 0
     private: list[Record] = field(default_factory=list)
     added: int = 0
@@ -95,13 +97,15 @@ class ShownChanges:
         rows = fold(lines, Wanted(wish.is_whole, wish.opened, around, frozenset(placed)))
         notes = LineNotes(changes(lines, rows), placed, wish.full)
         shown = {id(one) for found in placed.values() for one in found}
+        beside = [one for one in told if id(one) not in shown]
         kinds = [one.kind for one in lines]
         return ShownChange(
             planned,
-            self._sight.action(action),
+            _without_what_is_told(self._sight.action(action), beside),
             permission,
             rows=_drawn(lines, rows, notes, wish),
-            findings=[one for one in told if id(one) not in shown],
+            findings=[one for one in beside if _is_loud(one)],
+            quiet_findings=[one for one in beside if not _is_loud(one)],
             more_findings=more,
             private=self._private(action),
             added=kinds.count("+"),
@@ -133,7 +137,11 @@ class ShownChanges:
         """What was found of this object, worst first, as far as it is shown here; and how many there are besides."""
         name = object_name(action["ref"])
         found = [one for one in self._body["findings"] if one["ref"] and object_name(one["ref"]) == name]
-        return [self._sight.finding(one) for one in found[:MAX_FINDINGS]], max(len(found) - MAX_FINDINGS, 0)
+        return [self._told(one) for one in found[:MAX_FINDINGS]], max(len(found) - MAX_FINDINGS, 0)
+
+    def _told(self, finding: Record) -> Record:
+        hidden = self._sight.why_hidden(finding)
+        return without_remark(withheld(finding, hidden)) if hidden else own_words(finding)
 
     def _private(self, action: Record) -> list[Record]:
         name = object_name(action["ref"])
@@ -148,6 +156,16 @@ class ShownChanges:
             for at in places.lines_of(finding, name):
                 placed.setdefault(at, []).append(finding)
         return placed
+
+
+def _is_loud(finding: Record) -> bool:
+    return Severity(finding["severity"]).is_at_least(Severity.DANGEROUS)
+
+
+def _without_what_is_told(action: Record, findings: Sequence[Record]) -> Record:
+    """The action without its problem where a finding beside it says the same."""
+    is_told = any(one["evidence"].get("code") == action["problemCode"] for one in findings)
+    return {**action, "problem": "", "serverWords": ""} if action["problem"] and is_told else action
 
 
 def _drawn(lines: Sequence[DiffLine], rows: Sequence[int | FoldedLines], notes: LineNotes, wish: Wish) -> list[Row]:

@@ -174,7 +174,7 @@ def _of_problem(planned: PlannedAction) -> Finding:
         rule = _WOULD_ESCALATE
     elif planned.problem_code == ClusterError.code and _says_no_namespace(planned.server_words, ref):
         rule = _NO_NAMESPACE
-    message = f"Cannot {_verb(planned.action)} {said(ref)}: {words}"
+    message = f"Cannot {_verb(planned.action)} {said(ref)}: {words.removeprefix(f'apply {ref}: ')}"
     if rule is _FOREIGN:
         message = f"{words}. It will not be adopted, and nothing is applied while it exists"
     found = rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)

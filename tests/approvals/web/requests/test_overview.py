@@ -23,8 +23,13 @@ def refused(ref: dict[str, str], **more: Any) -> dict[str, Any]:
     return {**action, "problem": words, **more}
 
 
-def body_of(*actions: dict[str, Any]) -> dict[str, Any]:
-    return {"findings": [], "plan": {"actions": list(actions)}}
+def body_of(*actions: dict[str, Any], findings: Any = ()) -> dict[str, Any]:
+    return {"findings": list(findings), "plan": {"actions": list(actions)}}
+
+
+def found(rule: str, section: str, name: str, **verdicts: str) -> dict[str, Any]:
+    ref = {**CRD, "name": name}
+    return {"rule": rule, "section": section, "severity": "breaking", "ref": ref, "verdicts": verdicts}
 
 
 def test_what_is_refused_for_the_same_reason_is_one_blocker() -> None:
@@ -33,6 +38,35 @@ def test_what_is_refused_for_the_same_reason_is_one_blocker() -> None:
     assert (one.what, one.names, one.more) == ("10 CRDs", names[:5], 5)
     assert "c0.example.com" not in one.words
     assert blocked_words([one]) == "As it stands this cannot be applied: 10 CRDs would be refused."
+
+
+def test_a_refusal_is_told_by_the_rule_that_says_why_and_what_to_do_first() -> None:
+    said = 'CustomResourceDefinition.apiextensions.k8s.io "{}" is invalid: status.storedVersions[0]: Invalid value'
+    problem = "apply CustomResourceDefinition.apiextensions.k8s.io {}: the API server refuses it (Invalid)"
+    names = ("a.example.com", "b.example.com")
+    actions = [refused({**CRD, "name": it}, problem=problem.format(it), serverWords=said.format(it)) for it in names]
+    why = [found("CRD-10", "crds", it, api="breaking") for it in names]
+    beside = [found(rule, "crds", it, api="safe") for rule in ("CRD-11",) for it in names]
+    general = [found("PRE-09", "preflight", it) for it in names]
+    (one,) = blockers(body_of(*actions, findings=[*beside, *why, *general]), lambda it: str(it["serverWords"]))
+    assert (one.what, one.words, one.query) == ("2 CRDs", "Version that is still stored is removed", "search=CRD-10")
+    assert one.said == "status.storedVersions[0]: Invalid value"
+    assert "status.storedVersions" in one.remedy
+    (plain,) = blockers(body_of(*actions, findings=general))
+    assert (plain.words, plain.query) == ("the API server refuses it (Invalid)", "search=PRE-09")
+
+
+def test_what_stops_it_is_told_on_every_tab_and_approving_is_the_second_thought(here: World, browse: Browse) -> None:
+    body = {**scene.report_of("image-known-before"), "findings": []}
+    body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}, isProved=False))
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    for rest in ("", "/findings", "/changes", "/activity"):
+        text = text_of(browse(here.ada).get(f"/requests/{request.uid}{rest}"))
+        assert text.count("As it stands this cannot be applied: 1 CRD would be refused.") == 1, rest
+    overview = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    assert overview.index("would be refused.") < overview.index('id="what"') < overview.index('id="plan"')
+    assert "button-primary" not in overview.partition('class="request-bar"')[2].partition("</form>")[0]
+    assert "not verified" not in overview
 
 
 @pytest.mark.parametrize(
