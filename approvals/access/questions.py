@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,11 +13,11 @@ from django.core.cache import cache
 
 from approvals import models
 from approvals.access.caller import Caller
-from approvals.access.identity import find_identity
+from approvals.access.identity import FoundIdentity, find_identity
 from approvals.access.port import kubernetes
 from approvals.errors import CouldNotAsk, NotAllowed, ProofTooOld, Refused
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
-from provisioner.errors import PratiqueError
+from provisioner.errors import PratiqueError, Unreachable
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 AUTHENTICATION = "authentication.k8s.io"
@@ -25,8 +26,11 @@ WRITING = ("update", "patch", "create")
 REQUEST_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # Reading is asked again after this long; a decision always asks.
 READ_SECONDS = 10
-# So many questions about the rows of one page are under way at once.
+# So many questions about the rows of one page, or about clusters, are under way at once.
 PARALLEL = 8
+# Whom a cluster kept waiting this long for nothing has waited for all readers of the next seconds.
+SLOW_SECONDS = 1.0
+SILENT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def may(
     """Whether Kubernetes lets the caller do `verb` on our resource; reads may be answered from the last 10 seconds."""
     found = find_identity(caller, cluster)
     if found.identity is None:
-        return Permission(False, str(found.refusal), refused=found.refusal)
+        return _nobody(found)
     return ask_for(found.identity, cluster, AccessRequest(verb, OWN_GROUP, resource, name=name), fresh=fresh)
 
 
@@ -138,7 +142,7 @@ def may_see_object(caller: Caller, cluster: models.Cluster, ref: ObjectRef) -> P
     found = find_identity(caller, cluster)
     identity = found.identity
     if identity is None:
-        return Permission(False, str(found.refusal), refused=found.refusal)
+        return _nobody(found)
     try:
         plural = kubernetes().plural_of(cluster, ref)
     except PratiqueError as exc:
@@ -150,20 +154,51 @@ def may_see_object(caller: Caller, cluster: models.Cluster, ref: ObjectRef) -> P
 
 
 def read_answers(caller: Caller) -> list[tuple[models.Cluster, Permission]]:
-    """Whether the caller may read its requests, for each cluster where they proved who they are, by name."""
+    """Whether the caller may read its requests, for each cluster where they proved who they are, by name.
+
+    All clusters are asked at once: a page waits as long as for the slowest, however many there are.
+    """
     proved = [proof.cluster_id for proof in caller.proofs]
-    known = models.Cluster.objects.filter(pk__in=proved).order_by("name") if proved else []
-    return [(cluster, may_read(caller, cluster)) for cluster in known]
+    known = list(models.Cluster.objects.filter(pk__in=proved).order_by("name")) if proved else []
+    found = {cluster.pk: find_identity(caller, cluster) for cluster in known}
+    question = AccessRequest("get", OWN_GROUP, "bundledeploymentrequests")
+    asked = [Question(one, cluster, question) for cluster in known if (one := found[cluster.pk].identity)]
+    answers = {one.cluster.pk: answer for one, answer in zip(asked, ask_all(asked), strict=True)}
+    return [(cluster, answers.get(cluster.pk) or _nobody(found[cluster.pk])) for cluster in known]
+
+
+def _nobody(found: FoundIdentity) -> Permission:
+    return Permission(False, str(found.refusal), refused=found.refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of which cluster, about whom."""
+
+    identity: Identity
+    cluster: models.Cluster
+    request: AccessRequest
+
+    @property
+    def key(self) -> str:
+        return _cache_key(self.identity, self.cluster, self.request)
 
 
 def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:
-    """Ask Kubernetes for `identity`; with `fresh` the answer never comes from the cache."""
-    key = _cache_key(identity, cluster, request)
-    if not fresh and isinstance(known := cache.get(key), Permission):
-        return known
+    """Ask Kubernetes for `identity`; with `fresh` the answer never comes from the cache, nor from a silence before."""
+    key, silence = _cache_key(identity, cluster, request), f"silent:{cluster.pk}"
+    if not fresh:
+        known = cache.get_many((key, silence))
+        if isinstance(answered := known.get(key), Permission):
+            return answered
+        if silence in known:
+            return _could_not_ask(identity, f"cluster {cluster.name} did not answer a moment ago")
+    began = time.monotonic()
     try:
         answer = kubernetes().ask(cluster, identity, request)
     except PratiqueError as exc:
+        if isinstance(exc, Unreachable) and time.monotonic() - began >= SLOW_SECONDS:
+            cache.set(silence, True, SILENT_SECONDS)
         return _could_not_ask(identity, str(exc))
     if answer.allowed:
         words = f"Kubernetes allows {identity.username} to {request}"
@@ -178,20 +213,30 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
 def ask_each(
     identity: Identity, cluster: models.Cluster, requests: Iterable[AccessRequest]
 ) -> dict[AccessRequest, Permission]:
+    """Ask several questions about one person on one cluster at once."""
+    wanted = list(dict.fromkeys(requests))
+    return dict(zip(wanted, ask_all([Question(identity, cluster, one) for one in wanted]), strict=True))
+
+
+def ask_all(questions: Sequence[Question]) -> list[Permission]:
     """Ask several questions at once, as `ask_for` without `fresh`: for what a list shows, never for a decision.
 
     Other threads do nothing but ask Kubernetes: none of them meets the database.
     """
-    wanted = list(dict.fromkeys(requests))
-    keys = {one: _cache_key(identity, cluster, one) for one in wanted}
-    kept = cache.get_many(keys.values())
-    known = {one: kept[keys[one]] for one in wanted if isinstance(kept.get(keys[one]), Permission)}
-    unknown = [one for one in wanted if one not in known]
-    if unknown:
+    keys = [one.key for one in questions]
+    kept = cache.get_many(keys)
+    known = {key: kept[key] for key in keys if isinstance(kept.get(key), Permission)}
+    unknown = {key: one for key, one in zip(keys, questions, strict=True) if key not in known}
+    if len(unknown) == 1:
+        known.update((key, _asked(one)) for key, one in unknown.items())
+    elif unknown:
         with ThreadPoolExecutor(min(PARALLEL, len(unknown))) as pool:
-            answers = pool.map(lambda one: ask_for(identity, cluster, one, fresh=False), unknown)
-            known.update(zip(unknown, answers, strict=True))
-    return known
+            known.update(zip(unknown, pool.map(_asked, unknown.values()), strict=True))
+    return [known[key] for key in keys]
+
+
+def _asked(one: Question) -> Permission:
+    return ask_for(one.identity, one.cluster, one.request, fresh=False)
 
 
 def _could_not_ask(identity: Identity, error: str) -> Permission:

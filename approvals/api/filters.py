@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from datetime import date
 from typing import Any
+from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
@@ -14,8 +16,8 @@ from rest_framework.serializers import Serializer
 
 from approvals.errors import InvalidQuery
 from approvals.lifecycle import State
-from approvals.models import Request
-from approvals.selectors import inbox
+from approvals.models import AuditEntry, Request
+from approvals.selectors import audit, inbox
 from provisioner.values import HealthState, Severity
 
 # The longest name of anything in Kubernetes.
@@ -44,6 +46,10 @@ def check_names(query: QueryDict, known: Collection[str]) -> None:
             raise InvalidQuery(f"{name} was given {len(values)} times; expected once", parameter=name)
 
 
+A_TEXT = f"1 to {MAX_LENGTH} characters, none of them NUL"
+SHAPES = {django_filters.DateFilter: "a day such as 2026-11-23", django_filters.UUIDFilter: "a uid"}
+
+
 class Filters(DjangoFilterBackend):
     """The view's `filterset_class` narrows its list, `object_filterset_class` the search for a single object."""
 
@@ -63,7 +69,7 @@ class Filters(DjangoFilterBackend):
 
 def _refuse(name: str, value: str, wanted: django_filters.Filter) -> None:
     choices = [str(choice) for choice, _ in wanted.extra.get("choices", ())]
-    words = f"one of {', '.join(choices)}" if choices else f"1 to {MAX_LENGTH} characters, none of them NUL"
+    words = f"one of {', '.join(choices)}" if choices else SHAPES.get(type(wanted), A_TEXT)
     raise InvalidQuery(
         f"{name} is {value[:MAX_LENGTH]!r}; expected {words}",
         parameter=name,
@@ -119,6 +125,19 @@ class RequestFilter(django_filters.FilterSet):
 
 class AuditFilter(django_filters.FilterSet):
     actor = _text()
+    cluster = _text()
     deployment = _text()
     verb = _text()
     via = _text()
+    request = django_filters.UUIDFilter(method="with_request")
+    since = django_filters.DateFilter(method="with_since", label="The first day (UTC)")
+    until = django_filters.DateFilter(method="with_until", label="The last day (UTC)")
+
+    def with_request(self, rows: QuerySet[AuditEntry], name: str, value: UUID) -> QuerySet[AuditEntry]:
+        return rows.filter(request_uid=str(value))
+
+    def with_since(self, rows: QuerySet[AuditEntry], name: str, value: date) -> QuerySet[AuditEntry]:
+        return audit.between(rows, audit.Days(since=value))
+
+    def with_until(self, rows: QuerySet[AuditEntry], name: str, value: date) -> QuerySet[AuditEntry]:
+        return audit.between(rows, audit.Days(until=value))

@@ -47,26 +47,35 @@ class Days:
 ANY_DAY = Days()
 
 
-def audit_entries(
-    reader: AuditReader,
-    *,
-    actor: str = "",
-    deployment: str = "",
-    via: str = "",
-    days: Days = ANY_DAY,
-) -> QuerySet[AuditEntry]:
-    """What the reader may see, the latest first; each filter is left out where it is ""."""
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries; what is "" leaves none out. `actor` and `deployment` are parts of names, `request` is a uid."""
+
+    actor: str = ""
+    deployment: str = ""
+    via: str = ""
+    request: str = ""
+    days: Days = ANY_DAY
+
+
+EVERY_ENTRY = AuditFilter()
+
+
+def audit_entries(reader: AuditReader, wish: AuditFilter = EVERY_ENTRY) -> QuerySet[AuditEntry]:
+    """What the reader may see, the latest first."""
     found = AuditEntry.objects.filter(_visible_to(reader))
-    if actor:
-        found = found.filter(actor__in=_named("actor", actor))
-    if deployment:
-        found = found.filter(deployment__in=_named("deployment", deployment))
-    if via:
-        found = found.filter(via=via)
-    return _between(found, days).order_by("-number")
+    if wish.actor:
+        found = found.filter(actor__in=_named("actor", wish.actor))
+    if wish.deployment:
+        found = found.filter(deployment__in=_named("deployment", wish.deployment))
+    if wish.via:
+        found = found.filter(via=wish.via)
+    if wish.request:
+        found = found.filter(request_uid=wish.request)
+    return between(found, wish.days).order_by("-number")
 
 
-def _between(found: QuerySet[AuditEntry], days: Days) -> QuerySet[AuditEntry]:
+def between(found: QuerySet[AuditEntry], days: Days) -> QuerySet[AuditEntry]:
     """By the numbers of the first entries of days: who writes waits for the one before, so numbers follow the time."""
     if days.since:
         found = found.filter(number__gte=_first_number(days.since))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
+from django.db.models import Q
 
 from approvals.lifecycle import Event
 from approvals.models import AuditEntry, Cluster, NewsRead, Request, Review, SavedView
@@ -18,7 +19,7 @@ MAX_NEWS = 50
 # What a requester or a reviewer wants to be told; the rest stands in the audit.
 TOLD = (
     *(f"request.{event}" for event in Event if event not in (Event.START, Event.REPORT_AGAIN)),
-    *("review.given", "request.waits"),
+    *("review.given", "review.dismissed", "request.waits"),
 )
 
 
@@ -37,13 +38,26 @@ class News:
         return f"{self.new}+" if self.new >= MAX_NEWS else str(self.new or "")
 
 
-def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers, names: Collection[str]) -> News:
-    """What others and the machine did; `names` are those of the viewer, whose own acts are no news to them."""
+def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers) -> News:
+    """What others and the machine did; `askers` are the viewer's names, whose own acts are no news to them."""
     read = NewsRead.objects.filter(user=user).first()
     found = AuditEntry.objects.filter(request_uid__in=_uids(user, clusters, askers), verb__in=TOLD)
-    entries = list(found.exclude(actor__in=sorted(names)).order_by("-number")[:MAX_NEWS])
+    entries = list(found.exclude(_by(user, askers, clusters)).order_by("-number")[:MAX_NEWS])
     up_to = read.number if read else 0
     return News(entries, sum(one.number > up_to for one in entries), up_to, read.at if read else None)
+
+
+def _by(user: User, askers: Askers, clusters: Collection[Cluster]) -> Q:
+    """What somebody did under one of their names; the same name on another cluster is somebody else.
+
+    The audit has a withdrawal under the name of the account.
+    """
+    places = {one.pk: one.name for one in clusters}
+    found = Q(verb=f"request.{Event.WITHDRAW}", actor=user.get_username())
+    for cluster, username in askers.names:
+        if cluster in places:
+            found |= Q(cluster=places[cluster], actor=username)
+    return found
 
 
 def newest_number() -> int:

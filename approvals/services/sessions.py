@@ -26,8 +26,10 @@ SIGN_IN = "sign_in"
 NOTED_EVERY = timedelta(minutes=1)
 
 
-def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None) -> Caller | None:
+def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None, is_there: bool = True) -> Caller | None:
     """Who is asking with the session of this row; None where the session has ended. `said` is a proxy's word of now.
+
+    Only what a person did themselves keeps it from ending for inactivity: `is_there` is False where a page asked.
 
     It ends by its limits, with what it has proved, where local accounts are switched off and it is one's, and where a
     proxy began it that now names nobody, or somebody else.
@@ -44,7 +46,7 @@ def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None) -
     if _is_over(row, now) or not (caller.proofs or _is_local(row)) or _cannot_renew(row, caller, now):
         SignIn.objects.filter(pk=row.pk).delete()
         return None
-    if now - row.seen_at > NOTED_EVERY:
+    if is_there and now - row.seen_at > NOTED_EVERY:
         SignIn.objects.filter(pk=row.pk).update(seen_at=now)
     return caller
 

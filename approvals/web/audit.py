@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.core.cache import cache
 from django.db.models import QuerySet
@@ -20,7 +21,7 @@ from approvals.audit import ChainState
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry
 from approvals.selectors import keyset
-from approvals.selectors.audit import AuditReader, Days, audit_entries, was_ever_linked
+from approvals.selectors.audit import AuditFilter, AuditReader, Days, audit_entries, was_ever_linked
 from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.paging import page_of
@@ -35,7 +36,7 @@ CHANNELS = (
 )
 # The newest entries of the chain are walked at most this often.
 CHAIN_SECONDS = 60
-FILTERS = ("actor", "deployment", "via", "since", "until")
+FILTERS = ("actor", "deployment", "via", "request", "since", "until")
 MAX_EXPORTED, CHUNK = 10_000, 500
 COLUMNS = (
     *("number", "at", "actor", "action", "verb", "via", "cluster"),
@@ -114,12 +115,22 @@ def _columns(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _filters(http: HttpRequest) -> dict[str, str]:
-    return {name: http.GET.get(name, "").strip()[:100] for name in FILTERS}
+    given = {name: http.GET.get(name, "").strip()[:100] for name in FILTERS}
+    return {**given, "request": _uid(given["request"])}
 
 
 def _entries(reader: AuditReader, filters: Mapping[str, str]) -> QuerySet[AuditEntry]:
-    texts = {name: filters[name] for name in ("actor", "deployment", "via")}
-    return audit_entries(reader, **texts, days=Days(_day(filters, "since"), _day(filters, "until")))
+    texts = {name: filters[name] for name in ("actor", "deployment", "via", "request")}
+    days = Days(_day(filters, "since"), _day(filters, "until"))
+    return audit_entries(reader, AuditFilter(**texts, days=days))
+
+
+def _uid(given: str) -> str:
+    """As the audit has it, whatever form of it the address has; "" where it names no request."""
+    try:
+        return str(UUID(given)) if given else ""
+    except ValueError as exc:
+        raise InvalidInput(f"request is {given!r}; expected the uid of a request", field="request") from exc
 
 
 def _day(filters: Mapping[str, str], name: str) -> date | None:

@@ -2,12 +2,13 @@
 
 The part says what it is now by a mark, which the next question carries (If-None-Match): the answer to that is a 304
 without a body while it is as it was. No cache keeps it, because rights end. Such a part holds no nonce and no form's
-token, which differ each time.
+token, which differ each time. A page that asks by itself does not keep its session from ending for inactivity.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
@@ -15,6 +16,12 @@ from django.utils.cache import add_never_cache_headers
 from django.utils.safestring import SafeString
 
 from approvals.web.rendering import page
+
+
+def by_itself(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For what pages ask for without anybody's doing, as project.middleware.callers reads; the innermost decorator."""
+    view.is_by_itself = True  # type: ignore[attr-defined] # views are marked so, as by csrf_exempt
+    return view
 
 
 @dataclass(frozen=True, slots=True)

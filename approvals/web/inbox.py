@@ -81,6 +81,7 @@ def inbox(http: HttpRequest) -> HttpResponse:
 
 @require_safe
 @signed_in
+@following.by_itself
 def again(http: HttpRequest) -> HttpResponse:
     """The list alone, for a page that shows it already."""
     return following.again(http, _list(http, readable(http)))

@@ -49,6 +49,20 @@
     link.scrollIntoView({ block: "nearest" });
   };
 
+  // Of the row in which the focus is: tick it, or ask for a decision on what is ticked. The next page asks once more.
+  const boxOfRow = () => document.activeElement?.closest("tr")?.querySelector('input[name="picked"]');
+  const tick = () => boxOfRow()?.click();
+  const ask = (decision) => {
+    const form = document.getElementById("bulk");
+    const button = form?.querySelector(`button[value="${decision}"]`);
+    if (!button) return;
+    if (!document.querySelector('input[name="picked"]:checked')) tick();
+    if (!document.querySelector('input[name="picked"]:checked')) return;
+    const reason = form.elements.namedItem("reason");
+    if (decision === "Deny" && !reason.value.trim()) reason.focus();
+    else form.requestSubmit(button);
+  };
+
   // To the decision of this request; from elsewhere to the first request of the list, or to the list.
   const decide = () => {
     const form = document.querySelector("#review-form, [data-decision]");
@@ -81,6 +95,10 @@
       setTimeout(() => (isGoing = false), 1500);
     } else if (event.key === "j" || event.key === "k") {
       move(event.key === "j" ? 1 : -1);
+    } else if (event.key === "x") {
+      tick();
+    } else if (event.key === "a" || event.key === "d") {
+      ask(event.key === "a" ? "Approve" : "Deny");
     } else if (event.key === "/") {
       const search = document.querySelector('main input[type="search"]');
       if (!search) return;
@@ -106,11 +124,17 @@
     all.indeterminate = ticked > 0 && !all.checked;
   });
 
-  // A list that follows what happens stays as it is while somebody has ticked rows in it.
+  // A list that follows what happens stays as it is while somebody has ticked rows in it, and asks for nothing while
+  // nobody sees it; it is renewed when somebody comes back.
   for (const name of ["htmx:beforeRequest", "htmx:beforeSwap"]) {
     document.addEventListener(name, (event) => {
       const part = event.detail.target ?? event.target;
-      if (part.matches?.("[data-followed]") && part.querySelector("input:checked")) event.preventDefault();
+      if (!part.matches?.("[data-followed]")) return;
+      if (document.hidden || part.querySelector("input:checked")) event.preventDefault();
     });
   }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    for (const part of document.querySelectorAll("[data-followed]")) part.dispatchEvent(new Event("look-again"));
+  });
 })();

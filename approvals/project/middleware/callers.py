@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
 from django.utils.functional import SimpleLazyObject
 
 from approvals import services
@@ -35,6 +36,15 @@ class Callers:
         return self._get_response(http)
 
 
+def is_by_itself(http: HttpRequest) -> bool:
+    """Whether a page that is open asks for what has happened, and nobody may be in front of it."""
+    try:
+        match = http.resolver_match or resolve(http.path_info)  # limits ask who it is before the view is known
+    except Resolver404:
+        return False
+    return bool(getattr(match.func, "is_by_itself", False))
+
+
 class _Known:
     """Read once a request."""
 
@@ -55,7 +65,8 @@ class _Known:
             if title:
                 return
         word = said if isinstance(said, Said) else None
-        self.caller = services.caller_of(user=user, sign_in_id=sign_in_id, said=word)
+        is_there = not is_by_itself(http)
+        self.caller = services.caller_of(user=user, sign_in_id=sign_in_id, said=word, is_there=is_there)
         if self.caller:
             self.user = self.caller.user
         else:

@@ -18,6 +18,7 @@ from approvals.selectors import keyset, lists
 from approvals.selectors import revisions as known_revisions
 from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
+from approvals.web import following
 from approvals.web.access_decorators import may_create, of_deployment, only_by_form, person, readable, signed_in
 from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
@@ -60,6 +61,7 @@ def show(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 
 @require_safe
 @of_deployment
+@following.by_itself
 def live(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """What follows the deployment on its page, alone."""
     return page(http, "deployments/_live.html", progress(http, deployment))

@@ -26,6 +26,7 @@ from approvals.selectors import pages
 from approvals.selectors.lists import pause_words
 from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import status
+from approvals.web import following
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.requests import overview, viewer_options
@@ -54,6 +55,7 @@ def show(http: HttpRequest, request: Request) -> HttpResponse:
 
 @require_safe
 @of_request
+@following.by_itself
 def progress(http: HttpRequest, request: Request) -> HttpResponse:
     """The fragment alone. Where the state has moved since the page was made, the browser loads the page again,
     unless the viewer may be writing a reason in it: then it says what moved.

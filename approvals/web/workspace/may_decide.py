@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals import access
-from approvals.access import Caller
+from approvals.access import Caller, Person
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from approvals.selectors import inbox as lists
@@ -19,7 +19,7 @@ from approvals.selectors.keyset import Window
 from approvals.selectors.status import RequestStatus, statuses
 from approvals.services.reviews import is_self_approval
 from provisioner.api_groups import OWN_GROUP
-from provisioner.values import AccessRequest
+from provisioner.values import AccessRequest, Identity
 
 # What a request in this state waits for, in the words of its row.
 NEXT = {
@@ -86,7 +86,14 @@ class Everywhere:
 
     def __init__(self, caller: Caller, clusters: Iterable[Cluster]) -> None:
         self.user = caller.user
-        self._rights = {cluster.pk: ClusterRights(caller, cluster) for cluster in clusters}
+        known = {cluster.pk: (cluster, access.identity_of(caller, cluster)) for cluster in clusters}
+        asked = [access.Question(identity, cluster, ALL) for cluster, identity in known.values() if identity]
+        answers = zip(asked, access.ask_all(asked), strict=True)
+        everything = {one.cluster.pk for one, answer in answers if answer.allowed}
+        self._rights = {
+            key: ClusterRights(cluster, identity, access.person_of(caller, cluster), has_all=key in everything)
+            for key, (cluster, identity) in known.items()
+        }
 
     def why_never(self, request: Request) -> str:
         return self._rights[request.cluster_id].why_never(request)
@@ -109,12 +116,12 @@ class Everywhere:
 class ClusterRights:
     """What one person may decide on one cluster; asked once for all names, and by name only where that is a no."""
 
-    def __init__(self, caller: Caller, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, identity: Identity | None, person: Person, *, has_all: bool) -> None:
         self.cluster = cluster
-        self.identity = access.identity_of(caller, cluster)
-        self._person = access.person_of(caller, cluster)
+        self.identity = identity
+        self.has_all = has_all
+        self._person = person
         self._named: set[int] = set()
-        self.has_all = self.identity is not None and self._may(ALL)
 
     def why_never(self, request: Request) -> str:
         """Why they cannot decide, whatever Kubernetes says; "" where that is for Kubernetes to say."""
@@ -137,9 +144,6 @@ class ClusterRights:
         if words := self.why_never(request):
             return words
         return "" if self.has_all or request.deployment_id in self._named else "you are not allowed to approve it"
-
-    def _may(self, question: AccessRequest) -> bool:
-        return self.identity is not None and access.ask_for(self.identity, self.cluster, question, fresh=False).allowed
 
 
 class Mine:

@@ -42,6 +42,7 @@ def show(http: HttpRequest) -> HttpResponse:
 
 @require_safe
 @signed_in
+@following.by_itself
 def again(http: HttpRequest) -> HttpResponse:
     """What a page that is open shows now."""
     return following.again(http, _list(http))
@@ -79,6 +80,7 @@ def _waiting(caller: Caller, clusters: Collection[Cluster]) -> tuple[str, list[L
 
 @require_safe
 @signed_in
+@following.by_itself
 def count(http: HttpRequest) -> HttpResponse:
     """The fragment of the navigation, for pages that do not count themselves, so that no list becomes slower by it."""
     if not is_counted(http):
@@ -105,7 +107,6 @@ def askers_of(caller: Caller) -> Askers:
 def news_of(http: HttpRequest, clusters: Collection[Cluster]) -> News:
     """The viewer's news, whose count the navigation shows from now on."""
     caller = person(http)
-    names = {caller.name, *(proof.identity.username for proof in caller.proofs)}
-    found = selector.news_of(user=caller.user, clusters=clusters, askers=askers_of(caller), names=names)
+    found = selector.news_of(user=caller.user, clusters=clusters, askers=askers_of(caller))
     note_told(http, found.count)
     return found

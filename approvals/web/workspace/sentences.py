@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.models import AuditEntry
+from approvals.models import REQUEST_CHANGES, AuditEntry
 
 SENTENCES = {
     "request.made": "created the request",
@@ -27,15 +27,23 @@ SENTENCES = {
     "request.waits": "is waiting before it creates a request",
     "request.labels": "recorded new labels of the deployment",
     "request.requester-known": "learned who requested it",
+    "review.not_counted": "made a review with kubectl, which does not count",
     "revision.recorded": "recorded a revision",
     "revision.restored": "restored the previous revision",
     "revision.overdue": "found that the revision did not become healthy in time",
+    "revision.revoked": "revoked a revision: it can no longer be rolled back to",
+    "revision.reinstated": "reinstated a revision that was revoked",
     "deployment.seen": "saw a new version of the deployment",
     "deployment.gone": "saw that the deployment was deleted",
     "deployment.health": "saw the health of the deployment change",
+    "drift.found": "found drift: an object is not as approved",
+    "drift.fight": "stopped correcting an object that something else changes again and again",
+    "drift.corrected": "put an object back as approved",
     "drift.over": "saw that a drifted object is as approved again",
     "optional.created": "created an optional object",
     "optional.asked": "asked for a new request because of an optional object",
+    "stray.removed": "removed an object that an interrupted apply left behind",
+    "stray.kept": "kept an object that an interrupted apply left behind",
     "policy.saved": "saved a policy",
     "cluster.registered": "registered a cluster",
     "session.began": "signed in",
@@ -46,19 +54,23 @@ SENTENCES = {
     "identity.proved": "proved an identity",
     "identity.mapped": "mapped an identity",
     "identity.linked": "linked an identity",
+    "identity.unlinked": "unlinked an identity",
     "identity.forgotten": "removed an identity",
     "identity.ended": "ended an identity",
     "chat.linked": "linked a chat account",
     "chat.unlinked": "unlinked a chat account",
     "keys.rotated": "rotated the encryption keys",
 }
-DECIDED = {"Approve": "gave an approval", "Deny": "gave a denial"}
+DECIDED = {"Approve": "gave an approval", "Deny": "gave a denial", REQUEST_CHANGES: "requested changes"}
 
 
 def sentence_of(entry: AuditEntry) -> str:
     """What the actor did, as it follows their name."""
     if entry.verb == "review.given":
         return _review(entry.facts)
+    if entry.verb == "review.dismissed":
+        reviewer = entry.facts.get("reviewer")
+        return f"dismissed the changes that {reviewer} requested" if reviewer else "dismissed a review"
     return SENTENCES.get(entry.verb, entry.verb.replace(".", " ").replace("_", " "))
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.core.cache import cache
+from django.db import transaction
 from django.test import Client
 
-from approvals import services
-from approvals.models import AuditEntry, NewsRead, Request, Review, SavedView
+from approvals import audit, services
+from approvals.audit import Actor
+from approvals.ledger.pivots.listing import list_askers
+from approvals.models import AuditEntry, KubernetesIdentity, NewsRead, Request, Review, SavedView, SignIn
 from approvals.services import viewing
 from approvals.web.workspace import news
 from tests.support.approvals import scene, world
@@ -295,3 +300,57 @@ def test_what_is_followed_is_for_those_who_may_read_now(here: World, browse: Bro
     assert answer.status_code == 200
     assert "hidden-away" not in text_of(answer)
     assert Client().get("/list", headers={"HX-Request": "true"}).status_code == 204
+
+
+def test_S25_a_page_that_asks_by_itself_keeps_no_session_from_ending(here: World, browse: Browse) -> None:
+    """Somebody leaves with a list open, which asks each half minute; their session ends as if it did not."""
+    client, deployment = browse(here.ada), asked(here, "one").deployment
+    seen, request = SignIn.objects.get().seen_at, deployment.requests.get()
+    place = f"/deployments/{here.cluster.name}/{deployment.name}/progress"
+    paths = ("/list?tab=open", "/home/list", "/home/count", f"/requests/{request.uid}/progress", place)
+    with time_machine.travel(seen + timedelta(minutes=5), tick=True):
+        assert {path: client.get(path).status_code for path in paths} == dict.fromkeys(paths, 200)
+        assert SignIn.objects.get().seen_at == seen
+        client.get("/")
+        assert SignIn.objects.get().seen_at > seen, "what a person opens does"
+
+
+def test_a_reviewer_is_told_that_their_review_was_dismissed(here: World, browse: Browse) -> None:
+    made = asked(here, "told-one")
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("bert", "approve")
+    said: dict[str, Any] = {"by": world.acting(here.bert), "channel": "browser", "subject_digest": made.subject_digest}
+    given = services.review(request_id=made.pk, decision="RequestChanges", reason="pin the image", **said)
+    here.kubernetes.allow("ada", "override")
+    dismissal: dict[str, Any] = {
+        "by": world.acting(here.ada),
+        "channel": "browser",
+        "reason": "it is pinned by its digest",
+    }
+    services.dismiss(request_id=made.pk, review_id=given.pk, **dismissal)
+    text = text_of(browse(here.bert).get("/home"))
+    assert "dismissed the changes that bert requested" in text
+    assert "it is pinned by its digest" in text
+
+
+def test_the_same_name_on_another_cluster_is_somebody_else_in_the_news(here: World, browse: Browse) -> None:
+    """Rita of `prod` is rosa on `moon`, where somebody else is called rita and denies what rosa asked for."""
+    moon = world.cluster("moon")
+    about = {"cluster": moon, "groups_seen_at": world.yesterday(), "authenticator": "mapped"}
+    KubernetesIdentity.objects.create(user=here.rita, username="rosa", **about)
+    for name in ("rosa", "rita"):
+        here.kubernetes.allow(name, "get")
+    wish = world.seen("crater", world.spec())
+    made = world.wish(moon, wish).requests.get()
+    list_askers(_asked_by(made, "rosa"))
+    with transaction.atomic():
+        audit.record(verb="request.deny", actor=Actor("rita", "browser"), request=made, facts={"reason": "not here"})
+        audit.record(verb="request.labels", actor=Actor("rosa", "browser"), request=made, facts={"reason": "my own"})
+    text = text_of(browse(here.rita).get("/home"))
+    assert ("not here" in text, "my own" in text) == (True, False)
+
+
+def _asked_by(request: Request, name: str) -> Request:
+    request.requesters = [{"username": name}]
+    request.save()
+    return request
