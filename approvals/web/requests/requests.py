@@ -201,6 +201,7 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
     seen = [record for record in of_accounts[:MAX_ASKED] if sight.may_show(record)]
     return {
         "headline": sight.headline(),
+        "of_others": sight.of_others(),
         "blockers": stopping,
         "blocked_words": overview.blocked_words(stopping),
         "tiles": overview.tiles(report.body),
