@@ -216,14 +216,13 @@ def look(  # noqa: PLR0913 -- each by its name
     ours: the uid by identity. `own_namespace` is where Pratique itself runs, `installers` are the accounts by which it
     applies other bundles, `allowed_images` says where images may come from (`ClusterSurroundings`). `way_back` says
     what `content` ran as before. `is_for_reader` where nobody else reads the report than who `cluster` is asked as:
-    nothing of what they could read is withheld, and what is somebody else's is planned as if it were adopted.
+    nothing of what they could read is withheld, and what is somebody else's is planned as if it were adopted. Else that
+    stands in the way, and what would come of it is told apart for who may get it (S09).
 
     Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
-    if is_for_reader:
-        options = replace(options or Options(), supposes_adoption=True)
+    options = replace(options or Options(), supposes_adoption=is_for_reader, tells_adoption=not is_for_reader)
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
-    options = options or Options()
     left = tuple(sorted(one.ref for one in options.hooks.values() if one.uid)) if options.is_removal else ()
     content = content.with_hooks(options.moments)
     previous = previous.with_hooks(APPLYING) if previous else None

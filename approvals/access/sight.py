@@ -16,6 +16,8 @@ from approvals.access.questions import may_see_object
 from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.review.beside import ROLES
+from provisioner.review.checks.objects.owners import owned_evidence, owned_words
+from provisioner.review.foreign import OWNERS
 from provisioner.values import Action, ObjectRef
 
 EXISTS = "exists, hidden from you"
@@ -101,8 +103,21 @@ class ReportSight:
         return planned if self.may_see(planned["ref"]) else {**planned, "serverWords": "", "warnings": []}
 
     def private(self, body: Record) -> list[Record]:
-        """The findings about someone else's objects that this viewer may get."""
-        return [one for one in body["private"] if self.may_see(one["ref"]) and not self.why_hidden(one)]
+        """The findings about someone else's objects that this viewer may get; of those alone is told who holds them."""
+        narrowed = (self._owned(one) if one["rule"] == OWNERS else one for one in body["private"])
+        return [one for one in narrowed if one and self._may_see_of(one) and not self.why_hidden(one)]
+
+    def _may_see_of(self, finding: Record) -> bool:
+        return not finding["ref"] or bool(self.may_see(finding["ref"]))
+
+    def _owned(self, finding: Record) -> Record | None:
+        """The finding about one owner's objects, of them those that this viewer may get; None where that is none."""
+        seen = [one for one in finding["sources"] if self.may_see(one)]
+        owner, refs = str(finding["evidence"]["owner"]), [reference(one) for one in seen]
+        if len(seen) == len(finding["sources"]):
+            return finding
+        told = {"evidence": owned_evidence(owner, refs), "serverWords": owned_words(owner, refs), "sources": seen}
+        return {**finding, **told} if seen else None
 
 
 def exists(planned: Record) -> bool:
@@ -114,7 +129,7 @@ def hidden_action(planned: Record) -> dict[str, Any]:
     """What everybody may know of a planned action on an object that exists: its name, and what is to be done.
 
     Of a Secret not even that: "update" and "none" would tell whether it equals the bundle's. Of someone else's object
-    not whether the API server takes what would come of it: that tells how it differs.
+    not whether the API server takes what would come of it: that tells how it differs. That it is in the way is told.
     """
     is_telling = is_secret(planned["ref"]) and planned["action"] in (Action.UPDATE, Action.NONE)
     kept = {
@@ -134,12 +149,28 @@ def hidden_action(planned: Record) -> dict[str, Any]:
     }
     if is_telling or is_private(planned):
         return kept
+    if is_in_the_way(planned):
+        return {**kept, "isProved": False, **{name: planned[name] for name in ("problem", "problemCode")}}
     return {**kept, **{name: planned[name] for name in ("isProved", "problem", "problemCode", "notes")}}
 
 
 def is_private(planned: Record) -> bool:
     """As provisioner.review.withholding.is_private, of a record."""
     return bool(planned["action"] == Action.ADOPT and planned["problemCode"] != AlreadyExists.code)
+
+
+def is_in_the_way(planned: Record) -> bool:
+    """Whether a planned action meets someone else's object that is not to be adopted."""
+    return bool(planned.get("problemCode") == AlreadyExists.code)
+
+
+def private_to_judge(body: Record) -> list[dict[str, Any]]:
+    """The private findings of a report that guards and limits count.
+
+    Of a plan that meets objects of others that are not to be adopted none: nobody can approve it, and what comes of the
+    question is seen by people who may not get these objects.
+    """
+    return [] if any(map(is_in_the_way, body["plan"]["actions"])) else list(body.get("private", []))
 
 
 def withheld(finding: Record, words: str = EXISTS) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q, prefetch_related_objects
 
 from approvals import policy
+from approvals.access.sight import private_to_judge
 from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
@@ -136,7 +137,8 @@ def _unjudged(report: Report, accepted: Collection[str]) -> list[str]:
     if not _says_what_is_judged(report):
         touched = (one["ref"] for one in report.body["plan"]["actions"] if one["action"] != Action.NONE)
         return [f"{_kind(ref)}:{ANY}" for ref in touched]
-    found = [one for part in ("findings", "private") for one in report.body[part] if one["fingerprint"] not in accepted]
+    told = [*report.body["findings"], *private_to_judge(report.body)]
+    found = [one for one in told if one["fingerprint"] not in accepted]
     return [f"{_kind(one['ref'])}:{field}" for one in found for field in unjudged_fields(one["rule"], one["evidence"])]
 
 
@@ -155,7 +157,7 @@ def _private(report: Report) -> list[Finding]:
             fingerprint=one["fingerprint"],
             is_new=one["isNew"],
         )
-        for one in report.body["private"]
+        for one in private_to_judge(report.body)
     ]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.access.sight import is_in_the_way
 from approvals.models import Report, Request
-from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import said
 from provisioner.sentences import some_phrases
 from provisioner.values import Action, ObjectRef
@@ -41,19 +41,14 @@ def acknowledgements(request: Request) -> list[Acknowledgement]:
         return []
     words = _consequences(report.body["findings"])
     planned = report.body["plan"]["actions"]
-    actions = [one for one in planned if one["action"] in TO_ACKNOWLEDGE and not is_foreign(one)]
+    actions = [one for one in planned if one["action"] in TO_ACKNOWLEDGE and not is_in_the_way(one)]
     found = {_name(one): Acknowledgement(_name(one), words.get(_key(one["ref"]), "")) for one in actions}
     return [found[name] for name in sorted(found)]
 
 
 def collisions(report: Report | None) -> list[str]:
     """Why nobody can approve the plan of a report as it is: objects in its way that are someone else's, in words."""
-    return [one["problem"] for one in report.body["plan"]["actions"] if is_foreign(one)] if report else []
-
-
-def is_foreign(action: Record) -> bool:
-    """Whether the action meets an object that is not to be adopted."""
-    return bool(action.get("problemCode") == AlreadyExists.code)
+    return [one["problem"] for one in report.body["plan"]["actions"] if is_in_the_way(one)] if report else []
 
 
 def to_acknowledge(request: Request) -> list[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.cli.arguments import NEVER
 from provisioner.cli.objects import stored_in
-from provisioner.cli.review import NEVER, cluster_of, exit_status, print_report
+from provisioner.cli.review import cluster_of, exit_status, print_report
 from provisioner.cli.usage import Usage
 from provisioner.rbac import KINDS, RbacObjects, RbacSubject, subjects
 from provisioner.review.base.facts import Gap, Stored

@@ -12,18 +12,10 @@ from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli import unanswered
+from provisioner.cli.arguments import DEFAULT_NAMESPACE, ReviewCommand, add_bundle_options
+from provisioner.cli.bundles import contents_of
 from provisioner.cli.cluster_rights import add_cluster_options, refuse_cluster_options, run_for_cluster
-from provisioner.cli.review import (
-    DEFAULT_NAMESPACE,
-    FINDINGS,
-    OK,
-    UNKNOWN,
-    ReviewCommand,
-    add_bundle_options,
-    cluster_of,
-    contents_of,
-    owned,
-)
+from provisioner.cli.review import FINDINGS, OK, UNKNOWN, cluster_of, owned
 from provisioner.cli.usage import Usage
 from provisioner.rbac import RbacSubject
 from provisioner.review.output import permission_text

@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 
-from provisioner.cli.review import FINDINGS, OK, ReviewCommand
+from provisioner.cli.arguments import ReviewCommand
+from provisioner.cli.review import FINDINGS, OK
 from provisioner.plugins import Plugin
 from provisioner.render import format_plugins
 from provisioner.review.frame import check_plugins

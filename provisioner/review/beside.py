@@ -70,15 +70,29 @@ def _without(facts: Facts) -> Iterator[tuple[Facts, tuple[ObjectRef, ...]]]:
     """`facts` without each kind of object beside the plan that was read, with what these are."""
     if facts.live_rbac:
         yield replace(facts, live_rbac=None), ROLES
+    if others := _without_others(facts):
+        yield others
+
+
+def without_all(facts: Facts) -> tuple[Facts, tuple[ObjectRef, ...]]:
+    """`facts` without any object beside the plan that was read, with what these are."""
+    bare = replace(facts, live_rbac=None)
+    without, read = _without_others(bare) or (bare, ())
+    return without, (*(ROLES if facts.live_rbac else ()), *read)
+
+
+def _without_others(facts: Facts) -> tuple[Facts, tuple[ObjectRef, ...]] | None:
+    """`facts` without objects and lists beside the plan; None where there are none."""
     planned = {one.ref.identity for one in facts.plan.actions}
     others = {key: obj for key, obj in facts.live.items() if key not in planned and obj is not None}
     lists = {listing: listed for listing, listed in facts.around.lists.items() if listed.objects}
-    if others or lists:
-        names = {key: _name_alone(obj) for key, obj in others.items()}
-        around = replace(facts.around, lists={**facts.around.lists, **dict.fromkeys(lists, UNREAD)})
-        read = {ObjectRef.of(one) for one in others.values()}
-        read |= {ObjectRef(one.group, one.version, one.kind, one.namespace, "") for one in lists}
-        yield replace(facts, live={**facts.live, **names}, around=around), tuple(sorted(read))
+    if not (others or lists):
+        return None
+    names = {key: _name_alone(obj) for key, obj in others.items()}
+    around = replace(facts.around, lists={**facts.around.lists, **dict.fromkeys(lists, UNREAD)})
+    read = {ObjectRef.of(one) for one in others.values()}
+    read |= {ObjectRef(one.group, one.version, one.kind, one.namespace, "") for one in lists}
+    return replace(facts, live={**facts.live, **names}, around=around), tuple(sorted(read))
 
 
 def _name_alone(obj: JsonObject) -> JsonObject:

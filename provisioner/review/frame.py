@@ -33,7 +33,14 @@ from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
 from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, unused_files
-from provisioner.review.checks.governance import limit_ranges, quotas, weaker_policies, weaker_webhooks, well_known
+from provisioner.review.checks.governance import (
+    full_quotas,
+    limit_ranges,
+    quotas,
+    weaker_policies,
+    weaker_webhooks,
+    well_known,
+)
 from provisioner.review.checks.network import (
     api_services,
     fail_closed,
@@ -139,6 +146,7 @@ CHECKS: tuple[Check, ...] = (
     services.CHECK,
     storage.CHECK,
     quotas.CHECK,
+    full_quotas.CHECK,
     limit_ranges.CHECK,
     nodes.CHECK,
     content.CHECK,

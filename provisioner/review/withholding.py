@@ -13,26 +13,14 @@ import hashlib
 from collections import defaultdict
 from dataclasses import replace
 
-from provisioner.errors import AlreadyExists
 from provisioner.review import beside
 from provisioner.review.base.facts import Facts
 from provisioner.review.beside import Key, Look, key_of, words_without_details
-from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan, PlannedAction, Section
+from provisioner.review.foreign import bundle_of, is_told_apart, told_apart, with_plan, without_foreign
+from provisioner.values import Action, Finding, PlannedAction
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
-_MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE, Action.ADOPT})
-
-
-def is_private(planned: PlannedAction) -> bool:
-    """Whether more is known of someone else's object than that it exists: it may be adopted, and was read or tried."""
-    return planned.action is Action.ADOPT and planned.problem_code != AlreadyExists.code
-
-
-def without_private(planned: PlannedAction) -> PlannedAction:
-    """`planned` as everybody may know it: the same whatever someone else's object holds."""
-    if not is_private(planned):
-        return planned
-    return PlannedAction(planned.ref, Action.ADOPT, planned.uid, after=planned.after, is_proved=False)
+_MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE})
 
 
 def looked(facts: Facts, look: Look) -> list[Finding]:
@@ -40,13 +28,14 @@ def looked(facts: Facts, look: Look) -> list[Finding]:
     found = look(facts)
     if facts.bundle is None:
         return found
-    if not any(is_private(one) for one in facts.plan.actions):
+    if not any(is_told_apart(one) for one in facts.plan.actions):
         return _told(facts, look, found)
     public = without_foreign(facts)
     told = look(public)
     known = {key_of(one) for one in told}
-    private = [_as_private(one, facts) for one in found if key_of(one) not in known]
-    return [*_told(public, look, told), *private]
+    private = [one for one in found if key_of(one) not in known]
+    apart = told_apart(facts, look, private, withheld=lambda one: _of_live(one, facts), own=_without_live)
+    return [*_told(public, look, told), *apart]
 
 
 def _told(facts: Facts, look: Look, found: list[Finding]) -> list[Finding]:
@@ -55,37 +44,13 @@ def _told(facts: Facts, look: Look, found: list[Finding]) -> list[Finding]:
     return beside.told_apart(facts, look, found, withheld)
 
 
-def without_foreign(facts: Facts) -> Facts:
-    """`facts` without what objects hold that are not ours and may be adopted: as if the bundle alone were there."""
-    wished = _bundle(facts)
-    foreign = {one.ref.identity for one in facts.plan.actions if is_private(one)}
-    actions = tuple(
-        replace(without_private(one), after=wished[one.ref.identity].after) if one.ref.identity in foreign else one
-        for one in facts.plan.actions
-    )
-    return _with(facts, actions, dict.fromkeys(foreign))
-
-
 def _without_live(facts: Facts) -> Facts:
     """`facts` as if the cluster held of our objects exactly what was approved before, and nothing else of them."""
-    wished = _bundle(facts)
+    wished = bundle_of(facts)
     known = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     actions = tuple(_bare(one, wished.get(one.ref.identity)) for one in facts.plan.actions)
     merged = {one.ref.identity for one in facts.plan.actions if _is_merged(one)} & known.keys()
-    return _with(facts, actions, {identity: known[identity] for identity in merged})
-
-
-def _bundle(facts: Facts) -> dict[ObjectIdentity, PlannedAction]:
-    return {one.ref.identity: one for one in (facts.bundle.actions if facts.bundle else ())}
-
-
-def _with(facts: Facts, actions: tuple[PlannedAction, ...], live: dict[ObjectIdentity, JsonObject | None]) -> Facts:
-    shown = {identity: live.get(identity, obj) for identity, obj in facts.live.items()}
-    gone = {identity for identity, obj in live.items() if obj is None}
-    roles = facts.live_rbac
-    if roles is not None and gone:
-        roles = tuple(one for one in roles if ObjectRef.of(one).identity not in gone)
-    return replace(facts, plan=Plan(actions, facts.plan.digest), live=shown, live_rbac=roles)
+    return with_plan(facts, actions, {identity: known[identity] for identity in merged})
 
 
 def _is_merged(planned: PlannedAction) -> bool:
@@ -139,13 +104,3 @@ def _of_live(finding: Finding, facts: Facts) -> Finding:
         is_withheld=True,
         fingerprint=hashlib.sha256(named.encode()).hexdigest(),
     )
-
-
-def _as_private(finding: Finding, facts: Facts) -> Finding:
-    """Of an object of the plan if it names one, else of the first that is someone else's."""
-    foreign = [one.ref for one in facts.plan.actions if is_private(one)]
-    identities = {one.identity for one in foreign}
-    ref = finding.ref if finding.ref and finding.ref.identity in identities else foreign[0]
-    made = replace(_of_live(replace(finding, ref=ref), facts), is_private=True)
-    is_of_rights = finding.section in (Section.PERMISSIONS, Section.PREFLIGHT)
-    return replace(made, sources=(*beside.ROLES, ref)) if is_of_rights and facts.live_rbac else made

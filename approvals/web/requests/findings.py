@@ -72,6 +72,7 @@ def _by_section(http: HttpRequest, request: Request, report: Report) -> HttpResp
         "bar": bar_of(person(http), request, report, reviews),
         "sections": sections,
         "unseen": sight.unseen,
+        "of_others": sight.of_others(),
         "total": len(report.body["findings"]),
         "counts": pages.severity_counts(report.body["findings"]),
         **choices(),

@@ -205,6 +205,7 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
     return {
         # Its last sentence counts findings, which stand beside it with their shapes.
         "headline": sight.headline()[:-1],
+        "of_others": sight.of_others(),
         "blockers": stopping,
         "blocked_words": overview.blocked_words(stopping),
         "tiles": overview.tiles(report.body),

@@ -17,6 +17,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.difference import DiffLine
 from provisioner.review.base.record import finding_from
 from provisioner.review.base.statements import Statement, count, statements
+from provisioner.review.foreign import OWNERS
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.excerpts import names_in, rules_behind
 from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
@@ -25,6 +26,8 @@ from provisioner.values import Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
 MAX_ASKED = 30
+# Findings about objects of others; the page of each object has all of its own.
+MAX_PRIVATE = 100
 # So many findings of a section open in place; of the others critical and unknown ones keep their sentence on the page.
 MAX_OPENED = 25
 # What so many more statements of a section say stands on the page as well.
@@ -211,6 +214,17 @@ class ShownSection:
         return by_rule(together(self.findings))
 
 
+@dataclass(frozen=True, slots=True)
+class OfOthers:
+    """What this viewer may know of objects that are somebody else's: a line for each owner, and findings, each with
+    the position of its object in the plan. `total` are all of them, `counts` by severity."""
+
+    owners: list[str]
+    findings: list[tuple[int | None, Record]]
+    total: int
+    counts: list[tuple[str, int]]
+
+
 class ShownReport:
     """One report as one viewer sees it."""
 
@@ -218,6 +232,8 @@ class ShownReport:
         self._sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED, widest_first=False), report.body)
         self._actions = actions = report.body["plan"]["actions"]
         self._report = report
+        # Of others' objects every one is asked about, so the kind comes first.
+        self._wide = ReportSight(Sight(caller, cluster, limit=MAX_ASKED), report.body)
         self._unseen: dict[int, Record] = {}
         self._drawn: dict[tuple[object, ...], list[DiffLine]] = {}
         self._roles = {str(reference(one["ref"])): at for at, one in enumerate(actions) if _is_role(one["ref"])}
@@ -248,6 +264,15 @@ class ShownReport:
     def headline(self) -> list[str]:
         """The sentences on top, in the words of the findings that the viewer may see."""
         return headline_for(self._sight, self._report.body["findings"], self._report.headline)
+
+    def of_others(self) -> OfOthers:
+        """What is found about objects of others that the viewer may get."""
+        body = self._report.body
+        seen = [own_words(one) for one in self._wide.private(body)]
+        owners = [str(one["message"]) for one in seen if one["rule"] == OWNERS]
+        told = [one for one in seen if one["rule"] != OWNERS]
+        shown = [(self._positions.get(key_of(one["ref"])), one) for one in told[:MAX_PRIVATE]]
+        return OfOthers(owners, shown, len(told), severity_counts(told))
 
     def said_of(self, action: Record) -> str:
         """What the API server said of a planned action, where the viewer may know it."""

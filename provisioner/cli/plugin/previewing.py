@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from provisioner.cli.arguments import BUNDLE_EPILOG, add_review_bundles, add_review_options
 from provisioner.cli.plugin.reading import add_cluster, cluster_of
 from provisioner.cli.plugin.terminal import is_coloured
-from provisioner.cli.review import BUNDLE_EPILOG, add_review_bundles, add_review_options, review_against
+from provisioner.cli.review import review_against
 
 HELP = "what a bundle would do to your cluster, before anybody asks for it"
 EPILOG = f"""\

@@ -7,6 +7,7 @@ stands in the way of one object becomes part of the plan; only a server that doe
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -139,7 +140,7 @@ def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | No
         return _proved(scene, manifest, None)
     is_only_looked_at = is_supposed(scene, live, ours)
     if uid_of(live) != ours and not is_only_looked_at and (objection := _objection(scene, live)):
-        return _foreign(manifest, live, objection)
+        return _in_the_way(scene, manifest, live, objection)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
@@ -156,8 +157,43 @@ def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | No
 def _supposed(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     """What would come of somebody else's object, with its owner, whatever the API server says."""
     planned = replace(offline(manifest, Action.UPDATE, live), owner=present_owner(live))
+    return _tried(scene, manifest, planned, lambda: supposed(scene, manifest, live))
+
+
+def _in_the_way(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
+    """Someone else's object that is not to be adopted, with its owner and, where a report is made of it, what would
+    come of it if it were.
+
+    All of that is for who may get the object (S09). It is tried under the terms of any other object that is not ours:
+    not for who is unknown, and never a Secret.
+    """
+    met = _foreign(manifest, live, objection)
+    if not scene.options.tells_adoption:
+        return met
+    met = replace(met, owner=present_owner(live, scene.options.others))
+    is_dying = bool((live.get("metadata") or {}).get("deletionTimestamp"))
+    if manifest.ref.group_kind == _SECRET or is_dying or not scene.options.may_try_foreign:
+        return met
+    planned = offline(manifest, Action.ADOPT, live)
+    found = _tried(scene, manifest, planned, lambda: supposed(scene, manifest, live))
+    said = [met.server_words, f"if it were adopted: {found.problem}" if found.problem else "", found.server_words]
+    return replace(
+        met,
+        before=found.before,
+        after=found.after,
+        is_proved=found.is_proved,
+        warnings=found.warnings,
+        notes=found.notes,
+        server_words="; ".join(filter(None, said)),
+    )
+
+
+def _tried(
+    scene: PlanInputs, manifest: Manifest, planned: PlannedAction, ask: Callable[[], PlannedAction]
+) -> PlannedAction:
+    """What `ask` finds out from the API server of an object that is not ours, or `planned` with why nobody knows."""
     try:
-        return supposed(scene, manifest, live)
+        return ask()
     except (PreconditionFailed, AlreadyExists):
         raise
     except Unreachable as exc:
@@ -177,19 +213,15 @@ def _taken_over(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> 
     if manifest.ref.group_kind == _SECRET or not scene.options.may_try_foreign:
         untried = PlannedAction(manifest.ref, Action.ADOPT, uid_of(live), version_of(live), None, hidden(manifest.body))
         return replace(untried, is_proved=False, notes=(TAKEN_OVER,))
+    planned = offline(manifest, Action.ADOPT, live)
+    return _tried(scene, manifest, planned, lambda: _without_helm(scene, manifest, live, planned))
+
+
+def _without_helm(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], planned: PlannedAction) -> PlannedAction:
+    """What comes of what a release holds, or the conflict with others. Raises ClusterError where it is refused."""
     sent = _yielding(scene, manifest, live)
     body = body_of(sent, tracking=LARGEST_TRACKING, uid=uid_of(live), resource_version=version_of(live))
-    planned = offline(manifest, Action.ADOPT, live)
-    try:
-        result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
-    except (PreconditionFailed, AlreadyExists):
-        raise
-    except Unreachable as exc:
-        if not (words := untried_words(exc, scene.webhooks)):
-            raise
-        return replace(planned, notes=(words,), server_words=exc.server_words)
-    except ClusterError as exc:
-        return _refused(scene, manifest, planned, exc)
+    result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
     if others := losers(live, result, scene.field_manager):
         words = f"{manifest.ref}: fields of it belong to other managers than Helm"
         return stopped(planned, FieldConflict(words, status=409, server_words=", ".join(others)))

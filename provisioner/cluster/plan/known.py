@@ -48,7 +48,8 @@ class Options:
     What `helm_release` holds may be adopted, Secrets too, and its record goes; `is_taking_over`: an earlier request has
     adopted some of it. Hooks run at `moments` only; `hooks` are
     the last runs of those that have run for this deployment. `supposes_adoption`: the plan is only looked at, by who
-    may read the objects, and what is somebody else's is planned as if it were adopted.
+    may read the objects, and what is somebody else's is planned as if it were adopted. `tells_adoption`: the plan is
+    reported to several readers, and what stands in its way is told with what would come of it if it were adopted.
     """
 
     collision_protection: CollisionProtection = CollisionProtection.PREVENT
@@ -64,6 +65,7 @@ class Options:
     moments: frozenset[HookMoment] = APPLYING
     hooks: Mapping[ObjectIdentity, HookRun] = field(default_factory=dict)
     supposes_adoption: bool = False
+    tells_adoption: bool = False
 
 
 @dataclass(frozen=True, slots=True)

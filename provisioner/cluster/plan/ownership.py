@@ -6,6 +6,7 @@ can write them can delete the object as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from provisioner.values import CollisionProtection, GroupKind, JsonObject, Objec
 
 _SECRET = GroupKind("", "Secret")
 _OF_HELM = "the Helm release"
+_KUBECTL = "kubectl"
 # How other deployers mark what is theirs, in labels or annotations.
 _MARKS = {
     "argocd.argoproj.io/tracking-id": "the Argo CD application",
@@ -62,14 +64,31 @@ def objection_to_adoption(live: JsonObject, options: Options) -> Objection | Non
     return None
 
 
-def present_owner(live: JsonObject) -> str:
-    """Who holds an object, for who may read it: by its marks, else by who wrote it."""
+def present_owner(live: JsonObject, others: Mapping[str, str] | None = None) -> str:
+    """Who holds an object, for who may read it: by our records (`others` as in Options), its marks, or its writers."""
+    if others and uid_of(live) in others:
+        return f"the BundleDeployment {others[uid_of(live)]}"
     holder, meta = holder_of(live), live.get("metadata") or {}
     namespace = (meta.get("annotations") or {}).get(helm_releases.NAMESPACE)
     if holder:
         return f"{holder} in {namespace}" if holder.startswith(_OF_HELM) and namespace else holder
-    writers = {str(one.get("manager")) for one in meta.get("managedFields") or [] if one.get("manager")}
+    entries = (one for one in meta.get("managedFields") or [] if not one.get("subresource"))  # such as its status
+    writers = {str(one.get("manager")) for one in entries if one.get("manager")}
     return f"nobody by their marks (written by {', '.join(sorted(writers))})" if writers else "nobody by their marks"
+
+
+def _is_labelled_by_hand(live: JsonObject) -> bool:
+    """Whether kubectl wrote the label that Helm puts on what it holds, as `helm template | kubectl apply` does.
+
+    Most charts have it in their templates. Only a release has the annotations beside it, and where another tool wrote
+    the label, that may hold the object without a mark of its own.
+    """
+    writers = [
+        str(entry.get("manager"))
+        for entry in (live.get("metadata") or {}).get("managedFields") or []
+        if f"f:{helm_releases.LABEL}" in (((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {})
+    ]
+    return bool(writers) and all(one == _KUBECTL or one.startswith(f"{_KUBECTL}-") for one in writers)
 
 
 def holder_of(live: JsonObject, *, is_let_go: bool = False) -> str:
@@ -85,7 +104,7 @@ def holder_of(live: JsonObject, *, is_let_go: bool = False) -> str:
     # Helm's marks are on what others deploy by its means, too: theirs say more.
     if other := next((f"{words} {marks[mark]}" for mark, words in _MARKS.items() if marks.get(mark)), ""):
         return other
-    is_labelled = marks.get(helm_releases.LABEL) == helm_releases.IS_HELM
+    is_labelled = marks.get(helm_releases.LABEL) == helm_releases.IS_HELM and not _is_labelled_by_hand(live)
     if (marks.get(helm_releases.NAME) or is_labelled) and not is_let_go:
         return f"{_OF_HELM} {marks.get(helm_releases.NAME) or 'that manages it'}"
     if nonce_of(live):

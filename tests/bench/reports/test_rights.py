@@ -16,6 +16,7 @@ from provisioner.review.base.facts import Facts, Installer
 from provisioner.review.cluster_rights import cluster_rights
 from provisioner.review.frame import report
 from provisioner.values import Action, Content, ObjectRef, Plan, PlannedAction, Report
+from tests.support.folders import CORPUS
 from tests.support.provisioner.corpus import Bundle, content_of, pairs
 from tests.support.provisioner.roles import of_kubernetes, teams
 
@@ -50,8 +51,7 @@ def chosen() -> list[Bundle]:
 def test_figures_of_reports_on_a_cluster_with_many_bindings(rest: dict[str, Any]) -> None:
     empty, many = of_kubernetes(), teams(BINDINGS)
     bundles = chosen()
-    if not bundles:
-        pytest.skip("the corpus is not here")
+    assert bundles, f"no bundle of {', '.join(FAMILIES)} is in the corpus: {CORPUS}"
     print(f"\na report on an empty cluster and on one with {BINDINGS:,} bindings of others:")
     sums = [0.0, 0.0]
     for bundle in bundles:

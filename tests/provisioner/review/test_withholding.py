@@ -11,7 +11,8 @@ import pytest
 from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing, ReviewRule
 from provisioner.review.checks.objects import objects
-from provisioner.review.withholding import is_private, looked, without_private
+from provisioner.review.foreign import is_private, without_private
+from provisioner.review.withholding import looked
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.support.provisioner.contents import config_map, content_with, facts, planned
 

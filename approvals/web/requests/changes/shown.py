@@ -10,7 +10,17 @@ from typing import Any
 from approvals import access
 from approvals.access import Caller, Permission
 from approvals.access.own_words import own_words, without_remark
-from approvals.access.sight import ReportSight, Sight, exists, hidden_action, is_private, is_secret, reference, withheld
+from approvals.access.sight import (
+    ReportSight,
+    Sight,
+    exists,
+    hidden_action,
+    is_in_the_way,
+    is_private,
+    is_secret,
+    reference,
+    withheld,
+)
 from approvals.models import Cluster, Report
 from approvals.web.requests.changes.drawing import Drawing, LineNotes, Row
 from approvals.web.requests.changes.folding import FoldedLines, Span, Wanted, changes, fold, opened
@@ -19,6 +29,7 @@ from approvals.web.requests.changes.planned import Planned, object_name
 from approvals.web.requests.changes.wishes import Line, Wish
 from provisioner.review.base.difference import DiffLine, all_lines
 from provisioner.review.base.facts import said
+from provisioner.review.foreign import OWNERS
 from provisioner.values import Action, Severity
 
 # Kubernetes is asked at most this often for one page; what nobody was asked about is hidden.
@@ -70,6 +81,8 @@ class ShownChanges:
     def _public(self, action: Record) -> Record:
         if is_private(action):
             return {**action, "problem": "", "isProved": True}
+        if is_in_the_way(action):  # whether it could be tried tells of it
+            return {**action, "isProved": False, "notes": [], "warnings": [], "serverWords": ""}
         # Whether a stored Secret is updated or left as it is tells whether it equals the bundle's.
         is_telling = exists(action) and is_secret(action["ref"]) and action["action"] in (Action.UPDATE, Action.NONE)
         if is_telling and not self._secrets.may_see(reference(action["ref"])):
@@ -145,7 +158,7 @@ class ShownChanges:
 
     def _private(self, action: Record) -> list[Record]:
         name = object_name(action["ref"])
-        about = {**self._body, "private": [one for one in self._body["private"] if object_name(one["ref"]) == name]}
+        about = {**self._body, "private": [one for one in self._body["private"] if _is_about(one, name)]}
         return self._sight.private(about)
 
     def _placed(self, action: Record, lines: Sequence[DiffLine], told: Sequence[Record]) -> dict[int, list[Record]]:
@@ -166,6 +179,12 @@ def _without_what_is_told(action: Record, findings: Sequence[Record]) -> Record:
     """The action without its problem where a finding beside it says the same."""
     is_told = any(one["evidence"].get("code") == action["problemCode"] for one in findings)
     return {**action, "problem": "", "serverWords": ""} if action["problem"] and is_told else action
+
+
+def _is_about(finding: Record, name: str) -> bool:
+    """Whether a private finding is about the object; who holds it is said of each that it tells of."""
+    told = finding["sources"] if finding["rule"] == OWNERS else [finding["ref"]]
+    return any(object_name(one) == name for one in told)
 
 
 def _drawn(lines: Sequence[DiffLine], rows: Sequence[int | FoldedLines], notes: LineNotes, wish: Wish) -> list[Row]:

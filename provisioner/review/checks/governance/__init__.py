@@ -1,6 +1,8 @@
 """Checks of what governs others: admission, quotas and the objects that the control plane goes by.
 
+- `amounts`: amounts as quotas name and people write them
 - `demand`: what workloads ask of their namespaces
+- `full_quotas`: quotas of the cluster that leave no room
 - `limit_ranges`: limit ranges
 - `narrowing`: what admission is no longer asked about
 - `quotas`: quotas
@@ -11,7 +13,9 @@
 """
 
 __all__ = [
+    "amounts",
     "demand",
+    "full_quotas",
     "limit_ranges",
     "narrowing",
     "quotas",

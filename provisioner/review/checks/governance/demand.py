@@ -11,10 +11,10 @@ from provisioner.builtin import quantity
 from provisioner.rbac import plural_of
 from provisioner.review.base.facts import StateFacts, mapping, maps
 from provisioner.review.checks.availability.scale import DAEMON_SET, SCALED, most_of
+from provisioner.review.checks.governance.amounts import Amounts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
-Amounts = Mapping[str, Decimal]
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
 _SERVICE = GroupKind("", "Service")
 # What quotas count by a short name, beside `count/`.

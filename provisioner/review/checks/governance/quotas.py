@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from provisioner.builtin import quantity
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
-from provisioner.review.checks.governance.demand import Amounts, demanded, reserved
+from provisioner.review.checks.governance.amounts import Amounts, amounts, in_text, texts
+from provisioner.review.checks.governance.demand import demanded, reserved
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.sentences import some
 from provisioner.values import Action, Content, Finding, GroupKind, ObjectRef, Plan, PlannedAction, Section, Severity
@@ -30,11 +30,11 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
     for ref, obj in state.named:
         spec = mapping(obj.get("spec"))
         if ref.group_kind == _QUOTA and (exceeded := _refuses(ref, spec, state)):
-            hard, own = _amounts(spec.get("hard")), demanded(state, ref.namespace)
+            hard, own = amounts(spec.get("hard")), demanded(state, ref.namespace)
             compared = _compared(exceeded, hard, own, "they ask for")
             message = f"{said(ref)} refuses pods or objects of the bundle: {compared}"
-            evidence = {"exceeded": exceeded, "hard": _texts(hard), "asked": _texts(own)}
-            yield _REFUSES.at(ref, message, path=("spec", "hard"), evidence=evidence, key=[exceeded, _texts(hard)])
+            evidence = {"exceeded": exceeded, "hard": texts(hard), "asked": texts(own)}
+            yield _REFUSES.at(ref, message, path=("spec", "hard"), evidence=evidence, key=[exceeded, texts(hard)])
         if ref.group_kind == _QUOTA and (lacking := _lacking(ref, spec, state)):
             told = some([f"{said(one)} {'; '.join(names)}" for one, names in lacking])
             message = (
@@ -72,7 +72,7 @@ def _refuses(ref: ObjectRef, spec: Mapping[str, Any], state: StateFacts) -> list
     """Of what the bundle asks for more than the quota lets it have."""
     if any(map(spec.get, _SCOPES)):
         return []
-    return _exceeded(_amounts(spec.get("hard")), demanded(state, ref.namespace))
+    return _exceeded(amounts(spec.get("hard")), demanded(state, ref.namespace))
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -83,22 +83,22 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_quota(planned: PlannedAction, spec: Mapping[str, Any], facts: Facts) -> Iterator[Finding]:
     before, ref, path = mapping((planned.before or {}).get("spec")), planned.ref, ("spec", "hard")
-    hard, old = _amounts(spec.get("hard")), _amounts(before.get("hard"))
+    hard, old = amounts(spec.get("hard")), amounts(before.get("hard"))
     lowered = {name: amount for name, amount in hard.items() if name not in old or amount < old[name]}
-    used = _amounts(mapping(mapping(facts.live.get(ref.identity)).get("status")).get("used"))
+    used = amounts(mapping(mapping(facts.live.get(ref.identity)).get("status")).get("used"))
     differing = sorted(name for name in {*old, *hard} if old.get(name) != hard.get(name))
     if exceeded := _exceeded(lowered, used):
         compared = _compared(exceeded, hard, used, "what is used is")
         message = f"{said(ref)} lets nothing more in: {compared}. What runs stays until it has to start again"
-        evidence = {"exceeded": exceeded, "hard": _texts(hard), "used": _texts(used)}
-        yield _FULL.at(ref, message, path=path, evidence=evidence, key=[exceeded, _texts(lowered)])
+        evidence = {"exceeded": exceeded, "hard": texts(hard), "used": texts(used)}
+        yield _FULL.at(ref, message, path=path, evidence=evidence, key=[exceeded, texts(lowered)])
     elif planned.before is None:
         message = f"{said(ref)} limits what everybody in the namespace {ref.namespace} may use: {_list(hard)}"
-        yield _CHANGED.at(ref, message, path=path, evidence={"hard": _texts(hard)}, key=_texts(hard))
+        yield _CHANGED.at(ref, message, path=path, evidence={"hard": texts(hard)}, key=texts(hard))
     elif differing and not _refuses(planned.ref, spec, facts.state()):
-        words = [f"{name} {_text(old.get(name))} → {_text(hard.get(name))}" for name in differing]
+        words = [f"{name} {in_text(old.get(name))} → {in_text(hard.get(name))}" for name in differing]
         message = f"{said(ref)} changes what everybody in the namespace {ref.namespace} may use: {some(words, 5)}"
-        evidence = {"before": _texts(old), "after": _texts(hard)}
+        evidence = {"before": texts(old), "after": texts(hard)}
         yield _CHANGED.at(ref, message, path=path, evidence=evidence, key=evidence)
     for key in _SCOPES:
         if planned.before is not None and before.get(key) != spec.get(key):
@@ -107,36 +107,16 @@ def _of_quota(planned: PlannedAction, spec: Mapping[str, Any], facts: Facts) -> 
             yield _CHANGED.at(ref, message, path=("spec", key), evidence=counted, key=counted)
 
 
-def _amounts(value: object) -> Amounts:
-    found = {str(name): quantity(raw) for name, raw in mapping(value).items()}
-    return {name: amount for name, amount in found.items() if amount is not None}
-
-
 def _exceeded(hard: Amounts, needed: Amounts) -> list[str]:
     return sorted(name for name, amount in hard.items() if needed.get(name, Decimal()) > amount)
 
 
 def _compared(names: list[str], hard: Amounts, needed: Amounts, words: str) -> str:
-    return some([f"{name} is limited to {_text(hard[name])}, and {words} {_text(needed[name])}" for name in names])
-
-
-def _texts(amounts: Amounts) -> dict[str, str]:
-    return {name: _text(amount) for name, amount in sorted(amounts.items())}
+    return some([f"{name} is limited to {in_text(hard[name])}, and {words} {in_text(needed[name])}" for name in names])
 
 
 def _list(amounts: Amounts) -> str:
-    return some([f"{name} {_text(amount)}" for name, amount in sorted(amounts.items())], 5) or "nothing yet"
-
-
-def _text(amount: Decimal | None) -> str:
-    """A number as people write it: bytes of memory in the units of Kubernetes."""
-    if amount is None:
-        return "(none)"
-    for unit, size in (("Gi", 2**30), ("Mi", 2**20)):
-        if amount and amount >= size and amount % size == 0:
-            return f"{amount / size:f}{unit}"
-    plain = f"{amount:f}"
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return some([f"{name} {in_text(amount)}" for name, amount in sorted(amounts.items())], 5) or "nothing yet"
 
 
 def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:

@@ -176,7 +176,9 @@ def _of_problem(planned: PlannedAction) -> Finding:
         rule = _NO_NAMESPACE
     message = f"Cannot {_verb(planned.action)} {said(ref)}: {words.removeprefix(f'apply {ref}: ')}"
     if rule is _FOREIGN:
-        message = f"{words}. It will not be adopted, and nothing is applied while it exists"
+        message = (
+            f"{words.replace(str(ref), said(ref))}. It will not be adopted, and nothing is applied while it exists"
+        )
     found = rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
     return replace(found, server_words=planned.server_words)
 

@@ -7,12 +7,20 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.plan.helm_releases import NAME, NAMESPACE
+from provisioner.cluster.plan.helm_releases import IS_HELM, LABEL, NAME, NAMESPACE
 from provisioner.cluster.plan.ownership import present_owner
+from provisioner.errors import AlreadyExists
 from provisioner.values import Action, ObjectRef
 from tests.support.provisioner.cluster_scene import Scene, action_of
 
+LABELLED = {"labels": {LABEL: IS_HELM}}
 ARGO = "argocd.argoproj.io/tracking-id"
+
+
+def written_by(*managers: str) -> dict[str, Any]:
+    """As managedFields say who wrote the label of a chart's template."""
+    fields = {"f:metadata": {"f:labels": {f"f:{LABEL}": {}}}}
+    return {"managedFields": [{"manager": one, "fieldsV1": fields} for one in managers]}
 
 
 def installed(scene: Scene, obj: dict[str, Any], manager: str = "helm") -> dict[str, Any]:
@@ -81,6 +89,47 @@ def test_of_a_secret_only_which_keys_change_is_told(scene: Scene) -> None:
     assert planned.after["data"] == {"same": "unchanged", "word": "changed"}
 
 
+def test_a_report_for_several_tells_what_would_come_of_what_stands_in_the_way(scene: Scene) -> None:
+    installed(scene, scene.deployment(image="example.com/web:1"))
+    wished = scene.deployment(image="example.com/web:2")
+    planned = action_of(scene.plan(wished, tells_adoption=True), wished)
+    assert (planned.action, planned.problem_code) == (Action.ADOPT, AlreadyExists.code)
+    assert planned.problem.endswith("exists already and does not belong to this deployment")
+    assert planned.owner == f"the Helm release shop in {scene.namespace}"
+    images = [
+        one["spec"]["template"]["spec"]["containers"][0]["image"] for one in (planned.before, planned.after) if one
+    ]
+    assert images == ["example.com/web:1", "example.com/web:2"]
+
+
+def test_what_the_server_refuses_of_what_stands_in_the_way_is_its_own_words(scene: Scene) -> None:
+    installed(scene, scene.deployment(image="example.com/web:1"))
+    wished = scene.deployment(image="example.com/web:2")
+    wished["spec"]["replicas"] = "many"
+    planned = action_of(scene.plan(wished, tells_adoption=True), wished)
+    assert planned.problem.endswith("exists already and does not belong to this deployment")
+    assert "if it were adopted" in planned.server_words
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+def test_S09_a_secret_is_never_tried_and_nothing_is_for_who_is_unknown(scene: Scene, kind: str) -> None:
+    make = scene.secret if kind == "Secret" else scene.config_map
+    installed(scene, make(word="old"))
+    wished = make(word="new")
+    is_known = kind == "Secret"
+    planned = action_of(scene.plan(wished, tells_adoption=True, may_try_foreign=is_known), wished)
+    assert (planned.action, planned.before, planned.is_proved) == (Action.ADOPT, None, False)
+    assert planned.owner == f"the Helm release shop in {scene.namespace}"
+
+
+def test_the_plan_is_the_same_whether_what_stands_in_the_way_differs_or_not(scene: Scene) -> None:
+    installed(scene, scene.config_map(size="1"))
+    digests = {
+        scene.plan(scene.config_map(size=size), tells_adoption=tells).digest for size in "12" for tells in (True, False)
+    }
+    assert len(digests) == 1
+
+
 @pytest.mark.parametrize(
     ("meta", "owner"),
     [
@@ -90,6 +139,13 @@ def test_of_a_secret_only_which_keys_change_is_told(scene: Scene) -> None:
         ({"annotations": {ARGO: "web", NAME: "shop", NAMESPACE: "prod"}}, "the Argo CD application web"),
         ({"managedFields": [{"manager": "b"}, {"manager": "a"}]}, "nobody by their marks (written by a, b)"),
         ({}, "nobody by their marks"),
+        ({**LABELLED, **written_by("helm")}, "the Helm release that manages it"),
+        (LABELLED, "the Helm release that manages it"),
+        (
+            {**LABELLED, **written_by("kubectl-client-side-apply")},
+            "nobody by their marks (written by kubectl-client-side-apply)",
+        ),
+        ({**LABELLED, **written_by("kubectl", "argocd-controller")}, "the Helm release that manages it"),
     ],
 )
 def test_the_owner_is_told_by_marks_and_else_by_who_wrote(meta: dict[str, Any], owner: str) -> None:

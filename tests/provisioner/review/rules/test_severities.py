@@ -54,6 +54,7 @@ CASES = (
     "review/checks/bundle/test_requirements.py",
     "review/checks/objects/test_way_back.py",
     "review/checks/network/test_webhooks.py",
+    "review/checks/governance/test_full_quotas.py",
     "review/checks/governance/test_quotas.py",
     "review/checks/rights/test_everybody.py",
     "review/checks/traffic/test_selectors.py",

@@ -34,7 +34,8 @@ def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:
     words = {str(one.evidence["owner"]): one.message for one in told}
     assert words[HELM] == (
         "27 objects belong to the Helm release shop in prod: ConfigMap prod/m00, ConfigMap prod/m01 and 25 more. The "
-        "report is as if this deployment adopted them; a request does so with spec.adoptHelmRelease"
+        "report is as if this deployment adopted them; a request does so with spec.adoptHelmRelease: shop and "
+        "spec.installNamespace: prod"
     )
     assert words["the Argo CD application web"].endswith("a request is stopped until that owner has let go")
     assert "spec.collisionProtection: IfNoController" in words["nobody by their marks (written by kubectl)"]

@@ -1,0 +1,131 @@
+"""How a bundle that is named on the command line becomes content."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from provisioner import pipeline
+from provisioner.cli.arguments import DEFAULT_ACCOUNT
+from provisioner.cli.usage import Usage
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.render import BUILT_IN, IsNamespaced, Target, is_told_of_target
+from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
+from provisioner.unpack import UnpackLimits
+from provisioner.values import Content, GroupKind
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9.-]*(?::\d+)?/[a-z0-9._/-]+(?::\w[\w.-]{0,127}|@sha256:[0-9a-f]{64}|)", re.ASCII)
+_GIT = re.compile(r"git\+(?P<repository>https?://[^#@]+)@(?P<ref>[^@#]+)(?:#(?P<directory>.*))?")
+_VERSION = re.compile(r"v?\d+(\.\d+)*([.+-].*)?")
+
+
+def scopes_of(cluster: ClusterClient | None) -> IsNamespaced:
+    """Which kinds are namespaced: as the cluster says, without one as Kubernetes itself has them."""
+    if cluster is None:
+        return BUILT_IN.get
+    return {GroupKind(one.group, one.kind): one.is_namespaced for one in cluster.resources()}.get
+
+
+def contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
+    """What the BUNDLE argument and `--old` come to. A chart is told of the cluster, and of `--old` before it."""
+    is_namespaced = scopes_of(cluster)
+    target = pipeline.target_of(cluster, is_upgrade=False) if is_told_of_target(options.format) else None
+    old = content_of(options.old, options, is_namespaced, target) if options.old else None
+    target = replace(target, is_upgrade=old is not None) if target else None
+    return content_of(options.bundle, options, is_namespaced, target), old
+
+
+def content_of(
+    bundle: str, options: argparse.Namespace, is_namespaced: IsNamespaced, target: Target | None = None
+) -> Content:
+    """What a BUNDLE argument comes to, read by the options of `add_bundle_options` and those of the account."""
+    prepared = pipeline.PrepareOptions(
+        install_namespace=options.install_namespace,
+        service_account=options.service_account or DEFAULT_ACCOUNT,
+        format=options.format,
+        config=_config_of(options),
+        target=target,
+    )
+    return pipeline.prepare(
+        [source_of(bundle)],
+        options=prepared,
+        egress=EVERYWHERE,
+        credentials=_credentials(options),
+        limits=UnpackLimits(),
+        is_namespaced=is_namespaced,
+    )
+
+
+def _credentials(options: argparse.Namespace) -> Credentials | None:
+    """Those of a docker configuration, only where one was asked for."""
+    file = options.docker_config
+    if options.docker_login:
+        file = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
+    return Credentials(docker_config=text_of(file)) if file else None
+
+
+# Whoever runs the command line asks for what they type, from where they sit: no service is led astray by it.
+EVERYWHERE = EgressPolicy(
+    allowed_networks=(ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")),
+    plain_http_hosts=("*",),
+    allow_mutable=True,
+)
+
+
+def _config_of(options: argparse.Namespace) -> dict[str, object]:
+    if options.recursive and options.format != "plain":
+        raise Usage(f"--recursive is for the format plain, not for {options.format}")
+    return _config(options.config) | ({"recursive": True} if options.recursive else {})
+
+
+def _config(file: Path | None) -> dict[str, object]:
+    if file is None:
+        return {}
+    try:
+        found = json.loads(text_of(file))
+    except json.JSONDecodeError as exc:
+        raise Usage(f"{file}: no JSON ({exc})") from exc
+    if not isinstance(found, dict):
+        raise Usage(f"{file}: expected one JSON object")
+    return found
+
+
+def text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as exc:
+        raise Usage(f"{file}: not UTF-8 text") from exc
+
+
+def source_of(bundle: str) -> Source:
+    """The source that a BUNDLE argument means. Raises Usage, saying what was understood, for what means none."""
+    if bundle.startswith("oci://"):
+        return ImageSource(bundle.removeprefix("oci://"))
+    if bundle.startswith("git+"):
+        return _git_source(bundle)
+    if bundle.startswith(("http://", "https://")):
+        url, _, checksum = bundle.partition("#")
+        return HttpSource(url, checksum=checksum)
+    if bundle and Path(bundle).exists():
+        return LocalSource(bundle)
+    if _IMAGE.fullmatch(bundle) and not bundle.startswith((".", "/")):
+        return ImageSource(bundle)
+    raise Usage(f"{bundle}: no such file or folder, and no reference; see `pratique review --help`")
+
+
+def _git_source(bundle: str) -> Source:
+    match = _GIT.fullmatch(bundle)
+    if match is None:
+        raise Usage(f"{bundle}: expected git+https://HOST/PATH@REF#FOLDER, REF a branch, a version tag or a commit")
+    repository, ref, directory = match["repository"], match["ref"], match["directory"] or ""
+    if _COMMIT.fullmatch(ref):
+        return GitSource(repository, commit=ref, directory=directory)
+    if ref.startswith("refs/tags/") or _VERSION.fullmatch(ref):
+        return GitSource(repository, tag=ref.removeprefix("refs/tags/"), directory=directory)
+    return GitSource(repository, branch=ref.removeprefix("refs/heads/"), directory=directory)
