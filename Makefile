@@ -22,11 +22,12 @@ INSTALL := $(PIP) install --no-deps --no-compile --require-hashes
 SELF := $(PIP) install --no-deps --no-build-isolation --editable .
 RUNNER := $(BIN)/python -m tests.support.runner
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra sentry --group build
+	--no-emit-index-url --no-header --no-annotate --quiet --extra postgres --extra otel --extra s3 --extra sentry \
+	--group build
 # What is written by hand and what is generated, links and anchors included: a warning is an error, and nothing is kept of the last build.
 SPHINX := $(BIN)/sphinx-build --fresh-env --fail-on-warning --quiet --conf-dir docs --doctree-dir .docs/doctrees
 # Python without a .py that the tools would not find by themselves.
-SCRIPTS := tests/controlplane/build tests/controlplane/run
+SCRIPTS := tests/controlplane/build tests/controlplane/run tests/objectstore/build
 
 .PHONY: help demo test thorough quick lint docs screenshots bench lock clean
 
@@ -39,11 +40,13 @@ demo: .venv/installed ## try it: PORT=8000 FRESH=1 CLUSTER=real KUBECONFIG=file;
 test: lint ## lint and the tests of each promise, as continuous integration does it; installs and builds what it needs
 	tests/install
 	$(BIN)/python tests/controlplane/build
+	$(BIN)/python tests/objectstore/build
 	$(RUNNER) test --workers $(WORKERS)
 
 thorough: .venv/installed-dev ## the long tests, in about an hour: random differentials, chaos, races; PART=chaos runs one folder
 	tests/install
 	$(BIN)/python tests/controlplane/build
+	$(BIN)/python tests/objectstore/build
 	$(RUNNER) thorough --workers $(WORKERS) $(if $(PART),--part $(PART))
 
 quick: .venv/installed-dev ## in two minutes, those of the tests that need neither Kubernetes, other services nor a browser

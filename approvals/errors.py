@@ -212,6 +212,12 @@ class Undecipherable(DigestMismatch):
     code = "undecipherable"
 
 
+class StoreUnavailable(TryLater):
+    """The content store does not answer, or refuses. Nothing is lost: what needs it waits."""
+
+    code = "store-unavailable"
+
+
 # What is stored for a request with such a problem cannot be read: asking again reads its sources afresh in its place.
 UNREADABLE = frozenset({KeyMissing.code, DigestMismatch.code, Undecipherable.code})
 

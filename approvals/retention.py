@@ -3,6 +3,8 @@
 Kept for good: each request with who asked for it, its pins, reviews and verdicts, and the audit chain. Kept while they
 are needed: what open requests compare with or put back, and of each deployment the running revision, the one before it
 and all after it.
+
+What the store holds and no row names goes as well, after a time of grace: what killed workers have left.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.core.files.storage import storages
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from approvals import audit, store
 from approvals.audit import MACHINE
+from approvals.encryption.files import UNFINISHED_AGE, StoredFile, content_files
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import both_locked
 from approvals.lifecycle import OPEN
@@ -47,28 +49,37 @@ DETAILS = (Report, Outcome, PolicyEvaluation, RequestRule, RequestText, ViewedOb
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """How many requests lost their details, and how many stored contents went, of together so many bytes."""
+    """How many requests lost their details, and how many stored contents went, of together so many bytes.
+
+    `leftovers` counts what killed workers had left in the store.
+    """
 
     requests: int
     contents: int
     byte_count: int
+    leftovers: int = 0
 
 
 def clear(now: datetime, *, keep_days: int) -> Cleared:
     """Let go what was settled more than `keep_days` days before `now`, each request in a transaction of its own.
 
-    May be stopped at any time: the next run goes on. 0 days keep everything.
+    May be stopped at any time: the next run goes on. 0 days keep everything that has a row.
     """
-    if not keep_days:
-        return Cleared(0, 0, 0)
-    before = now - timedelta(days=keep_days)
-    requests = sum(_clear_request(pk, before, now) for pk in list(_outlived(before)))
-    sizes = [size for digest in list(_unneeded(now)) if (size := _remove(digest, now)) is not None]
-    done = Cleared(requests, len(sizes), sum(sizes))
-    if requests or sizes:
+    requests, sizes = 0, []
+    if keep_days:
+        before = now - timedelta(days=keep_days)
+        requests = sum(_clear_request(pk, before, now) for pk in list(_outlived(before)))
+        sizes = [size for digest in list(_unneeded(now)) if (size := _remove(digest, now)) is not None]
+    done = Cleared(requests, len(sizes), sum(sizes), _collect(now))
+    if done.requests or done.contents or done.leftovers:
         logger.info(
             "cleared what was kept long enough",
-            extra={"requests": done.requests, "contents": done.contents, "bytes": done.byte_count},
+            extra={
+                "requests": done.requests,
+                "contents": done.contents,
+                "bytes": done.byte_count,
+                "leftovers": done.leftovers,
+            },
         )
     return done
 
@@ -137,12 +148,43 @@ def _unneeded(now: datetime) -> Iterator[str]:
 
 
 def _remove(digest: str, now: datetime) -> int | None:
-    """Its size in bytes, where the content went. Who stores it again waits for this row, and writes the file anew."""
+    """Its size in bytes, where the content went. Who stores it again waits for this row, and writes the file anew.
+
+    The one place where a transaction waits for the store: so briefly that its row stays locked (Bucket.delete).
+    """
     with transaction.atomic():
         row = for_change(Content.objects.filter(pk=digest)).get()
         if row.removed_at is not None or digest not in set(_unneeded(now)):
             return None
         row.removed_at = now
         row.save(update_fields=["removed_at"])
-        storages["content"].delete(store.path_of(digest))
+        content_files().delete(store.path_of(digest))
     return row.byte_count
+
+
+def _collect(now: datetime) -> int:
+    storage = content_files()
+    unfinished = storage.collect_unfinished(now - UNFINISHED_AGE)
+    named = set(Content.objects.filter(removed_at=None).values_list("pk", flat=True))
+    unnamed = [one for one in storage.stored() if store.digest_of(one.name) not in {None, *named}]
+    return unfinished + sum(collect_unnamed(one, now) for one in unnamed)
+
+
+def collect_unnamed(one: StoredFile, now: datetime) -> bool:
+    """Whether a content went that no row names: a worker died before it wrote the row, or while it removed the content.
+
+    Who stores it meanwhile waits: for the row, or for one that is made here and never committed.
+    """
+    digest = store.digest_of(one.name)
+    if digest is None or now - one.modified < GRACE:
+        return False
+    with transaction.atomic():
+        unused = {"object_count": 0, "byte_count": 0, "created_at": now, "removed_at": now}
+        _, is_new = Content.objects.get_or_create(digest=digest, defaults=unused)
+        row = for_change(Content.objects.filter(pk=digest)).get()
+        if row.removed_at is None:
+            return False
+        content_files().delete(one.name)
+        if is_new:
+            row.delete()
+    return True

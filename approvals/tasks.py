@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 
 from celery import shared_task
@@ -11,12 +12,15 @@ from django.utils import timezone
 
 from approvals import audit, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
+from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, strays
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
 from approvals.steps.running.correct import correct
 from approvals.working import do
+
+logger = logging.getLogger(__name__)
 
 # Rows that need work whether or not a message says so.
 DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING, State.RESTORING)
@@ -63,7 +67,10 @@ def forget_ended() -> None:
 
 @shared_task(name="approvals.clear")
 def clear() -> None:
-    retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
+    try:
+        retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
+    except StoreUnavailable as exc:
+        logger.warning("what is left is cleared in an hour", extra={"error": str(exc)})
 
 
 @shared_task(name="approvals.check_audit")

@@ -30,12 +30,22 @@ pytest_plugins = [
     "tests.support.approvals.databases",
     "tests.support.approvals.quay",
     "tests.support.approvals.revisions",
+    "tests.support.stores",
     "tests.support.journeys.fixtures",
 ]
 
 MARKERS = {
     "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane"},
-    "services": {"postgres", "redis", "registry", "registry_with_auth", "git_server", "git_server_with_auth", "nginx"},
+    "services": {
+        "postgres",
+        "redis",
+        "registry",
+        "registry_with_auth",
+        "git_server",
+        "git_server_with_auth",
+        "nginx",
+        "s3",
+    },
     "browser": {"chromium", "browser", "page"},
 }
 # What is drawn at random is drawn alike in every run, so that a failure is the change's. Another PRATIQUE_SEED looks elsewhere.

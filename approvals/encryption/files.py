@@ -1,23 +1,66 @@
-"""Files that only the service reads, written whole or not at all."""
+"""Files that only the service reads, written whole or not at all.
+
+`PrivateFiles` is the content store in a folder; `approvals.buckets` is the other one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
-import time
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, Protocol, cast
 
-from django.core.files.base import ContentFile
-from django.core.files.storage import FileSystemStorage, Storage
+from django.core.files.storage import FileSystemStorage, storages
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 # What a killed process was writing; nobody writes one file for longer.
 UNFINISHED = ".unfinished"
 UNFINISHED_AGE = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    name: str
+    modified: datetime
+    byte_count: int
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.name.endswith(UNFINISHED)
+
+
+class ContentFiles(Protocol):
+    """What both stores can do. Names are relative, with slashes."""
+
+    def open(self, name: str, mode: str = "rb") -> Any:
+        """Its bytes, read once from the beginning; FileNotFoundError where it is missing."""
+
+    def exists(self, name: str) -> bool: ...
+
+    def delete(self, name: str) -> None:
+        """No error where it is gone."""
+
+    def replace(self, name: str, parts: Iterable[bytes]) -> None:
+        """Have `name` hold these bytes: the old ones stay until all of the new ones are safe. Readers see either."""
+
+    def stored(self) -> Iterator[StoredFile]:
+        """Every file, and what nobody has finished where that can be seen as one."""
+
+    def collect_unfinished(self, before: datetime) -> int:
+        """Delete what killed processes have left of files that they began to write before then; how many."""
+
+    def look(self) -> None:
+        """Raises OSError or StoreUnavailable where it cannot be read now; answers within seconds."""
+
+
+def content_files() -> ContentFiles:
+    """The content store of this process."""
+    return cast(ContentFiles, storages["content"])
 
 
 class PrivateFiles(FileSystemStorage):
@@ -43,6 +86,21 @@ class PrivateFiles(FileSystemStorage):
             raise
         _sync(target.parent)
 
+    def stored(self) -> Iterator[StoredFile]:
+        for name in self._names(""):
+            with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
+                found = Path(self.path(name)).stat()
+                yield StoredFile(name, datetime.fromtimestamp(found.st_mtime, UTC), found.st_size)
+
+    def collect_unfinished(self, before: datetime) -> int:
+        left = [one.name for one in self.stored() if one.is_unfinished and one.modified < before]
+        for name in left:
+            self.delete(name)
+        return len(left)
+
+    def look(self) -> None:
+        self.exists("sha256")
+
     def make_private(self, name: str) -> None:
         """Take from others what an older version let them read: the file and the folders above it."""
         path, root = Path(self.path(name)), Path(self.location)
@@ -51,44 +109,21 @@ class PrivateFiles(FileSystemStorage):
             if folder == root or root in folder.parents:
                 folder.chmod(FOLDER_MODE)
 
+    def _names(self, folder: str) -> Iterator[str]:
+        try:
+            folders, found = self.listdir(folder)
+        except FileNotFoundError:
+            return
+        yield from (f"{folder}{name}" for name in sorted(found))
+        for inner in sorted(folders):
+            yield from self._names(f"{folder}{inner}/")
+
     def _make_folder(self, folder: Path) -> None:
         """Every missing folder with its mode: `makedirs` gives the mode to the last one only."""
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
         for one in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 one.mkdir(mode=FOLDER_MODE)
-
-
-def replace(storage: Storage, name: str, parts: Iterable[bytes]) -> None:
-    """`PrivateFiles.replace`, or what comes nearest to it on another storage."""
-    if isinstance(storage, PrivateFiles):
-        storage.replace(name, parts)
-        return
-    whole = b"".join(parts)
-    storage.delete(name)
-    storage.save(name, ContentFile(whole))
-
-
-def names(storage: Storage, folder: str = "") -> Iterator[str]:
-    """Every file below `folder`, sorted."""
-    try:
-        folders, files = storage.listdir(folder)
-    except FileNotFoundError:
-        return
-    for file in sorted(files):
-        yield f"{folder}/{file}" if folder else file
-    for inner in sorted(folders):
-        yield from names(storage, f"{folder}/{inner}" if folder else inner)
-
-
-def is_unfinished(name: str) -> bool:
-    return name.endswith(UNFINISHED)
-
-
-def is_old(storage: Storage, name: str) -> bool:
-    """Whether nobody can be writing it any more."""
-    modified: datetime = storage.get_modified_time(name)
-    return time.time() - modified.timestamp() > UNFINISHED_AGE.total_seconds()
 
 
 def _sync(folder: Path) -> None:

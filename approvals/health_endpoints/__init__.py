@@ -6,6 +6,7 @@ Modules that other rooms use:
 """
 
 from approvals.health_endpoints.checks import PROBES, is_ready
+from approvals.health_endpoints.content import tell_content_store
 from approvals.health_endpoints.listener import NOTHING, Listener, PlainResponse, Responder, open_socket
 from approvals.health_endpoints.plugins import tell_broken_plugins
 
@@ -19,4 +20,5 @@ __all__ = [
     "notes",
     "open_socket",
     "tell_broken_plugins",
+    "tell_content_store",
 ]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 
 import redis
 from django.conf import settings
-from django.core.files.storage import storages
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from approvals.errors import KeyMissing, Undecipherable
+from approvals.encryption.files import content_files
+from approvals.errors import KeyMissing, StoreUnavailable, Undecipherable
 from approvals.health_endpoints import notes
 from approvals.health_endpoints.listener import PlainResponse, Responder
 from approvals.limits import crowding
@@ -114,7 +114,9 @@ def check_queue() -> None:
 
 def check_content() -> None:
     try:
-        storages["content"].exists("sha256")
+        content_files().look()
+    except StoreUnavailable as exc:
+        raise NotReady(str(exc)) from exc
     except OSError as exc:
         raise NotReady("the content store cannot be read: see PRATIQUE_CONTENT_DIR") from exc
 

@@ -50,6 +50,8 @@ def configuration(style: str) -> dict[str, Any]:
         "loggers": {
             "urllib3": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
+            # Each process would say where it found its credentials, and there is one for each bundle that is prepared.
+            "botocore": {"level": "WARNING"},
             # Handlers of their own would print the same again, in another form.
             "django": {"handlers": [], "level": "INFO", "propagate": True},
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},

@@ -76,7 +76,7 @@ def encrypt_content(digest):
     with storage.open(path, "rb") as file:
         plain = file.read()
     if key_id(plain[:HEAD_BYTES]) is None:
-        files.replace(storage, path, encrypted_parts(plain, place=StoredPlace("content", (digest,))))
+        storage.replace(path, encrypted_parts(plain, place=StoredPlace("content", (digest,))))
     if isinstance(storage, files.PrivateFiles):
         storage.make_private(path)
     return True
@@ -87,7 +87,7 @@ def decrypt_content(digest):
     if storage.exists(path):
         with storage.open(path, "rb") as file:
             plain = decrypt_file(file, place=StoredPlace("content", (digest,)))
-        files.replace(storage, path, [plain])
+        storage.replace(path, [plain])
 
 
 class Migration(migrations.Migration):

@@ -10,6 +10,14 @@ from dataclasses import astuple, dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from approvals.buckets.location import (
+    authorities_file,
+    bucket_name,
+    check_location,
+    endpoint_url,
+    key_prefix,
+    region_name,
+)
 from approvals.controllers import parse_controllers
 from approvals.encryption.keys import parse_keys
 from approvals.networks import Proxies
@@ -136,7 +144,29 @@ SETTINGS = (
     ),
     Setting("DATABASE_URL", "sqlite:///pratique.sqlite3", "database URL; use PostgreSQL in production"),
     Setting("REDIS_URL", "redis://127.0.0.1:6379/0", "Redis or Valkey, for the task queue and rate limits"),
-    Setting("CONTENT_DIR", "content", "folder of the content store"),
+    Setting("CONTENT_DIR", "content", "folder of the content store, where no bucket is named"),
+    Setting(
+        "CONTENT_S3_BUCKET",
+        "",
+        "bucket of the content store, so that processes on several machines share no disk; it has to exist"
+        " (extra: s3). Credentials come from AWS's own places",
+        bucket_name,
+    ),
+    Setting("CONTENT_S3_PREFIX", "", "beginning of all keys in the bucket, such as `pratique/`", key_prefix),
+    Setting("CONTENT_S3_ENDPOINT", "", "URL of the S3 server; empty: AWS", endpoint_url),
+    Setting("CONTENT_S3_REGION", "", "region of the bucket; empty: as AWS_REGION or its profile says", region_name),
+    Setting(
+        "CONTENT_S3_PATH_STYLE",
+        "false",
+        "whether the bucket is part of the path and not of the host name, as many servers of one's own need it",
+        switch,
+    ),
+    Setting(
+        "CONTENT_S3_CA_FILE",
+        "",
+        "PEM file of the authorities that vouch for the S3 server; empty: the usual ones",
+        authorities_file,
+    ),
     Setting(
         "STATIC_DIR",
         "staticfiles",
@@ -343,6 +373,7 @@ def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
         except ValueError as exc:
             raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
     check_metrics(values)
+    check_location(values)
     check_names_apart(values)
     check_people_join(values)
     return values

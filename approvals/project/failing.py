@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from approvals.api.problems import CONTENT_TYPE, body_of
-from approvals.errors import KeyMissing, Undecipherable
+from approvals.errors import KeyMissing, StoreUnavailable, Undecipherable
 from approvals.web import errors
 from approvals.web.rendering import is_read
 
@@ -67,6 +67,13 @@ CHANGED = Failure(
     "The stored data was changed",
     "It cannot be decrypted, so it is not shown. The operator must check the log and restore it from a backup.",
 )
+STORE_AWAY = Failure(
+    503,
+    "store-unavailable",
+    "the content store did not respond or refused: try again; the operator finds the reason in the log and at /readyz",
+    "The content store is not responding",
+    "Nothing is lost. Try again in a moment. If the problem persists, give the operator the request id below.",
+)
 FAILED = Failure(
     500,
     "failed",
@@ -88,13 +95,20 @@ FOREIGN = Failure(
     "This form has expired",
     "The form belongs to an earlier session or to another site. Go back, reload the page and submit it again.",
 )
+FORESEEN: dict[type[Exception], Failure] = {
+    KeyMissing: LOCKED,
+    Undecipherable: CHANGED,
+    StoreUnavailable: STORE_AWAY,
+    OperationalError: AWAY,
+    InterfaceError: AWAY,
+}
 
 
 def failed(http: HttpRequest) -> HttpResponse:
     """Django's handler500, called while the exception is handled."""
     failure = failure_of(sys.exception())
     answer = _answer(http, failure, is_unsure=not is_read(http))
-    if failure is AWAY:
+    if failure in (AWAY, STORE_AWAY):
         answer["Retry-After"] = str(RETRY_SECONDS)
     return answer
 
@@ -112,9 +126,10 @@ def foreign(http: HttpRequest, reason: str = "") -> HttpResponse:
 def failure_of(exception: BaseException | None) -> Failure:
     if isinstance(exception, DatabaseError) and _is_missing(exception.__cause__):
         return NOT_MIGRATED
-    if isinstance(exception, KeyMissing | Undecipherable):
-        return LOCKED if isinstance(exception, KeyMissing) else CHANGED
-    return AWAY if isinstance(exception, OperationalError | InterfaceError) else FAILED
+    for kind, failure in FORESEEN.items():
+        if isinstance(exception, kind):
+            return failure
+    return FAILED
 
 
 def _is_missing(cause: BaseException | None) -> bool:

@@ -22,6 +22,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
 from approvals import jobs, logs  # noqa: E402, F401 - the apps have to be loaded first
+from approvals.buckets.connection import load as load_buckets  # noqa: E402 - the apps have to be loaded first
 from approvals.project.celery import app  # noqa: E402 - the apps have to be loaded first
 from approvals.working import child, linux  # noqa: E402, F401 - after the apps; loaded for those that are forked
 from provisioner import plugins  # noqa: E402 - after the apps
@@ -36,6 +37,8 @@ warnings.filterwarnings("ignore", message="forkserver: waitpid returned unexpect
 # What Celery and Django load with the first message and the first query: it took longer than a small preparation.
 _loaded = (app.amqp, app.backend, app.connection_for_write().transport_cls)
 _compiler = connection.ops.compiler("SQLCompiler")
+if settings.BUCKET:
+    load_buckets()
 # Which there are; none of them is loaded here.
 _plugins = [plugins.installed(group, ()) for group in plugins.PluginGroup]
 # Whoever is forked leaves what is loaded alone, so that it stays shared.

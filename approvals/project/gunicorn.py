@@ -23,6 +23,7 @@ from approvals.health_endpoints import (  # noqa: E402 - after the folder of met
     Listener,
     open_socket,
     tell_broken_plugins,
+    tell_content_store,
 )
 from approvals.logs.gunicorn import Logger  # noqa: E402 - after the folder of metrics is named
 from approvals.networks import holds_loopback  # noqa: E402 - after the folder of metrics is named
@@ -128,6 +129,7 @@ def post_worker_init(worker: Any) -> None:
         metrics.answer_on(sock, "web")
     rights.tell_what_is_missing(rights.Process.WEB)
     tell_broken_plugins()
+    tell_content_store()
 
 
 def _check_binds(server: Any) -> None:

@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from whitenoise.compress import Compressor
 
 from approvals import logs
+from approvals.buckets.location import SECRETS, location_of
 from approvals.encryption.keys import key_of
 from approvals.project import configuration
 
@@ -26,6 +27,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 BASE_DIR = PACKAGE / "shipped" if (PACKAGE / "shipped").is_dir() else PACKAGE.parent
 PRATIQUE = configuration.read()
 logs.hide(configuration.secrets_of(PRATIQUE))
+logs.hide(os.environ[name] for name in SECRETS if os.environ.get(name))
 IS_TEST = "pytest" in sys.modules or os.environ.get("PYTEST_VERSION") is not None
 # Commands that serve nobody and keep nothing need no secret.
 TOOLS = {
@@ -143,12 +145,12 @@ WHITENOISE_USE_FINDERS = not IS_COLLECTED
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "map")
 # Every client of a test starts the middleware anew; it would list all files each time.
 WHITENOISE_AUTOREFRESH = DEBUG or IS_TEST
+BUCKET = location_of(PRATIQUE)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "content": {
-        "BACKEND": "approvals.encryption.files.PrivateFiles",
-        "OPTIONS": {"location": PRATIQUE["CONTENT_DIR"]},
-    },
+    "content": {"BACKEND": "approvals.buckets.bucket.Bucket", "OPTIONS": {"location": BUCKET}}
+    if BUCKET
+    else {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": PRATIQUE["CONTENT_DIR"]}},
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
         if IS_COLLECTED and not IS_TEST

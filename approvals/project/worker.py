@@ -32,6 +32,11 @@ def tell_broken_plugins(**_: object) -> None:
 
 
 @worker_ready.connect
+def tell_content_store(**_: object) -> None:
+    health_endpoints.tell_content_store()
+
+
+@worker_ready.connect
 def work_apart(**_: object) -> None:
     begin()
 

@@ -9,15 +9,15 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
-from django.core.files.storage import Storage, storages
 from django.db import models, transaction
 from django.db.models.functions import Substr
+from django.utils import timezone
 
-from approvals import audit, store
+from approvals import audit, retention, store
 from approvals.audit import Actor
-from approvals.encryption import files
 from approvals.encryption.envelope import HEAD_BYTES, decrypt, decrypt_file, encrypt, encrypted_parts, key_id
 from approvals.encryption.fields import Encrypted, EncryptedField
+from approvals.encryption.files import UNFINISHED_AGE, PrivateFiles, StoredFile, content_files
 from approvals.encryption.keys import keyring
 from approvals.ledger.locks import for_change
 from approvals.models import Content
@@ -56,8 +56,8 @@ def rotate_keys(*, by: Actor, tell: Callable[[str], None], is_trial: bool = Fals
             _note(done, partial(_renew_row, model, column, pk))
             _tell_sometimes(tell, count)
     tell("content:")
-    for count, name in enumerate(_stale_contents(done, is_trial=is_trial), start=1):
-        _note(done, partial(_renew_content, name))
+    for count, one in enumerate(_stale_contents(done, is_trial=is_trial), start=1):
+        _note(done, partial(_renew_content, one))
         _tell_sometimes(tell, count)
     if not is_trial:
         facts = {"key": keyring()[0].name, "changed": done.changed, "problems": len(done.problems)}
@@ -104,50 +104,53 @@ def _renew_row(model: type[models.Model], column: EncryptedField, pk: int) -> bo
         return True
 
 
-def _stale_contents(done: Rotation, *, is_trial: bool) -> Iterator[str]:
-    storage = storages["content"]
-    for name in files.names(storage):
-        if files.is_unfinished(name):
-            if not is_trial and files.is_old(storage, name):
-                storage.delete(name)
+def _stale_contents(done: Rotation, *, is_trial: bool) -> Iterator[StoredFile]:
+    """Contents that another key encrypts. What has another form of name is not ours."""
+    storage, now = content_files(), timezone.now()
+    if not is_trial:
+        storage.collect_unfinished(now - UNFINISHED_AGE)
+    for one in storage.stored():
+        if store.digest_of(one.name) is None or (head := _head_of(one.name)) is None:
             continue
-        with storage.open(name, "rb") as file:
-            identifier = key_id(file.read(HEAD_BYTES))
-        if not is_trial and isinstance(storage, files.PrivateFiles):
-            storage.make_private(name)
+        if not is_trial and isinstance(storage, PrivateFiles):
+            storage.make_private(one.name)
+        identifier = key_id(head)
         if identifier == keyring()[0].id or (is_trial and identifier):
             done.used[identifier.hex()] += 1
         elif is_trial:
-            done.problems.append(f"{name} in the content store is not encrypted")
+            done.problems.append(f"{one.name} in the content store is not encrypted")
         else:
-            yield name
+            yield one
 
 
-def _renew_content(name: str) -> bool:
+def _head_of(name: str) -> bytes | None:
+    """Its beginning; None where it was deleted since it was listed."""
+    try:
+        with content_files().open(name, "rb") as file:
+            head: bytes = file.read(HEAD_BYTES)
+    except FileNotFoundError:
+        return None
+    return head
+
+
+def _renew_content(one: StoredFile) -> bool:
     """Whether the file was needed, and is now encrypted by the first key.
 
     One that is still plain was stored before there were keys: it is taken if its bytes are those of its digest.
     """
-    storage = storages["content"]
-    digest = name.split("/", 1)[0] + ":" + name.rsplit("/", 1)[-1]
-    if (row := Content.objects.filter(pk=digest).first()) is None:
-        return _forget(storage, name)
-    with storage.open(name, "rb") as file:
-        is_plain = key_id(file.read(HEAD_BYTES)) is None
-        file.seek(0)
+    digest = store.digest_of(one.name)
+    row = Content.objects.filter(pk=digest, removed_at=None).first()
+    if digest is None or row is None:
+        retention.collect_unnamed(one, timezone.now())
+        return False
+    is_plain = key_id(_head_of(one.name) or b"") is None
+    with content_files().open(one.name, "rb") as file:
         stored = file.read() if is_plain else decrypt_file(file, place=store.place_of(digest))
     found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
     if found != digest:
         raise PratiqueError(f"the content {digest} was changed in the content store: its bytes have digest {found}")
-    files.replace(storage, name, encrypted_parts(stored, place=store.place_of(digest)))
+    content_files().replace(one.name, encrypted_parts(stored, place=store.place_of(digest)))
     return True
-
-
-def _forget(storage: Storage, name: str) -> bool:
-    """A file that no row names is read by nobody: a crash left it. It may be about to get its row, too."""
-    if files.is_old(storage, name):
-        storage.delete(name)
-    return False
 
 
 def _note(done: Rotation, renew: Callable[[], bool]) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.files.storage import storages
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
 from approvals import audit, services, store, tasks
+from approvals.encryption.files import content_files
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry, BundleDeployment, Content, Report, Request, Review, Revision
 from approvals.selectors import revisions as selected
@@ -23,18 +24,16 @@ from tests.support.approvals.databases import manage
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.revisions import revision
 from tests.support.approvals.world import acting
-from tests.support.secrets import secret
+from tests.support.secrets import keep, secret
+from tests.support.stores import BOTH_STORES
 
 pytestmark = pytest.mark.django_db
 DAYS = 30
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, settings: Any) -> Path:
-    backend = {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": tmp_path / "content"}}
-    settings.STORAGES = {**settings.STORAGES, "content": backend}
+def keep_days(folder: Path, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": DAYS}
-    return tmp_path / "content"
 
 
 @pytest.fixture
@@ -72,9 +71,10 @@ def digests(*numbers: int) -> set[str]:
 
 
 def exists(digest: str) -> bool:
-    return bool(storages["content"].exists(store.path_of(digest)))
+    return content_files().exists(store.path_of(digest))
 
 
+@BOTH_STORES
 def test_what_runs_and_what_it_may_go_back_to_stay(port: BundleDeployment) -> None:
     tasks.clear()
     assert cleared(port) == [1, 2]
@@ -162,6 +162,7 @@ def test_nobody_goes_back_to_what_was_removed(here: World, port: BundleDeploymen
         services.rollback_deployment(by=acting(here.rita), deployment=port, revision=1, via="browser")
 
 
+@BOTH_STORES
 def test_removed_bytes_say_so_and_come_back_when_they_are_fetched_again(port: BundleDeployment) -> None:
     tasks.clear()
     row = Content.objects.get(pk=secret("1").digest)
@@ -196,6 +197,23 @@ def test_the_command_says_first_what_it_would_do(port: BundleDeployment) -> None
     assert second.startswith("2 requests lost their details; 3 stored contents (")
 
 
+@BOTH_STORES
+@pytest.mark.parametrize("days", [DAYS, 0])
+def test_what_no_row_names_goes_after_its_time_of_grace(folder: Path, settings: Any, days: int) -> None:
+    """Whether or not old requests are kept: no request needs it. What has another form of name is somebody else's."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": days}
+    kept, removed = keep("kept"), keep("removed")
+    Content.objects.filter(pk=removed.pk).update(removed_at=timezone.now())
+    left, foreign, young = f"sha256/aa/{'a' * 64}", "sha256/of-somebody-else", f"sha256/bb/{'b' * 64}"
+    for name in (left, foreign, young):
+        content_files().replace(name, [b"encrypted"])
+    for name in (left, foreign, store.path_of(kept.digest), store.path_of(removed.digest)):
+        os.utime(folder / name, (0, 0))
+    tasks.clear()
+    assert {one.name for one in content_files().stored()} == {store.path_of(kept.digest), foreign, young}
+    assert not Content.objects.filter(pk__contains="a" * 64).exists()
+
+
 RACE = """
 import threading
 from datetime import timedelta
@@ -204,7 +222,7 @@ from django.utils import timezone
 from approvals import retention, store
 from approvals.models import Content
 from tests.support.patience import scaled
-from tests.support.secrets import secret
+from tests.support.secrets import keep, secret
 row = store.put(secret("1"), format_name="plain")
 Content.objects.update(used_at=timezone.now() - timedelta(days=9))
 told = []

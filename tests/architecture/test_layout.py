@@ -32,7 +32,6 @@ TESTED_ELSEWHERE = {
     "approvals.packed": "tests/approvals/ledger",
     "approvals.rights": "tests/rights",
     "approvals.steps": "tests/journeys",
-    "approvals.store": "tests/approvals/security",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
     "provisioner.cluster.kept_data": "tests/journeys/deciding/test_data_stays.py",

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from approvals.buckets.location import location_of
 from approvals.encryption.keys import new_key
+from approvals.project import configuration
 from approvals.rights import Process
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.rights.conftest import Noted
@@ -20,7 +22,7 @@ from tests.support.folders import ROOT
 from tests.support.patience import scaled
 
 DEPLOY = ROOT / "deploy/kubernetes"
-FILES = ("accounts.yaml", "network-policies.yaml", "pratique.yaml", "migrate.yaml")
+FILES = ("accounts.yaml", "network-policies.yaml", "bucket.yaml", "pratique.yaml", "migrate.yaml")
 TOKEN_PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
 MEETS_CLUSTER = {str(process) for process in Process}
 FILL_IN = "# FILL IN:"
@@ -155,6 +157,23 @@ def test_what_has_to_be_filled_in_says_so() -> None:
         line for line in lines if ("192.0.2.1/32" in line or "namespaceSelector" in line) and "kube-system" not in line
     ]
     assert all(FILL_IN in line for line in own)
+
+
+def test_every_process_takes_the_bucket_where_there_is_one() -> None:
+    """With values that are read as settings. Watch and beat read no content."""
+    secret, policy = objects("bucket.yaml")
+    named = {name: pod for name, pod in PODS.items() if name != "valkey"}
+    for pod in named.values():
+        for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
+            if "envFrom" in container:
+                assert {"secretRef": {"name": secret["metadata"]["name"], "optional": True}} in container["envFrom"]
+    assert selected(policy) == {"web", "worker", "migrate"}
+    found = configuration.read(secret["stringData"])
+    assert str(location_of(found)) == "s3://pratique-contents/production/ at https://s3.example.com:9000"
+    lines = (ROOT / "deploy/bucket.env").read_text().splitlines()
+    pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    assert set(pairs) == set(secret["stringData"])
+    assert location_of(configuration.read(pairs)) == location_of(found)
 
 
 def test_every_process_waits_for_the_migrations_and_the_job_for_nobody() -> None:

@@ -31,5 +31,5 @@ class Command(BaseCommand):
         done = retention.clear(now, keep_days=days)
         self.stdout.write(
             f"{done.requests} requests lost their details; {done.contents} stored contents "
-            f"({done.byte_count} bytes) were removed"
+            f"({done.byte_count} bytes) were removed; {done.leftovers} leftovers of killed workers were removed"
         )

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from django.core.files.storage import storages
 
 from approvals import store
 from approvals.encryption import files
@@ -18,8 +17,10 @@ from approvals.errors import Undecipherable
 from approvals.project import privacy
 from provisioner import render
 from tests.support.secrets import keep, secret
+from tests.support.stores import BOTH_STORES
 
 
+@BOTH_STORES
 def test_S30_a_content_moved_to_another_path_is_refused(db: None, folder: Path) -> None:
     one, two = keep("one"), keep("two")
     (folder / store.path_of(two.digest)).write_bytes((folder / store.path_of(one.digest)).read_bytes())
@@ -29,6 +30,7 @@ def test_S30_a_content_moved_to_another_path_is_refused(db: None, folder: Path) 
     assert store.get(two).digest == two.digest
 
 
+@BOTH_STORES
 def test_S30_a_plain_content_is_refused_though_its_digest_is_right(db: None, folder: Path) -> None:
     row = keep("one")
     (folder / store.path_of(row.digest)).write_bytes(render.serialise(secret("one").manifests))
@@ -47,17 +49,18 @@ def test_S30_files_and_folders_of_the_store_are_the_services_alone(db: None, fol
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()} == {0o600}
 
 
+@BOTH_STORES
 def test_a_write_that_breaks_off_leaves_the_old_bytes(folder: Path) -> None:
-    storage = storages["content"]
-    files.replace(storage, "sha256/aa/b", [b"old"])
+    storage = files.content_files()
+    storage.replace("sha256/aa/b", [b"old"])
 
     def broken() -> Iterator[bytes]:
         yield b"new"
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space"):
-        files.replace(storage, "sha256/aa/b", broken())
-    assert list(files.names(storage)) == ["sha256/aa/b"]
+        storage.replace("sha256/aa/b", broken())
+    assert [one.name for one in storage.stored()] == ["sha256/aa/b"]
     assert (folder / "sha256/aa/b").read_bytes() == b"old"
 
 

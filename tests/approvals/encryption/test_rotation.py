@@ -24,6 +24,7 @@ from provisioner import render
 from tests.support.approvals.fixtures import World
 from tests.support.patience import wait_for
 from tests.support.secrets import KUBECONFIG, NEW, OLD, TOKEN, keep, raw, reported, secret, with_keys
+from tests.support.stores import BOTH_STORES
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def heads(folder: Path) -> set[bytes | None]:
     return {envelope.key_id(data) for data in [*of_files, *raw(Cluster, "kubeconfig"), *raw(Report, "body")]}
 
 
+@BOTH_STORES
 def test_S30_rotating_the_keys_leaves_nothing_to_the_old_one(
     filled: list[StoredContent], folder: Path, settings: Any
 ) -> None:
@@ -93,6 +95,7 @@ def test_S30_a_rotation_that_is_killed_goes_on_where_it_was(
     assert heads(folder) == {NEW.id}
 
 
+@BOTH_STORES
 def test_S30_a_rotation_beside_readers_disturbs_none(filled: list[StoredContent], folder: Path, settings: Any) -> None:
     paths = [(row.digest, folder / store.path_of(row.digest)) for row in filled]
     stop, read, rotations, troubles = threading.Event(), itertools.count(), itertools.count(1), []
@@ -126,6 +129,7 @@ def test_S30_a_rotation_beside_readers_disturbs_none(filled: list[StoredContent]
     assert troubles == []
 
 
+@BOTH_STORES
 def test_S30_what_cannot_be_decrypted_is_named_and_no_key_is_given_up(
     filled: list[StoredContent], folder: Path, settings: Any
 ) -> None:
@@ -138,6 +142,7 @@ def test_S30_what_cannot_be_decrypted_is_named_and_no_key_is_given_up(
     assert OLD.name in rotate()
 
 
+@BOTH_STORES
 def test_S30_a_content_from_before_the_keys_is_encrypted_if_it_is_the_one_named(
     db: None, folder: Path, settings: Any
 ) -> None:
@@ -155,10 +160,28 @@ def test_S30_what_a_crash_left_in_the_store_is_deleted_when_it_is_old(db: None, 
     kept = keep("one")
     left = [f"sha256/aa/{'a' * 64}", f"sha256/aa/{'b' * 64}.0123456789abcdef{files.UNFINISHED}"]
     for name in left:
-        files.replace(storages["content"], name, [b"plain, from before"])
+        files.content_files().replace(name, [b"plain, from before"])
     rotate()
-    assert set(files.names(storages["content"])) == {*left, store.path_of(kept.digest)}
+    assert {one.name for one in files.content_files().stored()} == {*left, store.path_of(kept.digest)}
     for name in left:
         os.utime(folder / name, (0, 0))
     rotate()
-    assert set(files.names(storages["content"])) == {store.path_of(kept.digest)}
+    assert {one.name for one in files.content_files().stored()} == {store.path_of(kept.digest)}
+
+
+@BOTH_STORES
+def test_S30_a_content_that_goes_while_the_keys_rotate_is_passed_over(
+    filled: list[StoredContent], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listed, and not there any more when its turn comes."""
+    last = max(folder.rglob("*"), key=lambda path: path.name if path.is_file() else "")
+    real = envelope.encrypted_parts
+
+    def removing(data: bytes, *, place: StoredPlace) -> Iterator[bytes]:
+        last.unlink(missing_ok=True)
+        yield from real(data, place=place)
+
+    monkeypatch.setattr("approvals.services.encryption.encrypted_parts", removing)
+    rotate()
+    assert heads(folder) == {NEW.id}
+    assert not last.exists()

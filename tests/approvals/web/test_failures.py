@@ -12,6 +12,8 @@ from django.test import Client
 from approvals.health_endpoints import checks
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
+from tests.support.servers.s3 import S3Server
+from tests.support.stores import use_bucket
 
 
 @pytest.mark.django_db
@@ -34,6 +36,23 @@ def test_readyz_names_what_is_missing(settings: Any, tmp_path: Any) -> None:
     assert found["database"] == found["migrations"] == "ok"
     assert found["redis"] == "Redis is not responding: see PRATIQUE_REDIS_URL"
     assert b"secret" not in answer.body
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_nothing_kept")
+def test_readyz_says_that_the_bucket_is_away_and_why(
+    s3: S3Server, redis: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": redis}
+    location = use_bucket(settings, monkeypatch, s3.bucket())
+    assert checks.readyz({}).status == 200
+    checks._kept.forget()
+    s3.client.delete_bucket(Bucket=location.bucket)
+    answer = checks.readyz({})
+    assert answer.status == 503
+    words = json.loads(answer.body)["checks"]["content"]
+    assert words.endswith("the bucket does not exist; create it, or correct PRATIQUE_CONTENT_S3_BUCKET or _ENDPOINT")
+    assert location.bucket not in words
 
 
 @pytest.mark.django_db

@@ -51,13 +51,14 @@ class Machine:
         # What killed processes leave goes with it. Not in `folder`: the path of a Unix socket is short.
         self.temporary = Path(tempfile.mkdtemp(prefix="machine-"))
         self.environment = {**os.environ, "TMPDIR": str(self.temporary), **environment}
+        self.working_folder = ROOT
         self.running: list[subprocess.Popen[bytes]] = []
 
     def start(self, *command: object) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *map(str, command)],
-                cwd=ROOT,
+                cwd=self.working_folder,
                 env=self.environment,
                 stdout=log,
                 stderr=log,
@@ -69,7 +70,7 @@ class Machine:
     def run(self, *command: object) -> str:
         done = subprocess.run(
             [sys.executable, *map(str, command)],
-            cwd=ROOT,
+            cwd=self.working_folder,
             env=self.environment,
             capture_output=True,
             text=True,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -24,6 +26,7 @@ from tests.support.servers.http import Authority, FileServer, GitServer, make_au
 from tests.support.servers.postgresql import Postgres, find_programs
 from tests.support.servers.process import Server, free_port
 from tests.support.servers.registry import CREDENTIALS, Registry
+from tests.support.servers.s3 import S3Server
 
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",
@@ -93,6 +96,18 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 def registry_with_auth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """The same behind Basic auth: `.credentials` is (user, password)."""
     server = Registry.start(_program("docker-registry"), tmp_path_factory.mktemp("registry-auth"), with_auth=True)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server, built now (two minutes) if it never was: `.bucket()` makes a bucket, `.files_of(it)` its files."""
+    build = [sys.executable, str(ROOT / "tests/objectstore/build")]
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    if built.returncode:
+        pytest.fail(f"tests/objectstore/build failed:\n{built.stderr[-4000:]}")
+    server = S3Server(Path(built.stdout.splitlines()[0]), tmp_path_factory.mktemp("s3"))
     yield server
     server.stop()
 

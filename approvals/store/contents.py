@@ -1,52 +1,60 @@
-"""The content store: rendered manifests by digest, on Django's storage, encrypted (security-rules.md S30).
-
-What is read is hashed again (promise 1).
-"""
+"""Keeping contents and reading them back. What is read is hashed again (promise 1)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.core.files.storage import storages
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import models
-from approvals.encryption import files
 from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
+from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing
 from provisioner import render
 from provisioner.errors import DigestMismatch
 from provisioner.values import DELETING, Content, Pin, Requirement, RequirementKind, UnusedFiles
 
+# As `path_of` makes them.
+PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
+
 
 def put(content: Content, *, format_name: str) -> models.Content:
     """Keep `content` under its digest and return its row. Keeping the same content twice is no error.
 
-    The row is held meanwhile, so that nothing that is stored here is removed as unneeded (approvals.retention).
+    The row says first that it is used, so that nothing that is stored here is removed as unneeded
+    (approvals.retention), and no transaction waits for the store.
     """
-    data, now = render.serialise(content.everything), timezone.now()
-    with transaction.atomic():
-        row, is_new = models.Content.objects.get_or_create(
-            digest=content.digest,
-            defaults={
-                "install_namespace": content.install_namespace,
-                "service_account": content.service_account,
-                "format": format_name,
-                "object_count": len(content.everything),
-                "byte_count": len(data),
-                "has_deletion_hooks": bool(content.hooks_at(DELETING)),
-                "created_at": now,
-            },
-        )
-        models.Content.objects.filter(pk=row.pk).update(used_at=now, removed_at=None)
-        row.refresh_from_db()
-        if is_new or not _holds(row):
-            parts = encrypted_parts(data, place=place_of(content.digest))
-            files.replace(storages["content"], path_of(content.digest), parts)
+    data = render.serialise(content.everything)
+    row, is_new = _row_of(content, format_name, len(data))
+    if is_new or not _holds(row):
+        parts = encrypted_parts(data, place=place_of(content.digest))
+        content_files().replace(path_of(content.digest), parts)
     return row
+
+
+@transaction.atomic
+def _row_of(content: Content, format_name: str, byte_count: int) -> tuple[models.Content, bool]:
+    """The row, used now, and whether it is new; waits for who removes it."""
+    now = timezone.now()
+    row, is_new = models.Content.objects.get_or_create(
+        digest=content.digest,
+        defaults={
+            "install_namespace": content.install_namespace,
+            "service_account": content.service_account,
+            "format": format_name,
+            "object_count": len(content.everything),
+            "byte_count": byte_count,
+            "has_deletion_hooks": bool(content.hooks_at(DELETING)),
+            "created_at": now,
+        },
+    )
+    models.Content.objects.filter(pk=row.pk).update(used_at=now, removed_at=None)
+    row.refresh_from_db()
+    return row, is_new
 
 
 def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Content:
@@ -59,11 +67,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         raise DigestMismatch(
             f"content {row.digest} was removed on {row.removed_at:%Y-%m-%d}, as nothing needed it (PRATIQUE_KEEP_DAYS)"
         )
-    stored = _read(row.digest)
-    manifests = render.parse(stored)  # which takes nothing but what would be written for them again
-    found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
-    if found != row.digest:
-        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have digest {found}")
+    manifests = render.parse(read(row, content_files()))  # which takes nothing but what would be written for them again
     content = Content(
         tuple(one for one in manifests if one.hook is None),
         row.install_namespace,
@@ -81,6 +85,20 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         requirements=_requirements(fetched_by.requirements),
         values=fetched_by.chart_values,
     )
+
+
+def read(row: models.Content, files: ContentFiles) -> bytes:
+    """The serialised manifests of a content as `files` hold them, hashed again; raises as `get` does."""
+    path = path_of(row.digest)
+    try:
+        with files.open(path, "rb") as file:
+            stored = decrypt_file(file, place=place_of(row.digest))
+    except FileNotFoundError:
+        raise DigestMismatch(f"content {row.digest} is not in the content store (expected at {path})") from None
+    found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
+    if found != row.digest:
+        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have digest {found}")
+    return stored
 
 
 def _pins(records: list[dict[str, str]]) -> tuple[Pin, ...]:
@@ -115,14 +133,11 @@ def path_of(digest: str) -> str:
     return f"{algorithm}/{value[:2]}/{value}"
 
 
+def digest_of(path: str) -> str | None:
+    """The digest whose path this is; None where it is none of ours."""
+    found = PATH.fullmatch(path)
+    return f"sha256:{found[2]}" if found and found[2].startswith(found[1]) else None
+
+
 def place_of(digest: str) -> StoredPlace:
     return StoredPlace("content", (digest,))
-
-
-def _read(digest: str) -> bytes:
-    storage, path = storages["content"], path_of(digest)
-    try:
-        with storage.open(path, "rb") as file:
-            return decrypt_file(file, place=place_of(digest))
-    except FileNotFoundError:
-        raise DigestMismatch(f"content {digest} is not in the content store (expected at {path})") from None

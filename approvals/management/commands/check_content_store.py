@@ -1,0 +1,45 @@
+"""`pratique-manage check_content_store`: whether this process may do all that it needs, and whether all is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from approvals import store
+
+# docs/operating/content-store.md has the policy.
+RIGHTS = {
+    "list": "s3:ListBucket",
+    "write": "s3:PutObject",
+    "read": "s3:GetObject",
+    "delete": "s3:DeleteObject",
+    "delete unfinished uploads": "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload",
+}
+
+
+class Command(BaseCommand):
+    help = (
+        "Try what processes do with the content store, and say which settings or rights are missing. Then say which "
+        "contents are missing. It writes one small file and deletes it."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--read", action="store_true", help="read every content, too, and check its digest")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bucket = settings.BUCKET
+        self.stdout.write(f"content store: {bucket or settings.PRATIQUE['CONTENT_DIR']}")
+        refused = 0
+        for tried in store.try_store():
+            right = f" (right: {RIGHTS[tried.what]})" if bucket and tried.problem else ""
+            self.stdout.write(f"{tried.what}: {tried.problem or 'ok'}{right}")
+            refused += bool(tried.problem)
+        if refused:
+            raise CommandError(f"{refused} of the things that Pratique does with the content store failed: see above")
+        found = store.verify_contents(self.stdout.write, is_read=options["read"])
+        said = "were read, and have the right digests" if options["read"] else "are there"
+        self.stdout.write(f"{found.contents - len(found.problems)} of {found.contents} contents {said}")
+        if found.problems:
+            raise CommandError(found.problems_in_words)
