@@ -17,7 +17,7 @@ from rest_framework.serializers import Serializer
 from approvals.errors import InvalidQuery
 from approvals.lifecycle import State
 from approvals.models import AuditEntry, Request
-from approvals.selectors import audit, inbox
+from approvals.selectors import audit, inbox, keyset
 from provisioner.values import HealthState, Severity
 
 # The longest name of anything in Kubernetes.
@@ -96,7 +96,15 @@ class DeploymentFilter(ByCluster):
     health = _one_of(HealthState)
 
 
-class RequestFilter(django_filters.FilterSet):
+class Listed(django_filters.FilterSet):
+    """Of long tables, whose rows are found by several fields at once."""
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        found: QuerySet[Any] = super().filter_queryset(queryset)
+        return keyset.by_keys_if_few(found) if any(self.form.cleaned_data.values()) else found
+
+
+class RequestFilter(Listed):
     cluster = _text(method="with_cluster")
     deployment = _text("deployment__name")
     state = _one_of(State)
@@ -123,7 +131,7 @@ class RequestFilter(django_filters.FilterSet):
         return inbox.InboxFilter(text=value).narrow(rows)
 
 
-class AuditFilter(django_filters.FilterSet):
+class AuditFilter(Listed):
     actor = _text()
     cluster = _text()
     deployment = _text()

@@ -30,6 +30,7 @@ class AuditEntry(models.Model):
             models.Index(fields=["actor", "-number"], name="audit_actor"),
             models.Index(fields=["deployment", "-number"], name="audit_name"),
             models.Index(fields=["via", "-number"], name="audit_via"),
+            models.Index(fields=["verb", "-number"], name="audit_verb"),
             models.Index(fields=["at", "number"], name="audit_time"),
         ]
 

@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from approvals.models import AuditEntry, Cluster
+from approvals.selectors import keyset
 
 # These concern a whole cluster, and name it among their facts.
 _ABOUT_A_CLUSTER = ("policy.saved", "cluster.registered")
@@ -72,7 +73,8 @@ def audit_entries(reader: AuditReader, wish: AuditFilter = EVERY_ENTRY) -> Query
         found = found.filter(via=wish.via)
     if wish.request:
         found = found.filter(request_uid=wish.request)
-    return between(found, wish.days).order_by("-number")
+    found = between(found, wish.days).order_by("-number")
+    return found if wish == EVERY_ENTRY else keyset.by_keys_if_few(found)
 
 
 def between(found: QuerySet[AuditEntry], days: Days) -> QuerySet[AuditEntry]:

@@ -72,6 +72,10 @@ class InboxFilter:
         """By what people filter for less often, whose fields are folded."""
         return bool(self.purpose or self.format or self.requester or self.state or self.rule)
 
+    def listed(self, rows: QuerySet[Request]) -> QuerySet[Request]:
+        """`narrow`, for a page of these."""
+        return keyset.by_keys_if_few(self.narrow(rows)) if self.is_set else rows
+
     def narrow(self, rows: QuerySet[Request]) -> QuerySet[Request]:
         rows = rows.filter(**{name: value for name in ("purpose", "format", "state") if (value := getattr(self, name))})
         if self.severity:
@@ -99,15 +103,16 @@ def weight_of(severity: str) -> int:
 def requests(*, clusters: Collection[Cluster], tab: str = "all", askers: Askers = NO_ASKERS) -> QuerySet[Request]:
     """`askers` are the viewer's names, by which "mine" finds its requests."""
     found = Request.objects.filter(cluster__in=[one.pk for one in clusters])
-    found = askers.narrow(found) if tab == "mine" else found
+    found = keyset.by_keys_if_few(askers.narrow(found)) if tab == "mine" else found
     return found.filter(state__in=sorted(STATES[tab])) if tab in STATES else found
 
 
 def tab_counts(*, clusters: Collection[Cluster], askers: Askers) -> dict[str, int | None]:
     """How many requests each tab but "needs-me" holds; None for more than keyset.MOST_COUNTED."""
-    return {
-        tab: keyset.counted(requests(clusters=clusters, tab=tab, askers=askers)) for tab in TABS if tab != "needs-me"
-    }
+    everything = requests(clusters=clusters)
+    rows = {tab: everything.filter(state__in=sorted(states)) for tab, states in STATES.items()}
+    rows |= {"mine": askers.narrow(everything), "all": everything}
+    return {tab: keyset.counted(rows[tab]) for tab in TABS if tab != "needs-me"}
 
 
 def waiting(*, user: User, clusters: Collection[Cluster], order: ListOrder) -> list[Request]:

@@ -20,6 +20,7 @@ from django.db.models.constants import LOOKUP_SEP
 
 # Nobody counts further: what a list says of more is "more than".
 MOST_COUNTED = 10_000
+MOST_NAMED = 500
 MAX_CURSOR = 600
 AFTER, BEFORE = "a", "b"
 
@@ -113,6 +114,17 @@ def in_order(rows: QuerySet[Any], keys: Sequence[Any]) -> list[Any]:
     """The rows of these keys, as they were listed; one that is gone since is left out."""
     known = {row.pk: row for row in rows.filter(pk__in=keys).order_by()}
     return [known[key] for key in keys if key in known]
+
+
+def by_keys_if_few(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """The same rows, named by their keys where there are at most MOST_NAMED, else as they are.
+
+    For rows that are found by what stands beside them, or by several fields at once. PostgreSQL often thinks that there
+    are many, and walks along the order of the list until it has met enough of them, which are never enough. Without an
+    order it begins where it finds them.
+    """
+    keys = list(rows.order_by().values_list("pk", flat=True)[: MOST_NAMED + 1])
+    return rows if len(keys) > MOST_NAMED else rows.filter(pk__in=keys)
 
 
 def counted(rows: QuerySet[Any]) -> int | None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from textwrap import shorten
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
 from django.urls import reverse
 
 from approvals.lifecycle import SETTLED, State
-from approvals.models import REQUEST_CHANGES, AuditEntry, Request, Review
+from approvals.models import REQUEST_CHANGES, AuditEntry, BundleDeployment, Request, Review
 from provisioner.sentences import and_more
 
 # Two lines of a list.
@@ -269,10 +269,11 @@ def _successors(requests: Collection[Request]) -> dict[int, Request]:
     """The newest later request of the same deployment, by the key of each."""
     if not requests:
         return {}
-    later = Request.objects.filter(deployment=OuterRef("deployment"), number__gt=OuterRef("number"))
-    newest = Request.objects.filter(~Exists(later), deployment__in={one.deployment_id for one in requests})
+    of_one = Request.objects.filter(deployment=OuterRef("pk")).order_by("-number").values("pk")[:1]
+    deployments = BundleDeployment.objects.filter(pk__in={one.deployment_id for one in requests})
+    newest = Request.objects.filter(pk__in=deployments.annotate(newest=Subquery(of_one)).values("newest"))
     of_deployment = {
-        one.deployment_id: one for one in newest.only("uid", "number", "deployment", "requesters", "state")
+        one.deployment_id: one for one in newest.only("uid", "number", "deployment", "requesters", "state").order_by()
     }
     return {
         one.pk: found

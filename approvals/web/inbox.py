@@ -94,7 +94,7 @@ def _list(http: HttpRequest, clusters: Collection[Cluster]) -> Followed:
     askers = askers_of(caller)
     rows = lists.requests(clusters=clusters, tab=tab, askers=askers)
     rows = rows.filter(pk__in=mine.keys) if tab == "needs-me" else rows
-    window = page_of(http, wish.narrow(rows), ORDERS[sort], size=ROWS)
+    window = page_of(http, wish.listed(rows), ORDERS[sort], size=ROWS)
     items = rows_of(window, rights, is_mine=tab == "needs-me")
     facts = {
         "tab": tab,

@@ -42,6 +42,9 @@ FILTERED = [
         "sort=worst", "sort=deployment", "sort=oldest", "cluster=edge", "severity=critical&purpose=delete",
         "purpose=rollback", "requester=asker-17", "requester=nobody", "rule=OB-07", "rule=OB-99", "search=app-0001",
         "search=kafka-77", "search=nothing-like-it", "state=failed&sort=worst",
+        # What PostgreSQL takes for many, and is few, or none; and the other way round.
+        "requester=asker-17&search=kafka", "rule=OB-07&severity=critical&sort=deployment", "format=plain&sort=deployment",
+        "rule=OB-07&state=failed&cluster=prod-eu&search=v2", "severity=safe&state=denied&cluster=edge", "search=stored",
     )
 ]  # fmt: skip
 OTHERS = [
@@ -56,16 +59,24 @@ OTHERS = [
         "/audit?actor=nobody",
     ),
     *("/audit?deployment=app-00077", "/audit?via=token", "/policies", "/policies/of/policy-1"),
+    *("/audit?actor=asker-17&via=machine", "/audit?actor=a&until=2026-03-01", "/audit?via=kubectl&since=2026-11-01"),
 ]
 REST = [
     f"/api/v1/{path}"
     for path in (
         "requests", "requests?worst=critical", "requests?state=in_review", "requests?rule=OB-99", "deployments",
-        "audit", "audit?actor=nobody", "policies", "clusters",
+        "audit", "audit?actor=nobody", "policies", "clusters", "requests?page_size=200", "requests?search=kafka-77",
+        "requests?requester=asker-17&state=failed", "audit?verb=session.began", "audit?cluster=edge&actor=asker-17",
     )
 ]  # fmt: skip
 # Of these a page far from the first is asked for as well, by its cursor.
-DEEP = {"/?tab=all": 1_500, "/?tab=decided&sort=worst": 1_000, "/audit": 3_000, "/api/v1/requests": 1_500}
+DEEP = {
+    "/?tab=all": 1_500,
+    "/?tab=all&sort=deployment": 1_500,
+    "/?tab=decided&sort=worst": 1_000,
+    "/audit": 3_000,
+    "/api/v1/requests": 1_500,
+}
 
 
 @dataclass

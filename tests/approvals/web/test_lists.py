@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 from django.core.cache import cache
 
-from approvals.models import Request
+from approvals.models import AuditEntry, Request
 from approvals.selectors import inbox as selector
+from approvals.selectors import keyset
 from approvals.web import inbox
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
@@ -125,6 +127,30 @@ def test_requests_are_found_by_what_is_said_of_them(
     here: World, afternoon: dict[str, Any], browse: Browse, query: str, names: list[str]
 ) -> None:
     assert named(text_of(browse(here.ada).get(f"/?tab=all&{query}"))) == names
+
+
+@pytest.mark.parametrize("most", [0, 1, 500])
+def test_a_list_is_the_same_whether_its_rows_are_few_or_many(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Few are read by their keys, many along the order of the list: as pages, counts and entries of the audit."""
+    monkeypatch.setattr(keyset, "MOST_NAMED", most)
+    monkeypatch.setattr(inbox, "ROWS", 2)
+    reviewed(here, 5)
+    client, path, found = browse(here.rita), "/?tab=mine&search=D00&requester=rita&sort=deployment", []
+    here.kubernetes.allow("rita", "get")
+    while path:
+        text = text_of(client.get(path))
+        found += named(text)
+        following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+        path = f"/{following[1]}".replace("&amp;", "&") if following else ""
+    assert found == ["d000", "d001", "d002", "d003", "d004"]
+    answer = json.loads(client.get("/api/v1/requests?search=d00&requester=rita&state=in_review&page_size=2").content)
+    assert (answer["count"], [one["deployment"] for one in answer["results"]]) == (5, ["d004", "d003"])
+    entries = json.loads(client.get("/api/v1/audit?deployment=d002&verb=request.made").content)
+    assert (entries["count"], [one["deployment"] for one in entries["results"]]) == (1, ["d002"])
+    made = AuditEntry.objects.filter(deployment="d002", actor="rita").count()
+    assert f"<strong>{made}</strong> of" in text_of(client.get("/audit?deployment=d002&actor=rita"))
 
 
 def test_requests_are_found_by_words_of_their_headline(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
