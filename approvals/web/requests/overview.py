@@ -145,7 +145,8 @@ def _may_stop(finding: Record) -> bool:
 
 def _is_why(finding: Record) -> bool:
     """Whether a finding tells more exactly than the dry run why the API server refuses its object."""
-    return finding["section"] == Section.CRDS and finding.get("verdicts", {}).get("api") == Severity.BREAKING
+    is_breaking: bool = finding.get("verdicts", {}).get("api") == Severity.BREAKING
+    return is_breaking and finding["section"] == Section.CRDS
 
 
 def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str, said: str = "") -> Blocker:
