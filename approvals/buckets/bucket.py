@@ -17,7 +17,7 @@ from django.core.files.base import File
 from django.core.files.storage import Storage
 
 from approvals.buckets import failures
-from approvals.buckets.connection import Connection
+from approvals.buckets.connection import BucketClients
 from approvals.buckets.location import Location
 from approvals.buckets.transfers import PIECE_BYTES, Arriving, Sending
 from approvals.encryption.files import StoredFile
@@ -34,7 +34,7 @@ class Bucket(Storage):
 
     def __init__(self, location: Location) -> None:
         self.where = location
-        self._connection = Connection(location)
+        self._clients = BucketClients(location)
 
     def replace(self, name: str, parts: Iterable[bytes]) -> None:
         """Have `name` hold these bytes: the old ones stay until all of the new ones have been taken."""
@@ -128,14 +128,14 @@ class Bucket(Storage):
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415
 
         try:
-            yield self._connection.client(is_quick=is_quick)
+            yield self._clients.client(is_quick=is_quick)
         except (Boto3Error, BotoCoreError, ClientError, HTTPClientError) as exc:
             raise self._told(doing)(exc) from exc
 
     def _told(self, doing: str) -> Callable[[Exception], StoreUnavailable]:
         def told(exc: Exception) -> StoreUnavailable:
             if failures.are_of_credentials(exc):
-                self._connection.forget()
+                self._clients.forget()
             logger.warning(
                 "the content store could not be used",
                 extra={

@@ -32,7 +32,7 @@ class _Clients:
     quick: Any
 
 
-class Connection:
+class BucketClients:
     """Makes the clients when they are needed first, once for all threads: each takes 15 MB."""
 
     def __init__(self, location: Location) -> None:

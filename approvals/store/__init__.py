@@ -1,11 +1,11 @@
 """The content store: rendered manifests by digest, in a folder or a bucket, encrypted (security-rules.md S30)."""
 
 from approvals.store.contents import digest_of, get, path_of, place_of, put
-from approvals.store.copying import Found, copy_contents, verify_contents
+from approvals.store.copying import ContentsFound, copy_contents, verify_contents
 from approvals.store.trial import Tried, try_store
 
 __all__ = [
-    "Found",
+    "ContentsFound",
     "Tried",
     "copy_contents",
     "digest_of",

@@ -18,7 +18,7 @@ PIECE_BYTES = 1024 * 1024
 
 
 @dataclass
-class Found:
+class ContentsFound:
     """What became of each content that has a row. `problems` are of those that are missing, changed or unreadable."""
 
     contents: int = 0
@@ -36,9 +36,9 @@ class Found:
         )
 
 
-def verify_contents(tell: Callable[[str], None], *, is_read: bool) -> Found:
+def verify_contents(tell: Callable[[str], None], *, is_read: bool) -> ContentsFound:
     """Whether each content is there; with `is_read`, whether its bytes are those that it was named after."""
-    files, found = content_files(), Found()
+    files, found = content_files(), ContentsFound()
     present = {one.name for one in files.stored()}
     for row in _kept(tell):
         found.contents += 1
@@ -51,13 +51,13 @@ def verify_contents(tell: Callable[[str], None], *, is_read: bool) -> Found:
     return found
 
 
-def copy_contents(source: ContentFiles, target: ContentFiles, tell: Callable[[str], None]) -> Found:
+def copy_contents(source: ContentFiles, target: ContentFiles, tell: Callable[[str], None]) -> ContentsFound:
     """Have `target` hold every content of `source` that has a row. What it holds already is read, and left alone.
 
     As it is encrypted, so neither store sees more than the other. Each copy is read back and hashed. May be stopped at
     any time and run again.
     """
-    found = Found()
+    found = ContentsFound()
     for row in _kept(tell):
         found.contents += 1
         if not _unreadable(row, target):

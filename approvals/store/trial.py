@@ -25,7 +25,7 @@ class Tried:
 
 def try_store() -> Iterator[Tried]:
     """Do once what processes do with the store, with a file of another name than contents have."""
-    files, name = content_files(), f"trial/{secrets.token_hex(16)}"
+    files, name = content_files(), f"trial-{secrets.token_hex(16)}"
     yield Tried("list", _problem(files.look))
     written = Tried("write", _problem(partial(files.replace, name, [TRIAL])))
     yield written

@@ -161,6 +161,17 @@ def test_a_connection_that_ends_early_is_tried_later_and_a_truncated_object_is_n
     assert store.get(row).digest == row.digest
 
 
+def test_an_object_that_comes_too_slowly_is_given_up(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few bytes now and then would keep each single wait short."""
+    bucket = Bucket(location)
+    bucket.replace(NAME, parts(1))
+    monkeypatch.setattr("approvals.buckets.transfers.OBJECT_SECONDS", -1.0)
+    with pytest.raises(
+        StoreUnavailable, match="had not come whole after -1 s; the S3 server or the network is too slow"
+    ):
+        bucket.open(NAME).read()
+
+
 def test_keys_begin_with_the_prefix_and_nothing_beside_it_is_listed_or_collected(
     s3: S3Server, location: Location
 ) -> None:

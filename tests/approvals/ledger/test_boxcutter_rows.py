@@ -28,6 +28,7 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.quay import BLUE, Quay, healthy_condition
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.stores import use_folder
 
 OVERDUE = (False, "ProgressDeadlineExceeded")
 PREVENT, IF_NO_CONTROLLER = CollisionProtection.PREVENT, CollisionProtection.IF_NO_CONTROLLER
@@ -160,8 +161,7 @@ def effective(request: Request, body: dict[str, Any]) -> CollisionProtection:
 @pytest.mark.parametrize("change", [b"", b"harbour\n", b"SETTINGS"], ids=["lost", "more", "other"])
 def test_verify_referenced_secrets_immutable(db: None, tmp_path: Path, settings: Any, change: bytes) -> None:
     """boxcutter keeps content in Secrets that must not change; here it is kept by digest, and hashed when it is read."""
-    location = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": tmp_path}}
-    settings.STORAGES = {**settings.STORAGES, "content": location}
+    use_folder(settings, tmp_path)
     manifests = (Manifest(SETTINGS),)
     digest = content_digest(manifests, install_namespace="harbour", service_account="installer")
     row = store.put(Content(manifests, "harbour", "installer", (), digest), format_name="plain")

@@ -78,6 +78,7 @@ def machines(tmp_path: Path, redis: str, postgres: Postgres, s3: S3Server) -> It
         machine.stop()
 
 
+@pytest.mark.thorough
 def test_what_one_machine_prepared_another_applies_after_the_first_died_in_the_middle_of_an_upload(
     machines: Machines, s3: S3Server, own_sandbox: Endpoint, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.journeys.machine import Machine, environment
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled
+from tests.support.stores import use_folder
 
 _numbers = itertools.count(1)
 
@@ -46,8 +47,7 @@ def sandbox_station(db: None, sandbox: Endpoint, tmp_path: Path, settings: Any, 
 def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     cache.clear()
     built.open_to_loopback(settings)
-    content = {"BACKEND": "approvals.encryption.files.PrivateFiles", "OPTIONS": {"location": tmp_path / "content"}}
-    settings.STORAGES = {**settings.STORAGES, "content": content}
+    use_folder(settings, tmp_path / "content")
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
     namespace = f"journey-{worker_id}-{next(_numbers)}"
     built.prepare(api, namespace)

@@ -1,0 +1,67 @@
+"""Keeping a content: its record comes first, and no transaction waits until the bytes are safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from approvals import store
+from approvals.encryption.files import PrivateFiles, content_files
+from approvals.models import Content
+from tests.support.secrets import keep, secret
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_the_bytes_travel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL ends one that waits for something else for half a minute (apps.IDLE_IN_TRANSACTION)."""
+    real, seen = PrivateFiles.replace, []
+
+    def watched(self: PrivateFiles, name: str, parts: Iterable[bytes]) -> None:
+        used = Content.objects.get(pk=store.digest_of(name)).used_at
+        seen.append((connection.in_atomic_block, used is not None))
+        real(self, name, parts)
+
+    monkeypatch.setattr(PrivateFiles, "replace", watched)
+    row = keep("one")
+    assert seen == [(False, True)]
+    assert store.get(row).digest == row.digest
+
+
+@pytest.mark.django_db
+def test_a_record_whose_bytes_never_came_gets_them_when_it_is_kept_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(self: PrivateFiles, name: str, parts: Iterable[bytes]) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PrivateFiles, "replace", dying)
+        with pytest.raises(KeyboardInterrupt):
+            keep("one")
+    row = keep("one")
+    assert store.get(row).digest == row.digest == secret("one").digest
+
+
+@pytest.mark.django_db
+def test_a_folder_is_checked_as_well_and_the_trial_leaves_nothing(folder: Path) -> None:
+    row, said = keep("one"), StringIO()
+    call_command("check_content_store", "--read", stdout=said)
+    assert said.getvalue().splitlines()[1:] == [
+        *(f"{what}: ok" for what in ("list", "write", "read", "delete", "delete unfinished uploads")),
+        "1 of 1 contents were read, and have the right digests",
+    ]
+    assert [one.name for one in content_files().stored()] == [store.path_of(row.digest)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sha256/aa/b", f"sha256/ab/{'c' * 64}", f"sha256/cc/{'c' * 64}.unfinished", f"SHA256/cc/{'c' * 64}", "trial-1"],
+)
+def test_only_paths_of_contents_are_taken_for_some(name: str) -> None:
+    assert store.digest_of(name) is None
+    assert store.digest_of(store.path_of(f"sha256:{'c' * 64}")) == f"sha256:{'c' * 64}"
