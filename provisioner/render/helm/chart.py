@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 
 from provisioner.errors import BadBundle
-from provisioner.render.helm.limits import MAX_IGNORE_PATTERN, MAX_IGNORE_PATTERNS
+from provisioner.render.helm.ignored import IGNORE, IgnoredFiles
 from provisioner.sentences import some
 from provisioner.values import Tree
 
 CHART, VALUES = "Chart.yaml", "values.yaml"
-IGNORE = ".helmignore"
 
 
 def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
@@ -32,8 +30,8 @@ def chart_files(tree: Tree, folder: str) -> dict[str, bytes]:
     """The files of the chart by their path in it, without those that its .helmignore names."""
     prefix = f"{folder}/" if folder else ""
     files = {path.removeprefix(prefix): data for path, data in tree.files.items() if path.startswith(prefix)}
-    rules = _rules(files)
-    return {path: data for path, data in files.items() if not _is_ignored(path, rules)}
+    ignored = IgnoredFiles.of(files.get(IGNORE, b""))
+    return {path: data for path, data in files.items() if path not in ignored}
 
 
 def _charts(tree: Tree, destination: str) -> list[str]:
@@ -44,37 +42,3 @@ def _charts(tree: Tree, destination: str) -> list[str]:
     return sorted(
         prefix + path.partition("/")[0] for path in inner if path.count("/") == 1 and path.endswith(f"/{CHART}")
     )
-
-
-def _rules(files: Mapping[str, bytes]) -> list[str]:
-    """The lines of .helmignore that say something. Helm reads neither `**` nor, in a way anybody expects, `!`."""
-    lines = files.get(IGNORE, b"").decode(errors="replace").splitlines()
-    rules = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
-    if len(rules) > MAX_IGNORE_PATTERNS:
-        raise BadBundle(f"{IGNORE}: it has {len(rules)} patterns; expected at most {MAX_IGNORE_PATTERNS}")
-    for rule in rules:
-        if len(rule) > MAX_IGNORE_PATTERN:
-            raise BadBundle(
-                f"{IGNORE}: the pattern {rule[:100]!r}… has {len(rule)} characters;"
-                f" expected at most {MAX_IGNORE_PATTERN}"
-            )
-        if rule.startswith("!") or "**" in rule:
-            raise BadBundle(f"{IGNORE}: the pattern {rule[:100]!r} is not supported; expected one without ! and **")
-    return [*rules, "templates/.?*"]
-
-
-def _is_ignored(path: str, rules: Iterable[str]) -> bool:
-    parts = path.split("/")
-    steps = [("/".join(parts[:size]), size < len(parts)) for size in range(1, len(parts) + 1)]
-    return any(_matches(step, is_folder, rule) for rule in rules for step, is_folder in steps)
-
-
-def _matches(path: str, is_folder: bool, rule: str) -> bool:
-    if rule.endswith("/"):
-        if not is_folder:
-            return False
-        rule = rule.rstrip("/")
-    if "/" not in rule:
-        return fnmatchcase(path.rpartition("/")[2], rule)
-    wanted, found = rule.lstrip("/").split("/"), path.split("/")
-    return len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))

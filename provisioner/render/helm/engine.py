@@ -40,9 +40,10 @@ class ChartJob:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """`templates` and `crds` by their path in the chart."""
+    """`templates` and `crds` by their path in the chart; `again` has those templates that rendered otherwise twice."""
 
     templates: Mapping[str, str]
+    again: Mapping[str, str]
     crds: Mapping[str, str]
 
 
@@ -56,7 +57,7 @@ def render(job: ChartJob) -> Output:
         found = json.loads(answer)
         if "error" in found:
             raise BadBundle(f"the chart: {found['error']}")
-        return Output(dict(found["templates"]), dict(found["crds"]))
+        return Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise BadBundle("the chart: what renders it ended without an answer") from exc
 

@@ -94,33 +94,45 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
             crds = {one["filename"]: one["data"] for one in chart.crds}
     except helm_python.HelmError as exc:
         raise ChartRefused(str(exc)) from exc
-    moving = sorted(path for path in first.keys() | second.keys() if first.get(path) != second.get(path))
-    if moving:
-        raise ChartRefused(
-            f"{', '.join(moving[:5])} renders differently each time (random text, new keys or the time), so nobody"
-            " could review what the next request brings; give what it makes up as a value, or switch it off"
-        )
-    return {"templates": _cut(files, first, job) if job["kube_version"] else first, "crds": crds}
+    if job["kube_version"]:
+        first, second = _cut(files, first, second, job)
+    return {"templates": first, "again": {path: second.get(path, "") for path in _moving(first, second)}, "crds": crds}
 
 
-def _cut(files: Mapping[str, bytes], whole: dict[str, str], job: Mapping[str, Any]) -> dict[str, str]:
-    """What the chart comes to with the cluster's own APIs alone; `whole` is with those that Helm adds.
+def _moving(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """The templates that did not come to the same text twice; whether that matters, their objects tell."""
+    return sorted(path for path in first.keys() | second.keys() if first.get(path) != second.get(path))
+
+
+def _cut(
+    files: Mapping[str, bytes], whole: dict[str, str], again: dict[str, str], job: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What the chart comes to, twice, with the cluster's own APIs alone; `whole` and `again` are with those of Helm.
 
     The templates are shown a copy of Capabilities, and a copy is not the same in every use: printed as a whole, its
-    version looks otherwise. So it counts only where the cut itself makes a difference, and the copy none.
+    version looks otherwise. So it counts only where the cut itself makes a difference, and the copy none. What moves
+    by itself says nothing about either.
     """
+    moving = _moving(whole, again)
     own = int(_probed("{{ len .Capabilities.APIVersions }}"))
     exact, copied = (_outcome(_with_capabilities(files, size), job) for size in (own, 0))
-    if exact == copied:
-        return whole
-    if copied != whole:
+    if _settled(exact, moving) == _settled(copied, moving):
+        return whole, again
+    if _settled(copied, moving) != _settled(whole, moving):
         raise ChartRefused(
             "it reads .Capabilities.APIVersions and prints .Capabilities.KubeVersion as a whole, which cannot be"
             " told apart here; let it print .Capabilities.KubeVersion.Version"
         )
     if isinstance(exact, str):
         raise ChartRefused(exact)
-    return exact
+    once_more = _outcome(_with_capabilities(files, own), job) if moving else exact
+    if isinstance(once_more, str):
+        raise ChartRefused(once_more)
+    return exact, once_more
+
+
+def _settled(found: dict[str, str] | str, moving: list[str]) -> dict[str, str] | str:
+    return found if isinstance(found, str) else {path: text for path, text in found.items() if path not in moving}
 
 
 def _outcome(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, str] | str:

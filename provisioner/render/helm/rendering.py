@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -10,13 +10,15 @@ from provisioner.errors import BadBundle
 from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder
 from provisioner.render.helm.config import checked_release_name, config_of
-from provisioner.render.helm.engine import ChartJob, Output, render
+from provisioner.render.helm.engine import ChartJob, render
 from provisioner.render.helm.hooks import with_hooks
+from provisioner.render.helm.manifests import rendered_objects
 from provisioner.render.helm.values import flat, merged
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import Target
 from provisioner.render.yaml import load_documents
+from provisioner.sentences import some, verb
 from provisioner.values import Tree
 
 
@@ -47,8 +49,11 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
         api_versions=target.api_versions if target else (),
         is_upgrade=bool(target and target.is_upgrade),
     )
-    found = list(_read(render(job), folder, meter))
+    output = render(job)
+    found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
+    again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
+    _check_same(kept, again, (_within(folder, path) for path in output.again))
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
     rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})
@@ -74,12 +79,31 @@ def _name(chart: bytes, meter: YamlMeter) -> str:
     return name
 
 
-def _read(output: Output, folder: str, meter: YamlMeter) -> Iterator[Found]:
-    for texts in (output.crds, output.templates):
-        for path, text in sorted(texts.items()):
-            place = _within(folder, path)
-            for document in load_documents(text.encode(), name=place, meter=meter):
-                yield Found(document.value, place)
+def _crds(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[Found]:
+    """The objects of crds/, which Helm takes as they are."""
+    for path, text in sorted(texts.items()):
+        place = _within(folder, path)
+        for document in load_documents(text.encode(), name=place, meter=meter):
+            yield Found(document.value, place)
+
+
+def _check_same(kept: Iterable[Found], again: Iterable[Found], moving: Iterable[str]) -> None:
+    """Raise BadBundle where an object that counts was another one the second time; what is left out may move."""
+    before, after = _by_file(kept), _by_file(again)
+    named = [path for path in moving if before.get(path) != after.get(path)]
+    if named:
+        raise BadBundle(
+            f"the chart: {some(named)} {verb(len(named), 'render')} differently each time (random text, new keys or"
+            " the time), so nobody could review what the next request brings; give what it makes up as a value, or"
+            " switch it off"
+        )
+
+
+def _by_file(found: Iterable[Found]) -> Mapping[str, list[Found]]:
+    files: dict[str, list[Found]] = {}
+    for one in found:
+        files.setdefault(one.file, []).append(one)
+    return files
 
 
 def _has_files(tree: Tree, destination: str) -> bool:

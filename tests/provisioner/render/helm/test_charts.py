@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.errors import BadBundle, BadConfig
+from provisioner.errors import BadBundle, BadConfig, InvalidManifest
 from provisioner.render import Target
 from tests.provisioner.render.helm.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
 
@@ -130,6 +130,26 @@ def test_what_renders_differently_each_time_is_refused_by_name(text: str) -> Non
         rendered(chart(templates__made=config_map(text)))
 
 
+MOVING = "apiVersion: v1\nkind: Pod\nmetadata: {name: 'x-{{ uuidv4 }}', annotations: {helm.sh/hook: %s}}\n"
+
+
+@pytest.mark.parametrize("served", [SERVED, ()], ids=["with its own APIs", "without"])
+def test_what_is_left_out_may_render_differently_each_time(served: tuple[str, ...]) -> None:
+    files = chart(templates__a=MOVING % "test", templates__b=MOVING % "pre-install") | {
+        "templates/c.yaml": config_map('.Capabilities.APIVersions.Has "batch/v1"', "has").encode()
+    }
+    found = rendered(files, target=Target("v1.30.2", served, is_upgrade=True))
+    assert (texts(found), found.hooks) == ({"shop-one": "own", "has": "false"}, ())
+    assert found.unused.paths == ("templates/a.yaml", "templates/b.yaml")
+    with pytest.raises(BadBundle, match=r"templates/b\.yaml renders differently each time"):
+        rendered(files, target=Target("v1.30.2", served, is_upgrade=False))
+
+
+def test_a_comment_that_moves_changes_nothing() -> None:
+    moving = f"# {{{{ uuidv4 }}}}\n{config_map('1')}"
+    assert texts(rendered(chart(templates__a=moving))) == {"shop-one": "own", "made": "1"}
+
+
 def test_crds_are_content_and_come_first() -> None:
     crd = (
         b"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.x.io}\n"
@@ -182,5 +202,34 @@ def test_no_chart_and_several() -> None:
 @pytest.mark.parametrize("name", ["NOTES.txt", "more-NOTES.txt"])
 def test_notes_are_no_manifests(name: str) -> None:
     assert texts(rendered(chart() | {f"templates/{name}": b"Thank you for installing {{ .Release.Name }}"})) == {
+        "shop-one": "own"
+    }
+
+
+LAST = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata:\n  text: |%s\n    a"
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        pytest.param(LAST % ("one", ""), {"one": "a\n"}, id="no line break at the end"),
+        pytest.param(LAST % ("one", "") + "\n\n", {"one": "a\n"}, id="several"),
+        pytest.param(LAST % ("one", "-"), {"one": "a"}, id="none is wanted"),
+        pytest.param(LAST % ("one", "+") + "\n\n---\n" + LAST % ("two", "+"), {"one": "a\n", "two": "a\n"}, id="cut"),
+        pytest.param("---" + LAST % ("one", "") + "\n---\n---\n# b\n---", {"one": "a\n"}, id="on the line of the cut"),
+    ],
+)
+def test_a_text_at_the_end_of_a_document_ends_as_helm_ends_it(template: str, expected: dict[str, str]) -> None:
+    assert texts(rendered(chart(templates__a=template))) == {"shop-one": "own", **expected}
+
+
+def test_what_is_broken_is_said_with_its_line_in_the_whole_template() -> None:
+    broken = config_map("1") + "\n\n---\n# two\nkind: ConfigMap\nkind: Secret\n"
+    with pytest.raises(InvalidManifest, match=r"templates/a\.yaml:11: the key 'kind' is there twice"):
+        rendered(chart(templates__a=broken))
+
+
+def test_blanks_without_end_are_cut_at_once() -> None:
+    assert texts(rendered(chart(templates__a='{{ repeat 3000000 "\\n" }}{{ repeat 3000000 " " }}\n---\n'))) == {
         "shop-one": "own"
     }
