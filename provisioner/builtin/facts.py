@@ -112,6 +112,8 @@ def defaulted(obj: JsonObject) -> dict[str, Any]:
         pod = mapping(pod).get(step)
     if where and isinstance(pod, dict):
         _fill_pod(pod)
+        if kind == "Pod":
+            _fill_requests(pod)
     for fact in facts_of(api_version, kind):
         if "default" in fact.row:
             for holder, _ in _holders(made, fact.steps, ()):
@@ -121,10 +123,14 @@ def defaulted(obj: JsonObject) -> dict[str, Any]:
     return made
 
 
+# The server takes a dot at the end as well, of which the table knows nothing: `services` judges it.
+_MORE_THAN_A_FORM = frozenset({("spec", "externalName")})
+
+
 def misfits_of_facts(obj: JsonObject) -> Iterator[FieldRefusal]:
     """What of a defaulted object the table refuses."""
     for fact in facts_of(str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")):
-        if fact.row.keys() <= {"default", "allocated", "fixed", "optional"}:
+        if fact.row.keys() <= {"default", "allocated", "fixed", "optional"} or fact.steps in _MORE_THAN_A_FORM:
             continue
         for value, path in _values(obj, fact.steps, ()):
             words = _against(fact.row, value)
@@ -308,7 +314,6 @@ def _fill_pod(pod: dict[str, Any]) -> None:
         for _, container in numbered(pod.get(part)):
             if isinstance(container, dict):
                 container["imagePullPolicy"] = container.get("imagePullPolicy") or _pull_policy(container.get("image"))
-                _fill_requests(container)
     account = pod.get("serviceAccountName") or pod.get("serviceAccount")
     if account:  # the older name of the field goes along
         pod["serviceAccountName"] = pod["serviceAccount"] = account
@@ -323,7 +328,10 @@ def _pull_policy(image: Any) -> str:
     return "IfNotPresent" if is_fixed else "Always"
 
 
-def _fill_requests(container: dict[str, Any]) -> None:
-    resources = container.get("resources")
-    if isinstance(resources, dict) and isinstance(resources.get("limits"), Mapping):
-        resources["requests"] = {**resources["limits"], **mapping(resources.get("requests"))}
+def _fill_requests(pod: dict[str, Any]) -> None:
+    """Of a pod what is limited is requested, too; of a template only when a pod is made of it."""
+    for part in ("containers", "initContainers"):
+        for _, container in numbered(pod.get(part)):
+            resources = container.get("resources") if isinstance(container, dict) else None
+            if isinstance(resources, dict) and isinstance(resources.get("limits"), Mapping):
+                resources["requests"] = {**resources["limits"], **mapping(resources.get("requests"))}

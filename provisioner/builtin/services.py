@@ -159,8 +159,6 @@ def _of_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
     for place, one in enumerate(texts(spec.get("loadBalancerSourceRanges"))):
         if not forms.is_cidr(one.strip()):
             yield FieldRefusal(("spec", "loadBalancerSourceRanges", place), "must be a range such as 10.0.0.0/8")
-    if mapping(spec.get("sessionAffinityConfig")) and spec.get("sessionAffinity") != "ClientIP":
-        yield FieldRefusal(("spec", "sessionAffinityConfig"), "must not be set where sessionAffinity is None")
 
 
 def _of_places(change: Change, kind: str) -> Iterator[FieldRefusal]:

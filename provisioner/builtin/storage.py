@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -154,8 +155,15 @@ def _of_json(obj: Mapping[str, Any], key: str) -> Iterator[FieldRefusal]:
             given = base64.b64decode(str(at(obj, "data", key) or ""), validate=True).decode()
         except (binascii.Error, ValueError):
             return
-    if isinstance(given, str) and given and not given.lstrip().startswith("{"):
+    if isinstance(given, str) and given and not _is_json_object(given):
         yield FieldRefusal(("data", key), "must be a JSON object")
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _of_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRefusal]:

@@ -8,6 +8,8 @@ from typing import Any
 from provisioner.builtin import forms
 from provisioner.builtin.changes import FieldRefusal, Path, at, mapping, quoted
 
+_HUGE = "hugepages-"
+_NEEDED = frozenset({"cpu", "memory"})
 _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
@@ -16,6 +18,8 @@ def of_resources(resources: Any, path: Path) -> Iterator[FieldRefusal]:
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             yield from _of_amount(str(name), amount, (*path, part, str(name)))
+    if any(name.startswith(_HUGE) for name in {*limits, *requests}) and not _NEEDED & {*limits, *requests}:
+        yield FieldRefusal(path, "must ask for cpu or memory beside huge pages")
     for name, amount in requests.items():
         asked, most = forms.quantity(amount), forms.quantity(limits.get(name))
         where = (*path, "requests", str(name))
@@ -38,7 +42,7 @@ def _of_amount(name: str, amount: Any, path: Path) -> Iterator[FieldRefusal]:
 def _is_resource(name: str) -> bool:
     if "/" in name:
         return forms.is_qualified_name(name)
-    return name in _STANDARD_RESOURCES or name.startswith("hugepages-")
+    return name in _STANDARD_RESOURCES or name.startswith(_HUGE)
 
 
 def _is_extended(name: str) -> bool:
@@ -48,4 +52,4 @@ def _is_extended(name: str) -> bool:
 
 def _is_whole(name: str) -> bool:
     """Resources that cannot be promised twice."""
-    return name.startswith("hugepages-") or _is_extended(name)
+    return name.startswith(_HUGE) or _is_extended(name)

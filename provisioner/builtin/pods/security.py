@@ -41,6 +41,9 @@ _OF_LINUX = frozenset(
 )
 
 
+_OF_THE_HOST = ("hostIPC", "hostNetwork", "hostPID")
+
+
 def of_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """What the operating system that a pod names does not have."""
     name = at(pod, "os", "name")
@@ -50,6 +53,9 @@ def of_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*where, "procMount"), "must be Default unless hostUsers is false")
         for key in sorted(foreign & context.keys()):
             yield FieldRefusal((*where, key), f"must not be set in a pod of {name}")
+    for key in _OF_THE_HOST if pod.get("hostUsers") is False else ():
+        if pod.get(key) is True:
+            yield FieldRefusal((*path, key), "must not be set where hostUsers is false")
     for key in ("hostPID", "hostIPC", "shareProcessNamespace", "hostUsers") if name == "windows" else ():
         if pod.get(key):
             yield FieldRefusal((*path, key), f"must not be set in a pod of {name}")

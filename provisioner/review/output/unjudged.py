@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from provisioner.values import Action
 MAX_FIELDS = 3
 MAX_KINDS = 3
 MAX_WORDS = 100
+MAX_LINE = 60
 _METADATA = ".metadata."
 _SAID = "no rule judges "
 
@@ -48,9 +50,34 @@ def _names(one: Statement) -> str:
 
 
 def _words(one: Statement) -> str:
-    """Cut, so that one field of many values leaves room for others."""
+    """Cut, so that one field of many values leaves room for others; of a text of many lines those that differ."""
     _, _, words = one.words.partition(_SAID)
-    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS]}…"
+    changes = one.first.evidence.get("changes") or ()
+    texts = [(_text_of(change.get("before")), _text_of(change.get("after"))) for change in changes]
+    if len(texts) == 1 and any("\n" in side for side in texts[0]):
+        return f"{words.partition(': ')[0]}: {_differing(*texts[0])}"
+    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
+
+
+def _text_of(value: object) -> str:
+    """A text as the object holds it: in evidence one of several lines stands as JSON."""
+    try:
+        found = json.loads(str(value))
+    except ValueError:
+        return str(value)
+    return found if isinstance(found, str) else str(value)
+
+
+def _differing(before: str, after: str) -> str:
+    """The first line that goes and the first that comes, cut, and how many more."""
+    old, new = before.splitlines(), after.splitlines()
+    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    lines = [[f"- {one.strip()}" for one in old if gone[one]], [f"+ {one.strip()}" for one in new if come[one]]]
+    told = [one if len(one) <= MAX_LINE else f"{one[:MAX_LINE]}…" for side in lines for one in side[:1]]
+    if not told:
+        return "its lines stand in another order"
+    rest = sum(map(len, lines)) - len(told)
+    return " ".join([*told, *([f"({number(rest, 'more line')})"] if rest else [])])
 
 
 def _objects(statements: Sequence[Statement]) -> str:

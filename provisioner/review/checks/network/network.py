@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.rbac import BUILT_IN_RESOURCES
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.sentences import some
@@ -79,7 +80,8 @@ def _of_api_service(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     if spec.get("service"):
         service = mapping(spec.get("service"))
         by = f"{service.get('namespace')}/{service.get('name')}"
-        message = f"Every request for {name} will be answered by the Service {by} instead of the API server"
+        instead = " instead of the API server" if spec.get("group") in BUILT_IN_RESOURCES else ""
+        message = f"Every request for {name} will be answered by the Service {by}{instead}"
         yield _TAKES_GROUP.at(ref, message, evidence={"api": name, "service": by}, key=[name, by])
     if spec.get("insecureSkipTLSVerify") is True:
         message = f"{said(ref)} lets anybody on the way answer for {name}: its certificate is not checked"

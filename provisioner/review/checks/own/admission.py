@@ -17,6 +17,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_writes,
 )
 from provisioner.review.checks.network.webhooks import webhooks_of
+from provisioner.review.checks.own.advice import ADVICE, EXCLUDE_NAMESPACES
 from provisioner.values import Content, Finding, GroupKind, ObjectRef, Section, Severity
 
 _REACHES = ReviewRule("OWN-PRATIQUE-06", Section.WEBHOOKS, Severity.CRITICAL)
@@ -81,11 +82,8 @@ def of_admission(state: StateFacts) -> Iterator[Finding]:
             if not one.is_mutating:
                 does, power = ("read", "gets the values of the Secrets there when they are written")
             where = f"namespace{'s' if len(reached) > 1 else ''} {' and '.join(reached)}"
-            message = (
-                f"{one.words} may {does} {', '.join(resources)} in the {where}: whoever runs it {power}. Exclude these "
-                f"namespaces by a namespaceSelector ({NAME_LABEL} NotIn), or approve it as a person"
-            )
-            evidence = {"namespaces": reached, "resources": resources}
+            message = f"{one.words} may {does} {', '.join(resources)} in the {where}: whoever runs it {power}"
+            evidence = {"namespaces": reached, "resources": resources, ADVICE: EXCLUDE_NAMESPACES}
             yield _REACHES.at(one.ref, message, path=one.path, evidence=evidence, key=[*reached, *resources])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from provisioner.rbac import CONTROL_PLANE, IDENTITIES, OTHER_DEPLOYERS, plural_of
 from provisioner.review.base.facts import SECRET, ReviewRule, mapping, maps, said, what_it_says
+from provisioner.review.checks.own.advice import ADVICE, BRING_THEM
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _DEPLOYS = ReviewRule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
@@ -24,10 +25,9 @@ def of_other_ways(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     if _is_deployed(ref, obj):
         message = (
             f"{said(ref)} makes the controller of {ref.group} create objects with its own rights: what it creates "
-            "is not in this report and is reviewed by nobody here. Put those objects into the bundle itself, or "
-            "approve it as a person who knows what it names"
+            "is not in this report and is reviewed by nobody here"
         )
-        yield _DEPLOYS.at(ref, message, key=what_it_says(obj))
+        yield _DEPLOYS.at(ref, message, evidence={ADVICE: BRING_THEM}, key=what_it_says(obj))
     signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind in _SIGNING else ""
     if signer.startswith(_SIGNERS_OF_KUBERNETES):
         message = (

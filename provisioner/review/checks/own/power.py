@@ -22,6 +22,7 @@ _UNREADABLE = ReviewRule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 _ROLES = frozenset({GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
 MAX_NAMED = 4
+_EVERY_ROLE = BypassPower(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,9 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
         return
     found = rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.states.after)
     if _collects_everything(role):
-        found = [BypassPower(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")]
+        found = [_EVERY_ROLE]
     if found:
-        old = judge.states.before.roles.get((scope, ref.name))
-        is_new = old is None or _readable(judge.states.before, old) != rules
+        is_new = bool(set(found) - _before(judge, scope, ref.name))
         words = f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}"
         evidence = {"role": str(ref), ADVICE: LIMIT_RIGHTS}
         yield replace(_finding(ref, words, found, evidence, path=("rules",)), is_new=is_new)
@@ -223,6 +223,15 @@ def _collects_everything(role: JsonObject) -> bool:
     selectors = mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
     listed = selectors if isinstance(selectors, list) else []
     return any(not mapping(one).get("matchLabels") and not mapping(one).get("matchExpressions") for one in listed)
+
+
+def _before(judge: Judge, scope: str, name: str) -> set[BypassPower]:
+    """What the role let its holders do before; nothing where there was none, or nobody can read it."""
+    old = judge.states.before.roles.get((scope, name))
+    rules = (_readable(judge.states.before, old) or []) if old is not None else []
+    if old is not None and _collects_everything(old):
+        return {_EVERY_ROLE}
+    return set(rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.states.before))
 
 
 def _readable(known: RbacObjects, role: JsonObject) -> list[PolicyRule] | None:

@@ -9,6 +9,7 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed
 from provisioner.review.checks.own import own
 from provisioner.review.checks.own.admission import NAMESPACES
+from provisioner.review.checks.own.advice import ADVICE
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, facts, planned
 
@@ -75,7 +76,7 @@ def test_S22_admission_that_reaches_into_our_namespaces_is_said(way: str) -> Non
     (one,) = found(made(REACHING[way], namespace("pratique", ENFORCED), namespace("kube-system", {})))
     assert one.severity == "critical"
     assert "pratique" in one.message
-    assert "NotIn" in one.message
+    assert "NotIn" in one.evidence[ADVICE]
 
 
 SPARING = {
