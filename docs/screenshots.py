@@ -26,7 +26,7 @@ DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "reviewing" / "pictures"
 START_SECONDS = 300
 SIZE: pw.ViewportSize = {"width": 1100, "height": 760}
-# What is photographed alone must not scroll below the bar that stays in sight.
+# What is photographed alone must neither scroll below the bar that stays in sight nor be cut.
 WHOLE: pw.ViewportSize = {"width": 1100, "height": 4000}
 
 
@@ -50,10 +50,10 @@ def photograph(page: pw.Page, demo: Demo) -> None:
     keep(page, PICTURES / "inbox.png")
     open_request(page, demo, "harbour")
     keep(page, DOCS / "request.png")
+    page.set_viewport_size(WHOLE)
     page.locator("section", has=page.locator("#decision")).last.screenshot(path=PICTURES / "decision.png")
     page.get_by_role("navigation", name="Request").get_by_role("link", name="Findings").click()
     finding = page.locator("details.finding", has_text="tide must be there now").first
-    page.set_viewport_size(WHOLE)
     finding.locator("summary").first.click()
     finding.screenshot(path=PICTURES / "finding.png")
     page.set_viewport_size(SIZE)

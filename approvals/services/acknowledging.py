@@ -34,9 +34,13 @@ class Acknowledgement:
         return f"{self.name} ({self.words})" if self.words else self.name
 
 
-def acknowledgements(request: Request) -> list[Acknowledgement]:
-    """Deletions, replacements and adoptions of the current plan, by name; not of what is not to be adopted."""
-    report = request.reports.filter(round=request.round).first()
+def acknowledgements(request: Request, at_hand: Report | None = None) -> list[Acknowledgement]:
+    """Deletions, replacements and adoptions of the current plan, by name; not of what is not to be adopted.
+
+    The plan is read anew unless the report `at_hand` is of this round: a body is megabytes.
+    """
+    is_current = at_hand is not None and (at_hand.request_id, at_hand.round) == (request.pk, request.round)
+    report = at_hand if is_current else request.reports.filter(round=request.round).first()
     if report is None:
         return []
     words = _consequences(report.body["findings"])

@@ -39,6 +39,8 @@ def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
         pw.expect(answer, question).to_be_in_viewport(ratio=0.9)
     bar.get_by_role("link", name="Deny").click()
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
+    page.goto(site["deletion"])
+    pw.expect(page.get_by_role("button", name="Approve", exact=True)).to_be_in_viewport(ratio=1)
 
 
 def test_a_reviewer_sees_what_stops_a_request_and_keeps_it_in_sight(

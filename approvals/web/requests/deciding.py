@@ -81,7 +81,7 @@ def form_of(
     """The form for one viewer: Kubernetes is asked by the very checks that a decision goes through."""
     reviews = [review for review in reviews if not review.is_replaced]
     stands = viewer_options.options_of(caller, request, report, reviews)
-    ticks = viewer_options.ticks(request) if request.state == State.IN_REVIEW else []
+    ticks = viewer_options.ticks(request, report) if request.state == State.IN_REVIEW else []
     if stands.given and written is None:
         written = _written_by(stands.given, ticks)
     waivers = Waivers(report, reviews, written.waives if written else {}) if report else None

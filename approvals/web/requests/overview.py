@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from approvals.access.sight import exists, is_private, is_secret, key_of
 from approvals.models import Outcome
 from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.errors import InvalidObject
 from provisioner.review.rules import rule_text
 from provisioner.review.workloads.container_changes import ContainerChange
 from provisioner.values import OutcomeState, Section, Severity
@@ -120,8 +121,10 @@ def _refusals(body: Record, refused: list[Record], said_of: Callable[[Record], s
     reasons: dict[tuple[str, str, str], list[Record]] = {}
     for one in refused:
         key = key_of(one["ref"])
-        rule = exact.get(key) or general.get(key, "")
-        words = _title(rule) if key in exact else _without_name(one["problem"], one["ref"])
+        # A webhook or a quota may refuse it as well: only of what is invalid a rule about its fields knows why.
+        why = exact.get(key, "") if one["problemCode"] == InvalidObject.code else ""
+        rule = why or general.get(key, "")
+        words = _title(rule) if why else _without_name(one["problem"], one["ref"])
         reasons.setdefault((words, _without_name(said_of(one), one["ref"]), rule), []).append(one["ref"])
     return [
         _blocker(words, refs, {"search": rule or _kind(refs)}, rule, said)
@@ -145,8 +148,8 @@ def _may_stop(finding: Record) -> bool:
 
 def _is_why(finding: Record) -> bool:
     """Whether a finding tells more exactly than the dry run why the API server refuses its object."""
-    is_breaking: bool = finding.get("verdicts", {}).get("api") == Severity.BREAKING
-    return is_breaking and finding["section"] == Section.CRDS
+    refuses = finding.get("verdicts", {}).get("api") == Severity.BREAKING
+    return bool(refuses and finding["section"] == Section.CRDS)
 
 
 def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str, said: str = "") -> Blocker:

@@ -28,16 +28,16 @@ SCHEMAS = (GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),)
 @of_request
 def rights(http: HttpRequest, request: Request) -> HttpResponse:
     """One account, `?account=`, with its bindings, roles and rules before and after; the worst of them by default."""
-    shown, hidden = visible_report(person(http), request.deployment.cluster, _report_or_404(request), kinds=RIGHTS)
+    report = _report_or_404(request)
+    shown, hidden = visible_report(person(http), request.deployment.cluster, report, kinds=RIGHTS)
     by_name = {str(subject): subject for subject in accounts_of(shown)}
     name = http.GET.get("account") or next(iter(by_name), "")
     if name and name not in by_name:
         raise Http404
     seen = {ref.identity for ref in hidden}
     graph = account_graph(shown, by_name[name], hidden=seen) if name else None
-    return page(
-        http, "pictures/request_rights.html", {"item": request, "names": list(by_name), "graph": graph, "chosen": name}
-    )
+    facts = {"item": request, "report": report, "names": list(by_name), "graph": graph, "chosen": name}
+    return page(http, "pictures/request_rights.html", facts)
 
 
 @require_safe
@@ -45,7 +45,8 @@ def rights(http: HttpRequest, request: Request) -> HttpResponse:
 def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     """One custom resource definition, `?crd=`, with the changed branches of each version; the worst by default."""
     caller, cluster = person(http), request.deployment.cluster
-    shown, hidden = visible_report(caller, cluster, _report_or_404(request), kinds=SCHEMAS)
+    report = _report_or_404(request)
+    shown, hidden = visible_report(caller, cluster, report, kinds=SCHEMAS)
     by_name = {planned.ref.name: planned for planned in crds_of(shown)}
     name = http.GET.get("crd") or next(iter(by_name), "")
     if name and name not in by_name:
@@ -56,7 +57,7 @@ def schemas(http: HttpRequest, request: Request) -> HttpResponse:
         permission = access.may_see_object(caller, cluster, planned.ref)
     picture = picture_of(shown, planned) if planned and permission.allowed else None
     facts = {"item": request, "names": list(by_name), "picture": picture, "chosen": name, "permission": permission}
-    return page(http, "pictures/request_schemas.html", {**facts, "planned": planned})
+    return page(http, "pictures/request_schemas.html", {**facts, "report": report, "planned": planned})
 
 
 def _report_or_404(request: Request) -> Report:

@@ -81,6 +81,15 @@ class TickKind:
     items: list[Acknowledgement]
 
     @property
+    def action(self) -> str:
+        return self.kind.split(" ")[0]
+
+    @property
+    def name(self) -> str:
+        """The kind without its group."""
+        return self.kind.split(" ")[1].partition(".")[0]
+
+    @property
     def objects(self) -> list[tuple[str, str]]:
         return [(one.name.split(" ", 2)[2], one.words) for one in self.items]
 
@@ -170,10 +179,13 @@ def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
         raise InvalidInput(f"the worst finding is {worst}: give a reason for approving it anyway", field="reason")
 
 
-def ticks(request: Request) -> list[Tick]:
-    """What an approval has to acknowledge: one tick for each kind of loss, the worst first, with all its objects."""
+def ticks(request: Request, report: Report | None = None) -> list[Tick]:
+    """What an approval has to acknowledge: one tick for each kind of loss, the worst first, with all its objects.
+
+    `report` is what is shown, where it is at hand.
+    """
     losses: dict[Loss, list[Acknowledgement]] = {}
-    for item in services.acknowledgements(request):
+    for item in services.acknowledgements(request, report):
         losses.setdefault(_loss_of(item), []).append(item)
     return [Tick(loss.value, loss.words(len(losses[loss])), losses[loss]) for loss in Loss if loss in losses]
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from provisioner.review.base.alignment import TOO_DEEP, Aligner, is_same
@@ -24,7 +25,9 @@ MAX_DEPTH = 120
 HIDDEN = "hidden"
 Path = tuple[str | int, ...]
 
-_FIRST_KEYS = ("apiVersion", "kind", "metadata", "name")
+_RANKS = {key: rank for rank, key in enumerate(("apiVersion", "kind", "metadata", "name"))}
+# Characters of a key that is remembered.
+_SHORT = 64
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@%+-]*(?::[A-Za-z0-9_./@%+-]+)*")
 _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -60,7 +63,7 @@ def diff_lines(before: JsonObject | None, after: JsonObject | None, *, context: 
     """
     lines = all_lines(before, after)
     shown = _folded(lines, context) if before is not None and after is not None else lines
-    return [replace(one, text=visible(one.text)) for one in shown]
+    return [one if (text := visible(one.text)) == one.text else replace(one, text=text) for one in shown]
 
 
 def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:
@@ -246,6 +249,12 @@ def _json(value: object) -> str:
 
 
 def _key(key: object) -> str:
+    return _known_key(key) if isinstance(key, str) and len(key) <= _SHORT else _scalar(key)
+
+
+# A schema of thousands of lines has a few dozen keys.
+@lru_cache(maxsize=4096)
+def _known_key(key: str) -> str:
     return _scalar(key)
 
 
@@ -255,15 +264,18 @@ def _is_text(value: object) -> bool:
 
 def _place(key: object) -> tuple[int, str]:
     word = str(key)
-    return (_FIRST_KEYS.index(word) if word in _FIRST_KEYS else len(_FIRST_KEYS), word)
+    return (_RANKS.get(word, len(_RANKS)), word)
 
 
 def _folded(lines: list[DiffLine], context: int) -> list[DiffLine]:
     """Only what is near a change; each gap is one "@" line that names where the next lines stand."""
-    near: set[int] = set()
-    for at, line in enumerate(lines):
-        if line.kind != " ":
-            near.update(range(max(0, at - context), min(len(lines), at + context + 1)))
+    changed = [at for at, line in enumerate(lines) if line.kind != " "]
+    if len(changed) == len(lines):
+        return lines
+    near = bytearray(len(lines))
+    for at in changed:
+        first, last = max(0, at - context), min(len(lines), at + context + 1)
+        near[first:last] = b"\1" * (last - first)
     shown: list[DiffLine] = []
     above: list[tuple[int, str]] = []
     last = -1
@@ -271,7 +283,7 @@ def _folded(lines: list[DiffLine], context: int) -> list[DiffLine]:
         depth = len(line.text) - len(line.text.lstrip(" "))
         while above and above[-1][0] >= depth:
             above.pop()
-        if at in near:
+        if near[at]:
             if at > last + 1:
                 shown.append(DiffLine("@", ".".join(key for _, key in above)))
             shown.append(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -19,7 +20,14 @@ SECRET = {"group": "", "version": "v1", "kind": "Secret", "namespace": "shop", "
 def refused(ref: dict[str, str], **more: Any) -> dict[str, Any]:
     """An action whose object the API server refuses."""
     words = f"the API server refused {ref['kind']} {ref['name']}: a stored version is missing"
-    action = {"ref": ref, "action": "update", "before": {}, "after": {}, "isProved": True, "problemCode": "invalid"}
+    action = {
+        "ref": ref,
+        "action": "update",
+        "before": {},
+        "after": {},
+        "isProved": True,
+        "problemCode": "invalid-object",
+    }
     return {**action, "problem": words, **more}
 
 
@@ -52,6 +60,9 @@ def test_a_refusal_is_told_by_the_rule_that_says_why_and_what_to_do_first() -> N
     assert (one.what, one.words, one.query) == ("2 CRDs", "Version that is still stored is removed", "search=CRD-10")
     assert one.said == "status.storedVersions[0]: Invalid value"
     assert "status.storedVersions" in one.remedy
+    denied = [{**one, "problemCode": "forbidden"} for one in actions]
+    (other,) = blockers(body_of(*denied, findings=[*why, *general]))
+    assert other.words == "the API server refuses it (Invalid)"
     (plain,) = blockers(body_of(*actions, findings=general))
     assert (plain.words, plain.query) == ("the API server refuses it (Invalid)", "search=PRE-09")
 
@@ -151,6 +162,24 @@ def test_who_has_decided_is_named_on_every_tab(here: World, afternoon: dict[str,
         text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}{rest}")).split())
         assert 'approved by <span class="mono">ada</span>' in text, rest
         assert text.count('aria-current="page"') >= 1
+
+
+@pytest.mark.parametrize("tab", ["/findings", "/changes", "/activity"])
+def test_every_tab_leads_those_who_may_decide_to_the_decision(
+    tab: str, here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("rita", "approve")
+    offered = {}
+    for person in (here.ada, here.bert, here.rita):
+        text = text_of(browse(person).get(f"/requests/{afternoon['serious'].uid}{tab}"))
+        links = text.partition('class="request-decide"')[2].partition("</p>")[0]
+        offered[person.username] = re.findall(r'href="[^"]*#decision">([^<]*)…<', links)
+    assert offered == {
+        "ada": ["Approve", "Request changes", "Deny"],
+        "bert": [],
+        "rita": ["Request changes", "Deny"],
+    }
 
 
 def test_what_failed_for_the_same_reason_is_told_once_with_its_objects() -> None:
