@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from approvals.lifecycle import Event
-from approvals.models import AuditEntry, Cluster, NewsRead, Review, SavedView
-from approvals.selectors import inbox
+from approvals.models import AuditEntry, Cluster, NewsRead, Request, Review, SavedView
+from approvals.selectors import keyset
 from approvals.selectors.askers import Askers
 
 # So many of the latest requests that somebody asked for, and that they decided on, are looked at.
@@ -71,8 +71,12 @@ def saved_views(*, user: User) -> list[SavedView]:
 
 
 def _uids(user: User, clusters: Collection[Cluster], askers: Askers) -> list[str]:
-    mine = inbox.requests(clusters=clusters, tab="mine", askers=askers)
-    asked = mine.order_by("-created_at", "-pk").values_list("uid", flat=True)[:MAX_REQUESTS]
+    here = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    asked = (
+        keyset.by_keys_if_few(askers.narrow(here))
+        .order_by("-created_at", "-pk")
+        .values_list("uid", flat=True)[:MAX_REQUESTS]
+    )
     reviewed = Review.objects.filter(user=user, request__cluster__in=[one.pk for one in clusters])
     decided = reviewed.order_by("-pk").values_list("request__uid", flat=True)[:MAX_REQUESTS]
     return sorted({str(uid) for uid in (*asked, *decided)})

@@ -62,6 +62,7 @@ def index(http: HttpRequest) -> HttpResponse:
         "reader": reader,
         "query": urlencode({name: value for name, value in filters.items() if value}),
         "most_exported": f"{MAX_EXPORTED:,}",
+        "is_whole": count is not None and count <= MAX_EXPORTED,
         "channels": CHANNELS,
         "chain": chain,
         "checked_at": checked_at,

@@ -115,17 +115,24 @@ def note_cluster(http: HttpRequest, cluster: Cluster) -> None:
 
 def note_told(http: HttpRequest, count: str) -> None:
     """Keep how much is new to the viewer for the navigation of all pages; "" where that is nothing."""
-    cache.set(f"told-{http.user.pk}", count, TOLD_SECONDS)
+    cache.set(_told_key(http), count, TOLD_SECONDS)
 
 
 def is_counted(http: HttpRequest) -> bool:
-    return cache.get(f"told-{http.user.pk}") is not None
+    return cache.get(_told_key(http)) is not None
 
 
 def told_count(http: HttpRequest) -> str:
     """As last counted by a page that counts; "" where none has lately."""
     user = getattr(http, "user", None)
-    return cache.get(f"told-{user.pk}", "") if user is not None and user.is_authenticated else ""
+    return cache.get(_told_key(http), "") if user is not None and user.is_authenticated else ""
+
+
+def _told_key(http: HttpRequest) -> str:
+    """Of what this session has proved, not of the account: that may be another person's on another cluster (S01)."""
+    caller = caller_of(http)
+    proved = sorted(caller.identity_ids) if caller else []
+    return f"told-{http.user.pk}-{'-'.join(map(str, proved))}"
 
 
 def is_read(http: HttpRequest) -> bool:

@@ -104,3 +104,69 @@ def test_home_follows_what_happens_and_is_marked_as_read(here: World, live_serve
     pw.expect(page.get_by_text("Nothing is waiting for your decision")).to_be_visible()
     asked(here, "buoy")
     pw.expect(page.get_by_role("link", name="buoy")).to_be_visible()
+
+
+def test_requests_are_selected_and_decided_on_by_keys(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    for name in ("buoy", "tugboat", "ferry"):
+        asked(here, name)
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/?tab=open&sort=deployment")
+    for key in ("j", "x", "j", "j", "x"):
+        page.keyboard.press(key)
+    pw.expect(page.get_by_role("checkbox", name="Select buoy")).to_be_checked()
+    pw.expect(page.get_by_role("checkbox", name="Select ferry")).not_to_be_checked()
+    page.keyboard.press("d")
+    reason = page.get_by_label("Reason for the selected requests")
+    pw.expect(reason).to_be_focused()
+    page.keyboard.type("a reason, and no key of it does anything")
+    page.keyboard.press("Enter")
+    pw.expect(page.get_by_role("heading", level=1)).to_have_text("Requests")
+    assert complaints(page) == []
+    page.get_by_role("link", name="buoy").focus()
+    page.keyboard.press("d")
+    pw.expect(page.get_by_role("heading", level=1)).to_have_text("Deny 2 requests?")
+    assert Review.objects.count() == 0, "not before it is confirmed"
+    page.goto(f"{live_server.url}/?tab=open&sort=deployment")
+    page.keyboard.press("a")
+    pw.expect(page.get_by_role("heading", level=1)).to_have_text("Requests")
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    pw.expect(page.get_by_role("heading", level=1)).to_have_text("Approve 1 request?")
+    assert heard == []
+
+
+def test_a_list_that_nobody_sees_asks_for_nothing_and_is_renewed_when_somebody_comes_back(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    asked(here, "buoy")
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/?tab=open")
+    see = "(is) => { Object.defineProperty(document, 'hidden', {value: !is, configurable: true}); }"
+    page.evaluate(f"({see})(false)")
+    page.evaluate("document.addEventListener('htmx:beforeRequest', () => (window.tries = (window.tries || 0) + 1))")
+    asked(here, "tugboat")
+    wait_for(lambda: page.evaluate("window.tries || 0"), "the list would ask", is_so=lambda tries: tries >= 2)
+    assert page.get_by_role("link", name="tugboat").count() == 0
+    with page.expect_response("**/list?*") as asked_again:
+        page.evaluate(f"({see})(true); document.dispatchEvent(new Event('visibilitychange'))")
+    assert asked_again.value.status == 200
+    pw.expect(page.get_by_role("link", name="tugboat")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_the_audit_of_one_request_can_be_used_by_everybody(
+    scheme: str, here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    made = asked(here, "buoy")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
+    page.goto(f"{live_server.url}/audit?request={made.uid}")
+    page.keyboard.press("j")
+    pw.expect(page.get_by_role("link", name="buoy").first).to_be_focused()
+    assert complaints(page) == []
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert heard == []

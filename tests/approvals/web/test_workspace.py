@@ -302,7 +302,7 @@ def test_what_is_followed_is_for_those_who_may_read_now(here: World, browse: Bro
     assert Client().get("/list", headers={"HX-Request": "true"}).status_code == 204
 
 
-def test_S25_a_page_that_asks_by_itself_keeps_no_session_from_ending(here: World, browse: Browse) -> None:
+def test_a_page_that_asks_by_itself_keeps_no_session_from_ending(here: World, browse: Browse) -> None:
     """Somebody leaves with a list open, which asks each half minute; their session ends as if it did not."""
     client, deployment = browse(here.ada), asked(here, "one").deployment
     seen, request = SignIn.objects.get().seen_at, deployment.requests.get()
@@ -346,8 +346,12 @@ def test_the_same_name_on_another_cluster_is_somebody_else_in_the_news(here: Wor
     with transaction.atomic():
         audit.record(verb="request.deny", actor=Actor("rita", "browser"), request=made, facts={"reason": "not here"})
         audit.record(verb="request.labels", actor=Actor("rosa", "browser"), request=made, facts={"reason": "my own"})
-    text = text_of(browse(here.rita).get("/home"))
+    client = browse(here.rita)
+    text = text_of(client.get("/home"))
     assert ("not here" in text, "my own" in text) == (True, False)
+    assert 'class="count">1<' in text_of(client.get("/me"))
+    KubernetesIdentity.objects.filter(user=here.rita, cluster=moon).delete()
+    assert 'class="count">' not in text_of(client.get("/me")), "S01: counted where rita was rosa"
 
 
 def _asked_by(request: Request, name: str) -> Request:
