@@ -37,6 +37,11 @@ from provisioner.errors import Expired, PratiqueError, UnknownKind
 logger = logging.getLogger(__name__)
 
 VERSION, KIND = "v1alpha2", "BundleDeployment"
+NOT_SERVED = f"the cluster serves no {KIND}: pratique-manage cluster_manifests | kubectl apply --server-side -f -"
+RUKPAKS_OWN = (
+    f"the cluster serves {KIND} in another version than {VERSION}: this is RukPak's own definition, which Pratique's "
+    "does not replace. Convert what is there, and delete it, as docs/operating/kubectl.md says under Coming from RukPak"
+)
 WriterOf = Callable[[Mapping[str, Any]], pivots.SpecWriter | None]
 # A watch is renewed this often, from its last bookmark; the full list is taken again when it is too old.
 WATCH_SECONDS = 240.0
@@ -208,10 +213,9 @@ def _see(cluster: Cluster, obj: Mapping[str, Any], writer_of: WriterOf | None = 
 def _resource(api: Api) -> ServedResource:
     resource = api.resource_of(OWN_GROUP, VERSION, KIND)
     if resource is None:
+        has_another = api.resource_of(OWN_GROUP, "", KIND) is not None
         api.forget_discovery()
-        raise UnknownKind(
-            f"the cluster serves no {KIND}: pratique-manage cluster_manifests | kubectl apply --server-side -f -"
-        )
+        raise UnknownKind(RUKPAKS_OWN if has_another else NOT_SERVED)
     return resource
 
 

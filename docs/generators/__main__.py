@@ -33,6 +33,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/decisions/README.md": decisions.page,
         "docs/reference/bundledeployment.md": crds.bundledeployment,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
+        "docs/reference/bundledeploymentreview.md": crds.bundledeploymentreview,
         "docs/reference/conditions.md": conditions.page,
         "docs/reference/errors.md": errors.page,
         "docs/reference/kubectl-pratique.md": commands.kubectl_pratique,

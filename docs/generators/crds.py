@@ -1,4 +1,4 @@
-"""docs/reference/bundledeployment.md and bundledeploymentrequest.md: each field, from the CRDs."""
+"""docs/reference/bundledeployment.md and its neighbours for requests and reviews: each field, from the CRDs."""
 
 from __future__ import annotations
 
@@ -43,6 +43,15 @@ def bundledeploymentrequest() -> str:
         "Pratique writes one BundleDeploymentRequest for each request, so that `kubectl get bdr` and "
         "`kubectl wait --for=condition=Approved` work. Pratique never reads it back: an edit changes nothing "
         "and is undone.",
+    )
+
+
+def bundledeploymentreview() -> str:
+    return _page(
+        "bundledeploymentreviews.yaml",
+        "A BundleDeploymentReview is one decision of one person on one [request](bundledeploymentrequest.md), made "
+        "with kubectl. Pratique counts it or says why not. [Working with kubectl](../operating/kubectl.md#reviews) "
+        "says what proves who made it.",
     )
 
 

@@ -25,17 +25,21 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    sys.stdout.write(explained(options))
+    return OK
+
+
+def explained(options: argparse.Namespace) -> str:
+    """What is printed. Raises Usage where a word names no rule."""
     wanted = {word: _meant(word) for word in options.rules}
     unknown = [word for word, ids in wanted.items() if not ids]
     if unknown:
-        raise Usage(f"{unknown[0]}: no rule has this id; `pratique explain` without arguments lists all rules")
+        raise Usage(f"{unknown[0]}: no rule has this id; `explain` without arguments lists all rules")
     chosen = {rule for ids in wanted.values() for rule in ids} if wanted else set(rule_ids())
     rules = {rule: words for rule in sorted(chosen) if (words := rule_text(rule)) is not None}
     if options.output == "json":
-        sys.stdout.write(json.dumps(to_record(rules), indent=2, sort_keys=True) + "\n")
-    else:
-        sys.stdout.write(as_text(rules))
-    return OK
+        return json.dumps(to_record(rules), indent=2, sort_keys=True) + "\n"
+    return as_text(rules)
 
 
 def _meant(word: str) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.contract.conftest import Server, asked
+from tests.support.folders import ROOT
 
+OURS = {one.stem: one for one in (ROOT / "deploy/crds").glob("*.yaml")}
 NAMES = {
     "plain": ("crane", True),
     "one letter": ("c", True),
@@ -70,3 +73,37 @@ def test_sources_are_what_the_crd_says_and_a_no_says_why(wishing: Server, source
     answer = asked(wishing, sources=sources)
     assert answer.code == (422 if words else 201), answer.message
     assert words in answer.message
+
+
+def test_the_definition_of_rukpak_is_not_written_over(wishing: Server) -> None:
+    """In a group of its own: others use the real one. What RukPak stored would be lost, so the API server says no."""
+    group = f"{wishing.namespace}.rukpak.example.com"
+    ours = yaml.safe_load(OURS["bundledeployments"].read_text())
+    ours["spec"]["group"], ours["metadata"]["name"] = group, f"bundledeployments.{group}"
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    old = {"name": "v1alpha1", "served": True, "storage": True, "schema": anything}
+    theirs = {**ours, "spec": {**ours["spec"], "versions": [old]}}
+    wishing.ctl("create", "-f", "-", given=theirs)
+    try:
+        wishing.ctl("wait", "--for=condition=Established", f"crd/bundledeployments.{group}")
+        refused = wishing.apply(ours, "pratique", "--force-conflicts")
+        assert refused.returncode == 1
+        assert "v1alpha1 was previously a storage version" in refused.stderr
+    finally:
+        wishing.ctl("delete", "crd", f"bundledeployments.{group}")
+
+
+def test_wishes_are_found_by_account_namespace_and_format(wishing: Server) -> None:
+    name = f"{wishing.namespace}-found"
+    spec = {"installNamespace": name, "serviceAccountName": "crane", "sources": [IMAGE]}
+    about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}}
+    wishing.ctl("create", "-f", "-", given={**about, "spec": spec})
+    try:
+        for also, expected in (
+            ("spec.format=plain", f"bundledeployment.core.rukpak.io/{name}\n"),
+            ("spec.format=helm", ""),
+        ):
+            selector = f"--field-selector=spec.installNamespace={name},spec.serviceAccountName=crane,{also}"
+            assert wishing.ctl("get", "bundledeployments", selector, "-o", "name") == expected
+    finally:
+        wishing.ctl("delete", "bundledeployment", name, "--wait=false")

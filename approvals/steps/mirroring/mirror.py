@@ -22,7 +22,7 @@ from approvals.selectors import drift, lists
 from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.telling import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
-from provisioner.api_groups import OWN_GROUP
+from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import InvalidObject, PratiqueError, PreconditionFailed, TryLater
 from provisioner.review.base.text import visible
@@ -156,7 +156,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "metadata": {
             "name": name,
             "labels": {**MANAGED_BY, f"{OWN_GROUP}/bundle-deployment": deployment.name[:63]},
-            "annotations": {f"{OWN_GROUP}/url": _page_of(request)},
+            "annotations": {PAGE_ANNOTATION: _page_of(request)},
             "ownerReferences": [
                 {
                     "apiVersion": GROUP_VERSION,

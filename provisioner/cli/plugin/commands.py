@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from typing import NoReturn
 
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
+from provisioner.cli.explain import explained
 from provisioner.cli.plugin import converting, previewing
 from provisioner.cli.plugin.changing import pause, resume, rollback
 from provisioner.cli.plugin.deciding import decide
 from provisioner.cli.plugin.looking import diff, history, list_requests, show
-from provisioner.cli.plugin.reading import add_cluster, advice_for
+from provisioner.cli.plugin.reading import add_cluster, advice_for, bare_name, with_options_behind
 from provisioner.cli.plugin.service import ENVIRONMENT
 from provisioner.cli.plugin.signing_in import BACK_SECONDS, login, logout
+from provisioner.cli.plugin.terminal import page
 from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
 from provisioner.review.base.text import visible
@@ -24,11 +29,15 @@ UNKNOWN = 2
 INTERRUPTED = 130
 COUNT_SECONDS = 30.0
 EXPLAIN = EXPLANATIONS[0]
+# Forms of tables, beside text, json and yaml: why each request stands as it does, and names for other commands.
+LISTINGS = ("wide", "name")
 EPILOG = """\
 It uses the kubeconfig and the context of kubectl, and sends that credential
 to its API server only. What you may do is decided by Kubernetes. NAME is that
 of a request, or that of a BundleDeployment, which stands for its current
 request. Whole reports come from Pratique's own service: see `login --help`.
+Options about the cluster (--kubeconfig, --context, --as, --as-group, --color) may
+also stand before the command.
 
 exit status
   0    done
@@ -37,6 +46,7 @@ exit status
   2    it could not be done or found out, or was typed wrongly
   130  interrupted
 """
+_NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*?)' \(choose from", re.DOTALL)
 _DECIDE_EPILOG = """\
 What is decided is the digest that was shown. If the request changes while you
 read, nothing is created.
@@ -91,7 +101,11 @@ class Command:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. Errors are one sentence on stderr, never a traceback."""
-    options = parser().parse_args(argv)
+    words = with_options_behind(sys.argv[1:] if argv is None else argv)
+    if not words:
+        parser().print_help()
+        return 0
+    options = parser().parse_args(words)
     try:
         return int(options.run(options))
     except PratiqueError as exc:
@@ -114,16 +128,30 @@ def _complain(words: str) -> None:
     print(f"kubectl pratique: {visible(words, keep_newlines=True)}", file=sys.stderr)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names near commands where there is none of a name."""
+
+    def error(self, message: str) -> NoReturn:
+        typed = _NO_COMMAND.match(message)
+        near = difflib.get_close_matches(typed[1], [one.name for one in COMMANDS]) if typed else []
+        if typed:
+            asked = f": did you mean {' or '.join(near)}?" if near else "; `kubectl pratique --help` lists them"
+            message = f"there is no command {visible(typed[1])}{asked}"
+        super().error(message)
+
+
 def parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="kubectl pratique",
         description="Look at requests of BundleDeployments and decide on them.",
         epilog=EPILOG,
         formatter_class=form,
     )
     made.add_argument("--version", action="version", version=f"kubectl-pratique {metadata.version('pratique')}")
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = made.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
     for command in COMMANDS:
         sub = commands.add_parser(
             command.name, help=command.help, description=command.help, epilog=command.epilog, formatter_class=form
@@ -141,24 +169,25 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def _add_name(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("name", metavar="NAME", help="a request, or a BundleDeployment")
+    sub.add_argument("name", metavar="NAME", type=bare_name, help="a request, or a BundleDeployment")
     add_cluster(sub)
 
 
-def _add_output(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
+def _add_output(sub: argparse.ArgumentParser, *more: str) -> None:
+    forms = ("text", *more, "json", "yaml")
+    sub.add_argument("-o", "--output", choices=forms, default="text", help="default: %(default)s")
     sub.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes, until interrupted")
 
 
 def _add_list(sub: argparse.ArgumentParser) -> None:
     add_cluster(sub)
-    _add_output(sub)
+    _add_output(sub, *LISTINGS)
     sub.add_argument("-a", "--all", action="store_true", help="also requests that have ended")
 
 
 def _add_history(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
-    _add_output(sub)
+    _add_output(sub, *LISTINGS[1:])
 
 
 def _add_service(sub: argparse.ArgumentParser) -> None:
@@ -166,14 +195,15 @@ def _add_service(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_show(sub: argparse.ArgumentParser) -> None:
-    _add_history(sub)
+    _add_name(sub)
+    _add_output(sub)
     _add_service(sub)
     sub.add_argument("--report", action="store_true", help="the report alone, which needs a login")
     sub.add_argument("--all", action="store_true", help="what is safe or as before, and every place, too")
 
 
 def _add_diff(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("name", metavar="NAME", help="a request, or a BundleDeployment")
+    sub.add_argument("name", metavar="NAME", type=bare_name, help="a request, or a BundleDeployment")
     sub.add_argument(
         "object", metavar="OBJECT", nargs="?", default="", help="only this one; all that change by default"
     )
@@ -215,6 +245,11 @@ def _add_rollback(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("revision", metavar="REVISION", type=int, help="its number, as `history` shows it")
 
 
+def _explain(options: argparse.Namespace) -> int:
+    page(explained(options))
+    return 0
+
+
 COMMANDS: tuple[Command, ...] = (
     Command("list", "requests that are open, and what is worst in each", _add_list, list_requests),
     Command("show", "a request: what would change, its digest, conditions and reviews", _add_show, show, _SHOW_EPILOG),
@@ -226,7 +261,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("rollback", "ask for the content of an earlier revision", _add_rollback, rollback),
     Command("pause", "let approved requests of a BundleDeployment wait", _add_pause, pause),
     Command("resume", "let them be applied again", _add_name, resume),
-    Command("explain", EXPLAIN.help, EXPLAIN.add, EXPLAIN.run, EXPLAIN.epilog),
+    Command("explain", EXPLAIN.help, EXPLAIN.add, _explain, EXPLAIN.epilog),
     Command("preview", previewing.HELP, previewing.add, previewing.preview, previewing.EPILOG),
     Command("convert", converting.HELP, converting.add, converting.convert, converting.EPILOG),
     Command("login", "get a token that reads whole reports at Pratique's service", _add_login, login, _LOGIN_EPILOG),

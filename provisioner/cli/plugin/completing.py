@@ -16,7 +16,17 @@ from contextlib import redirect_stderr
 from provisioner.cli.plugin import logins
 from provisioner.cli.plugin.commands import COMMANDS, parser_of
 from provisioner.cli.plugin.looking import objects_to_diff
-from provisioner.cli.plugin.reading import DEPLOYMENT, REQUEST, all_of, cluster_of, is_open
+from provisioner.cli.plugin.reading import (
+    CLUSTER_OPTIONS,
+    DEPLOYMENT,
+    REQUEST,
+    all_of,
+    cluster_of,
+    contexts,
+    is_open,
+    options_before,
+    with_options_behind,
+)
 from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
 from provisioner.review.rules import rule_ids
@@ -34,8 +44,8 @@ FILE_OPTIONS = ("--kubeconfig", "--config", "--docker-config")
 def complete(argv: Sequence[str] | None = None) -> int:
     """Print what may follow; a cluster that does not answer proposes nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
-    begun, before = (words[-1] if words else ""), words[:-1]
-    command = next((word for word in before if word in {one.name for one in COMMANDS}), "")
+    begun, before = (words[-1] if words else ""), with_options_behind(words[:-1])
+    command = before[0] if before and before[0] in {one.name for one in COMMANDS} else ""
     if (before and before[-1] in FILE_OPTIONS) or (command in OF_FILES and not begun.startswith("-")):
         print(FILES)
         return 0
@@ -47,8 +57,10 @@ def complete(argv: Sequence[str] | None = None) -> int:
 
 
 def _proposals(command: str, before: Sequence[str], begun: str) -> list[str]:
+    if before and before[-1] == "--context":
+        return contexts()
     if not command:
-        return [] if before else [one.name for one in COMMANDS]
+        return _of_no_command(before, begun)
     options = {action.option_strings[-1]: action for action in parser_of(command)._actions if action.option_strings}
     asked = options.get(before[-1]) if before else None
     if asked is not None and asked.nargs != 0:
@@ -66,6 +78,14 @@ def _proposals(command: str, before: Sequence[str], begun: str) -> list[str]:
         return []
 
 
+def _of_no_command(before: Sequence[str], begun: str) -> list[str]:
+    """Before the command, only options about the cluster may stand, each with its value."""
+    given = options_before(before)
+    if given != len(before):
+        return []
+    return [*CLUSTER_OPTIONS] if begun.startswith("-") else [one.name for one in COMMANDS]
+
+
 def _values(option: argparse.Action) -> list[str]:
     if option.option_strings[-1] == "--service":
         return logins.every()
@@ -81,11 +101,17 @@ def _is_argument(word: str, previous: str, options: dict[str, argparse.Action]) 
 def _names(command: str, before: Sequence[str]) -> list[str]:
     if command not in (*OF_REQUESTS, *OF_DEPLOYMENTS):
         return []
-    api = cluster_of(argparse.Namespace(kubeconfig=_given(before, "--kubeconfig"), context=_given(before, "--context")))
+    api = cluster_of(_cluster_options(before))
     found = all_of(api, REQUEST if command in OF_REQUESTS else DEPLOYMENT)
     if command in DECIDING:
         found = [one for one in found if is_open(one)]
     return [str(one["metadata"]["name"]) for one in found]
+
+
+def _cluster_options(before: Sequence[str]) -> argparse.Namespace:
+    """What was typed of them; groups are asked of nobody here, who would be impersonated with them."""
+    named = {"kubeconfig": _given(before, "--kubeconfig"), "context": _given(before, "--context")}
+    return argparse.Namespace(**named, acting_as="", acting_as_groups=[])
 
 
 def _objects(before: Sequence[str]) -> list[str]:

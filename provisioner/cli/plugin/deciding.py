@@ -9,7 +9,17 @@ import time
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cli.plugin.reading import REVIEW, VERSION, Subject, cluster_of, myself, ref, reviews_of, subject_of
+from provisioner.cli.plugin.reading import (
+    REVIEW,
+    VERSION,
+    Subject,
+    cluster_of,
+    myself,
+    ref,
+    reviews_of,
+    standing_of,
+    subject_of,
+)
 from provisioner.cli.plugin.showing import counted_of, of_request
 from provisioner.cli.plugin.terminal import is_coloured, is_conversation
 from provisioner.cli.usage import Usage
@@ -28,7 +38,12 @@ def decide(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     subject = subject_of(api, options.name)
     _check(subject)
-    shown = of_request(subject.request, reviews_of(api, subject.deployment), is_coloured=is_coloured(options))
+    shown = of_request(
+        subject.request,
+        reviews_of(api, subject.deployment),
+        standing=standing_of(api, subject),
+        is_coloured=is_coloured(options),
+    )
     sys.stderr.write(shown)
     reason = options.reason or _asked_reason(options)
     _agree(options, subject)

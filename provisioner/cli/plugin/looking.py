@@ -7,23 +7,30 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import yaml
 
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.plugin.reading import (
+    DEPLOYMENT,
     REQUEST,
+    VERSION,
     Subject,
     all_of,
     cluster_of,
-    deployment_of,
     is_open,
+    requests_of,
     reviews_of,
+    standing_of,
+    standings_of,
     subject_of,
+    why_not_installed,
 )
 from provisioner.cli.plugin.reports import WholeReport, planned_objects, title_of, whole_report
 from provisioner.cli.plugin.service import Service, ServiceSilent, service_url
-from provisioner.cli.plugin.showing import of_history, of_list, of_request
+from provisioner.cli.plugin.showing import of_history, of_list, of_names, of_request
 from provisioner.cli.plugin.signing_in import login_for
 from provisioner.cli.plugin.terminal import CLEARED, is_coloured, page, write
 from provisioner.cli.usage import Usage
@@ -33,15 +40,24 @@ from provisioner.review.base.text import visible
 from provisioner.review.output.terminal import as_text, differences_as_text
 
 WATCH_SECONDS = 2.0
-Read = Callable[[], tuple[Any, str]]
+# The objects, and how they are shown at a moment.
+Shown = Callable[[datetime], str]
+Read = Callable[[], tuple[Any, Shown]]
 
 
 def list_requests(options: argparse.Namespace) -> int:
     api = cluster_of(options)
 
-    def read() -> tuple[Any, str]:
+    def read() -> tuple[Any, Shown]:
         found = [one for one in all_of(api, REQUEST) if options.all or is_open(one)]
-        return _as_list(found), of_list(found, is_coloured=is_coloured(options))
+        if not found and api.resource_of(OWN_GROUP, VERSION, DEPLOYMENT) is None:
+            raise Usage(why_not_installed(api))
+        standings = standings_of(api) if options.output == "wide" else None
+        if options.output == "name":
+            return _as_list(found), lambda _: of_names(found)
+        return _as_list(found), lambda now: of_list(
+            found, now=now, standings=standings, is_coloured=is_coloured(options)
+        )
 
     return _print(options, read)
 
@@ -49,11 +65,10 @@ def list_requests(options: argparse.Namespace) -> int:
 def history(options: argparse.Namespace) -> int:
     api = cluster_of(options)
 
-    def read() -> tuple[Any, str]:
-        found = all_of(api, REQUEST, field_selector=f"spec.bundleDeploymentRef.name={options.name}")
-        if not found:
-            deployment_of(api, options.name)
-        return _as_list(found), of_history(found, is_coloured=is_coloured(options))
+    def read() -> tuple[Any, Shown]:
+        found = requests_of(api, options.name)
+        text = of_names(found) if options.output == "name" else of_history(found, is_coloured=is_coloured(options))
+        return _as_list(found), lambda _: text
 
     return _print(options, read)
 
@@ -62,13 +77,17 @@ def show(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     reports = _Reports(options)
 
-    def read() -> tuple[Any, str]:
+    def read() -> tuple[Any, Shown]:
         subject = subject_of(api, options.name)
         if options.report:
             whole = reports.needed(subject)
-            return dict(whole.record), _report_text(whole, options)
-        text = of_request(subject.request, reviews_of(api, subject.deployment), is_coloured=is_coloured(options))
-        return subject.request, text + (reports.text(subject) if options.output == "text" else "")
+            return dict(whole.record), lambda _: _report_text(whole, options)
+        if options.output != "text":
+            return subject.request, lambda _: ""
+        reviews, standing = reviews_of(api, subject.deployment), standing_of(api, subject)
+        text = of_request(subject.request, reviews, standing=standing, is_coloured=is_coloured(options))
+        text += reports.text(subject)
+        return subject.request, lambda _: text
 
     return _print(options, read)
 
@@ -158,18 +177,22 @@ def _as_list(found: list[Any]) -> dict[str, Any]:
 def _print(options: argparse.Namespace, read: Read) -> int:
     """Once, or with --watch whenever it is another text than before; what does not answer then is asked again."""
     if not options.watch:
-        objects, text = read()
-        page(_formed(options, objects, text))
+        objects, shown = read()
+        page(_formed(options, objects, shown(datetime.now(UTC))))
         return 0
     last = said = ""
+    began = datetime.now(UTC)
     while True:
         try:
-            text = _formed(options, *read())
+            objects, shown = read()
         except TryLater as exc:
             said = _say_once(exc, said)
         else:
+            # An age that grows is nothing new.
+            text = _formed(options, objects, shown(began))
             if text != last:
-                write(_apart(options, text, is_first=not last))
+                now = _formed(options, objects, shown(datetime.now(UTC)))
+                write(_apart(options, now, is_first=not last))
             last, said = text, ""
         time.sleep(WATCH_SECONDS)
 
@@ -183,9 +206,9 @@ def _say_once(exc: TryLater, said: str) -> str:
 
 def _apart(options: argparse.Namespace, text: str, *, is_first: bool) -> str:
     """A terminal shows the latest only; a file gets one after the other."""
-    if options.output == "text" and sys.stdout.isatty():
+    if options.output in ("text", "wide") and sys.stdout.isatty():
         return CLEARED + text
-    between = {"text": "\n", "yaml": "---\n", "json": ""}[options.output]
+    between = {"yaml": "---\n", "json": ""}.get(options.output, "\n")
     return text if is_first else between + text
 
 

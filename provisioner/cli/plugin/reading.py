@@ -7,6 +7,7 @@ import difflib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,16 @@ KUBECTL_SECONDS = 60
 # States in which a request has not ended. One without a state has just been made.
 OPEN = ("preparing", "in_review", "approved", "applying", "restoring", "stale")
 NEAR = 3
+THEIRS = "v1alpha1"
+CLUSTER_OPTIONS = ("--kubeconfig", "--context", "--as", "--as-group", "--color")
 NOT_INSTALLED = (
     "the cluster serves no {kind}: Pratique is not installed there, or not in this version. An administrator applies "
     "what `pratique-manage cluster_manifests` prints; or is it another cluster (--context)?"
+)
+RUKPAKS_OWN = (
+    f"the cluster serves BundleDeployments as {THEIRS}, which is RukPak's own definition: Pratique cannot be installed "
+    "beside it. An administrator converts them first (`kubectl pratique convert`), as docs/operating/kubectl.md says "
+    "under Coming from RukPak"
 )
 Record = dict[str, Any]
 
@@ -54,12 +62,32 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient:
     """As kubectl reads kubeconfigs, where there is a kubectl: it merges files and knows the current context."""
     if options.kubeconfig and not Path(options.kubeconfig).exists():
         raise Usage(f"{options.kubeconfig}: there is no such kubeconfig (--kubeconfig)")
+    found = _connected(options)
+    if options.acting_as:
+        return found.acting_as(Identity(options.acting_as, tuple(options.acting_as_groups)))
+    if options.acting_as_groups:
+        raise Usage("--as-group goes with --as NAME")
+    return found
+
+
+def _connected(options: argparse.Namespace) -> ClusterClient:
     if shutil.which("kubectl") is None:
         return ClusterClient.connect(_own_text(options), context=options.context, trusted=True)
+    if not options.kubeconfig and not _is_there():
+        raise Usage(
+            f"{_where(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, or log in to a "
+            "cluster first"
+        )
     text = _kubeconfig(options)
     if "clusters: null" in text or "clusters: []" in text:
         raise Usage(f"{_where(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first")
     return ClusterClient.connect(text, trusted=True)
+
+
+def _is_there() -> bool:
+    """Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing."""
+    named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
+    return any(Path(one).exists() for one in named.split(os.pathsep) if one)
 
 
 def _own_text(options: argparse.Namespace) -> str:
@@ -79,10 +107,48 @@ def _where(options: argparse.Namespace) -> str:
 
 
 def add_cluster(sub: argparse.ArgumentParser) -> None:
-    """The options by which `cluster_of` and the colours are chosen."""
+    """The options by which `cluster_of` and the colours are chosen: CLUSTER_OPTIONS, spelt as kubectl spells them."""
     sub.add_argument("--kubeconfig", metavar="FILE", default="", help="default: that of kubectl")
     sub.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    sub.add_argument("--as", dest="acting_as", metavar="NAME", default="", help="impersonate this user")
+    sub.add_argument(
+        "--as-group",
+        dest="acting_as_groups",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="a group of that user; may be given several times",
+    )
     sub.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
+
+
+def bare_name(text: str) -> str:
+    """The name in `bdr/web-2`, as `-o name` prints it; names hold no slash."""
+    return text.rpartition("/")[2]
+
+
+def with_options_behind(words: Sequence[str]) -> list[str]:
+    """The command first, then options about the cluster that stood before it, as kubectl takes them."""
+    given = options_before(words)
+    return [*words[given : given + 1], *words[:given], *words[given + 1 :]]
+
+
+def options_before(words: Sequence[str]) -> int:
+    """How many words before the command are options about the cluster and their values."""
+    at = 0
+    while at < len(words) and words[at].partition("=")[0] in CLUSTER_OPTIONS:
+        at += 1 if "=" in words[at] else 2
+    return at
+
+
+def contexts() -> list[str]:
+    """The contexts that kubectl knows; none where it cannot say."""
+    program = shutil.which("kubectl")
+    if program is None:
+        return []
+    words = [program, "config", "get-contexts", "--output=name"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=KUBECTL_SECONDS)  # noqa: S603 - words of ours
+    return done.stdout.split()
 
 
 def advice_for(exc: PratiqueError) -> str:
@@ -122,7 +188,7 @@ def all_of(api: ClusterClient, kind: str, *, field_selector: str = "") -> list[R
     """The first MOST of them, by name."""
     resource = api.resource_of(OWN_GROUP, VERSION, kind)
     if resource is None:
-        raise Usage(NOT_INSTALLED.format(kind=kind))
+        raise Usage(why_not_installed(api, kind))
     found = api.excerpt(resource, at_most=MOST, field_selector=field_selector).objects
     return sorted(found, key=lambda obj: str(obj["metadata"]["name"]))
 
@@ -135,6 +201,14 @@ def deployment_of(api: ClusterClient, name: str) -> Record:
     found = _named(api, DEPLOYMENT, name)
     if found is None:
         raise Usage(f"there is no BundleDeployment {name}{_near(api, name, (DEPLOYMENT,))}")
+    return found
+
+
+def requests_of(api: ClusterClient, deployment: str) -> list[Record]:
+    """The requests of a deployment that is there, or of which some are left."""
+    found = all_of(api, REQUEST, field_selector=f"spec.bundleDeploymentRef.name={deployment}")
+    if not found:
+        deployment_of(api, deployment)
     return found
 
 
@@ -159,7 +233,14 @@ def _named(api: ClusterClient, kind: str, name: str) -> Record | None:
     try:
         return api.get(ref(kind, name))
     except UnknownKind as exc:
-        raise Usage(NOT_INSTALLED.format(kind=kind)) from exc
+        raise Usage(why_not_installed(api, kind)) from exc
+
+
+def why_not_installed(api: ClusterClient, kind: str = DEPLOYMENT) -> str:
+    """Where the cluster does not serve this kind as ours."""
+    if api.resource_of(OWN_GROUP, VERSION, DEPLOYMENT) is None and api.resource_of(OWN_GROUP, THEIRS, DEPLOYMENT):
+        return RUKPAKS_OWN
+    return NOT_INSTALLED.format(kind=kind)
 
 
 def _near(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
@@ -172,6 +253,31 @@ def _near(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
     if near:
         return f": did you mean {' or '.join(near)}?"
     return f"; {'; '.join(f'`kubectl get {kind.lower()}s` lists what there is' for kind in kinds[-1:])}"
+
+
+def standing_of(api: ClusterClient, subject: Subject) -> str:
+    """Why the deployment is not ready, or that it is; "" where it speaks of another request, or may not be read."""
+    try:
+        found = api.get(ref(DEPLOYMENT, subject.deployment))
+    except Forbidden:
+        return ""
+    return _standings([found] if found else []).get(subject.name, "")
+
+
+def standings_of(api: ClusterClient) -> dict[str, str]:
+    """The same of all deployments, by the name of the request that each of them speaks of."""
+    try:
+        return _standings(all_of(api, DEPLOYMENT))
+    except Forbidden:
+        return {}
+
+
+def _standings(deployments: Iterable[Record]) -> dict[str, str]:
+    found = {}
+    for status in (one.get("status") or {} for one in deployments):
+        ready = (it for it in status.get("conditions") or [] if it["type"] == "Ready")
+        found[str(status.get("activeRequest") or "")] = next((str(it["message"]) for it in ready), "")
+    return found
 
 
 def reviews_of(api: ClusterClient, deployment: str) -> list[Record] | None:

@@ -18,12 +18,11 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import urllib3
 
-from provisioner.api_groups import OWN_GROUP
+from provisioner.api_groups import PAGE_ANNOTATION
 from provisioner.cli.usage import Usage
 
 ENVIRONMENT = "PRATIQUE_SERVICE"
 CA_ENVIRONMENT = "PRATIQUE_SERVICE_CA"
-URL_ANNOTATION = f"{OWN_GROUP}/url"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 MAX_BYTES = 20_000_000
@@ -114,7 +113,7 @@ def service_url(options: argparse.Namespace, request: Mapping[str, Any] | None =
     told = options.service or os.environ.get(ENVIRONMENT, "")
     if told:
         return checked_url(told)
-    named = str((((request or {}).get("metadata") or {}).get("annotations") or {}).get(URL_ANNOTATION) or "")
+    named = str((((request or {}).get("metadata") or {}).get("annotations") or {}).get(PAGE_ANNOTATION) or "")
     try:
         return checked_url(named.partition("/requests/")[0]) if named else ""
     except Usage:

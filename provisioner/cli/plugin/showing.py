@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
 from provisioner.review.base.text import visible
 
 Record = Mapping[str, Any]
@@ -21,6 +23,14 @@ class Colour(StrEnum):
     STRONG = "1"
 
 
+_SIZES = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+# Unit and its size, the smaller unit, until how many of the greater one both are told, and below how many seconds.
+_UNITS = (
+    ("s", 1, "", 0, 120),
+    ("m", 60, "s", 10, 3 * 3600),
+    ("h", 3600, "m", 8, 48 * 3600),
+    ("d", 86400, "h", 8, 8 * 86400),
+)
 _SEVERITY = {
     "critical": Colour.BAD,
     "breaking": Colour.BAD,
@@ -58,10 +68,38 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, is_coloured: b
     return "".join(f"{line}\n" for line in made)
 
 
-def of_list(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
-    rows = [_row(one) for one in requests]
-    heads = ("REQUEST", "DEPLOYMENT", "STATE", "WORST", "REQUESTER")
+def of_list(
+    requests: Iterable[Record], *, now: datetime, standings: Mapping[str, str] | None = None, is_coloured: bool = False
+) -> str:
+    """A line for each; with `standings`, by name, also why it stands as it does."""
+    rows: list[tuple[str, ...]] = [(*_row(one), _age(one, now)) for one in requests]
+    heads: tuple[str, ...] = ("REQUEST", "DEPLOYMENT", "STATE", "WORST", "REQUESTER", "AGE")
+    if standings is not None:
+        heads = (*heads, "WHY")
+        rows = [(*row, standings.get(row[0], "")) for row in rows]
     return table(heads, rows, is_coloured=is_coloured) if rows else "No requests.\n"
+
+
+def of_names(requests: Iterable[Record]) -> str:
+    """As other commands of kubectl take them."""
+    kind = f"bundledeploymentrequest.{OWN_GROUP}"
+    return "".join(f"{kind}/{visible(str(one['metadata']['name']))}\n" for one in requests)
+
+
+def _age(request: Record, now: datetime) -> str:
+    made = str(request["metadata"].get("creationTimestamp") or "")
+    return age_of(now - datetime.fromisoformat(made)) if made else ""
+
+
+def age_of(passed: timedelta) -> str:
+    """As kubectl prints ages: two units while the greater one is small."""
+    seconds = max(int(passed.total_seconds()), 0)
+    for unit, size, rest, both_below, below in _UNITS:
+        if seconds < below:
+            whole, over = divmod(seconds, size)
+            part = over // _SIZES[rest] if rest else 0
+            return f"{whole}{unit}{part}{rest}" if part and whole < both_below else f"{whole}{unit}"
+    return f"{seconds // _SIZES['d']}d"
 
 
 def _row(request: Record) -> tuple[str, ...]:
@@ -71,8 +109,11 @@ def _row(request: Record) -> tuple[str, ...]:
     return (request["metadata"]["name"], spec["bundleDeploymentRef"]["name"], state.replace("_", " "), worst, who)
 
 
-def of_request(request: Record, reviews: Sequence[Record] | None, *, is_coloured: bool) -> str:
-    """What is decided: who asked, what it does in short, its digest, and what became of it so far."""
+def of_request(request: Record, reviews: Sequence[Record] | None, *, standing: str = "", is_coloured: bool) -> str:
+    """What is decided: who asked, what it does in short, its digest, and what became of it so far.
+
+    `standing` says why, as the deployment does.
+    """
     spec, status = request["spec"], request.get("status") or {}
     report, state = status.get("reportSummary") or {}, str(status.get("state") or "preparing")
     worst = str(report.get("worst") or "")
@@ -83,6 +124,7 @@ def of_request(request: Record, reviews: Sequence[Record] | None, *, is_coloured
         ("Purpose", visible(str(spec.get("purpose") or "deploy"))),
         ("Requester", visible(f"{requester.get('username') or 'unknown'} (by {requester.get('via') or 'cluster'})")),
         ("State", painted(visible(state).replace("_", " "), _STATE.get(state), is_coloured=is_coloured)),
+        *_where(request, standing),
         ("Round", str(status.get("round") or NONE)),
         ("Digest", visible(str(status.get("subjectDigest") or NONE))),
         ("Worst", painted(visible(worst) or NONE, _SEVERITY.get(worst), is_coloured=is_coloured)),
@@ -96,6 +138,19 @@ def of_request(request: Record, reviews: Sequence[Record] | None, *, is_coloured
         here = [one for one in reviews if one["spec"]["requestRef"]["name"] == request["metadata"]["name"]]
         lines += ["Reviews by kubectl:", *(_review(one) for one in here)] if here else []
     return "\n".join(lines) + "\n"
+
+
+def _where(request: Record, standing: str) -> list[tuple[str, str]]:
+    """Why it stands as it does, since when it is there, and where its page is; what is not known has no line."""
+    about, status = request["metadata"], request.get("status") or {}
+    is_open = status.get("state") in (None, "", "preparing", "in_review")
+    found = [
+        ("Why", standing),
+        ("Created", about.get("creationTimestamp")),
+        ("Expires", status.get("expiresAt") if is_open else ""),
+        ("Page", (about.get("annotations") or {}).get(PAGE_ANNOTATION)),
+    ]
+    return [(name, visible(str(text))) for name, text in found if text]
 
 
 def _conditions(status: Record) -> list[str]:
@@ -143,6 +198,12 @@ def of_history(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
 def _number(request: Record) -> int:
     number = str(request["metadata"]["name"]).rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() else 0
+
+
+def revisions(requests: Iterable[Record]) -> list[int]:
+    """The revisions that these requests made."""
+    made = (_revision(one).removeprefix("revision ") for one in requests)
+    return sorted({int(text) for text in made if text.isascii() and text.isdigit()})
 
 
 def _revision(request: Record) -> str:

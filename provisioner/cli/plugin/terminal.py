@@ -19,7 +19,7 @@ def is_conversation() -> bool:
 
 def is_coloured(options: argparse.Namespace) -> bool:
     """As --color says; else at a terminal, unless NO_COLOR is set (https://no-color.org). Never for programs."""
-    if getattr(options, "output", "text") != "text":
+    if getattr(options, "output", "text") not in ("text", "wide"):
         return False
     if options.color != "auto":
         return bool(options.color == "always")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from provisioner.cli.plugin import complete, main
+from provisioner.cli.plugin import commands, complete, main
 from provisioner.cli.plugin.commands import COMMANDS, parser
-from provisioner.cli.plugin.showing import of_history, of_list, of_request
+from provisioner.cli.plugin.showing import age_of, of_history, of_list, of_request
 
 DIGEST = "sha256:" + "a" * 64
+NOW = datetime(2026, 11, 24, 3, 5, tzinfo=UTC)
 
 
 def request(name: str = "web-2", **status: Any) -> dict[str, Any]:
@@ -53,7 +55,11 @@ def test_nothing_that_strangers_wrote_hides_or_moves_the_cursor(hidden: str) -> 
     there["spec"]["requester"]["username"] = hidden
     there["status"]["conditions"][0]["message"] = hidden
     denied = {"type": "Counted", "status": "False", "reason": "DigestMoved", "message": hidden}
-    for shown in (of_request(there, [review(denied)], is_coloured=False), of_list([there]), of_history([there])):
+    for shown in (
+        of_request(there, [review(denied)], is_coloured=False),
+        of_list([there], now=NOW),
+        of_history([there]),
+    ):
         assert hidden not in shown
 
 
@@ -83,7 +89,73 @@ def test_the_history_begins_with_the_latest() -> None:
 
 
 def test_an_empty_list_says_so() -> None:
-    assert of_list([]) == "No requests.\n"
+    assert of_list([], now=NOW) == "No requests.\n"
+
+
+def test_a_list_says_how_old_requests_are_and_where_it_is_asked_why_they_wait() -> None:
+    assert of_list([request()], now=NOW).splitlines()[1].split()[-2:] == ["rita", "3h5m"]
+    shown = of_list([request()], now=NOW, standings={"web-2": "waits for approval by platform"})
+    assert shown.splitlines()[0].split()[-1] == "WHY"
+    assert shown.splitlines()[1].endswith("3h5m   waits for approval by platform")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-5, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (150, "2m30s"),
+        (660, "11m"),
+        (11_000, "3h3m"),
+        (100_000, "27h"),
+        (180_000, "2d2h"),
+        (864_000, "10d"),
+        (86_400 * 900, "900d"),
+    ],
+)
+def test_ages_are_as_kubectl_prints_them(seconds: int, shown: str) -> None:
+    assert age_of(timedelta(seconds=seconds)) == shown
+
+
+def test_what_is_decided_says_why_it_waits_until_when_and_where_its_page_is() -> None:
+    there = request(expiresAt="2026-11-27T00:00:00Z")
+    there["metadata"]["annotations"] = {"core.rukpak.io/url": "https://pratique.example.com/requests/1"}
+    lines = of_request(there, [], standing="waits for approval by platform", is_coloured=False).splitlines()
+    assert lines[5:9] == [
+        "Why:         waits for approval by platform",
+        "Created:     2026-11-24T00:00:00Z",
+        "Expires:     2026-11-27T00:00:00Z",
+        "Page:        https://pratique.example.com/requests/1",
+    ]
+    settled = of_request(request(state="applied", expiresAt="2026-11-27T00:00:00Z"), [], is_coloured=False)
+    assert "Expires:" not in settled
+    assert "Why:" not in settled
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [("lst", "there is no command lst: did you mean list?"), ("xyzzy", "no command xyzzy; `kubectl pratique --help`")],
+)
+def test_a_command_that_does_not_exist_gets_near_ones(
+    typed: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([typed])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "request-changes" in capsys.readouterr().out
+
+
+def test_rules_that_are_longer_than_the_terminal_go_through_the_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    paged: list[str] = []
+    monkeypatch.setattr(commands, "page", paged.append)
+    assert main(["explain"]) == 0
+    assert paged[0].startswith("API-01: ")
 
 
 @pytest.mark.parametrize("command", [one.name for one in COMMANDS])
@@ -113,6 +185,9 @@ def test_a_kubeconfig_that_cannot_be_read_is_one_sentence(
         (["req"], ["request-changes"]),
         (["re"], ["request-changes", "resume"]),
         (["explain", "RB-11"], ["RB-11"]),
+        (["--context", "prod", "hist"], ["history"]),
+        (["--con"], ["--context"]),
+        (["--color", "never", "list", "--output", "w"], ["wide"]),
         (["nothing", ""], []),
     ],
 )

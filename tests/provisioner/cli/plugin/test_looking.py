@@ -13,9 +13,11 @@ import yaml
 from provisioner.cli.plugin import complete, looking, main
 from provisioner.cli.plugin.deciding import _agree
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
-from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, kubeconfig, wish
+from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, RUKPAKS_OWN, kubeconfig, wish
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.live import until_served
 
 OTHER_DIGEST = "sha256:" + "b" * 64
 
@@ -30,6 +32,66 @@ def test_programs_get_objects_and_no_colours(run: Run, output: str, capsys: pyte
         found = read(text)
         (request,) = found["items"] if found["kind"] == "List" else [found]
         assert (request["kind"], request["status"]["subjectDigest"]) == ("BundleDeploymentRequest", DIGEST)
+
+
+def test_options_about_the_cluster_may_stand_before_the_command(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(kubeconfig(own_sandbox, tmp_path))
+    assert main(["--kubeconfig", path, "--color=never", "list", "-o", "name"]) == 0
+    assert capsys.readouterr().out == "bundledeploymentrequest.core.rukpak.io/web-2\n"
+    assert run("show", "bdr/web-2") == 0
+    assert "Request:     web-2\n" in capsys.readouterr().out
+
+
+def test_who_is_impersonated_is_asked_about(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "--as", "mallory") == 2
+    assert 'User "mallory" cannot list' in capsys.readouterr().err
+    assert run("list", "--as", "zoe", "--as-group", "system:masters") == 0
+    assert run("list", "--as-group", "system:masters") == 2
+    assert "--as-group goes with --as" in capsys.readouterr().err
+
+
+def test_lists_and_requests_say_why_as_the_deployment_does(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    ready = {"type": "Ready", "status": "False", "reason": "WaitingForApproval", "message": "waits for platform"}
+    status = {"activeRequest": "web-2", "conditions": [{**ready, "lastTransitionTime": "2026-11-24T00:00:00Z"}]}
+    about = {"apiVersion": GROUP, "kind": "BundleDeployment", "metadata": {"name": "web"}, "status": status}
+    api.apply(about, field_manager="test", subresource="status", force=True)
+    assert run("list", "-o", "wide") == 0
+    assert "waits for platform" in capsys.readouterr().out
+    assert run("show", "web") == 0
+    assert "Why:         waits for platform\n" in capsys.readouterr().out
+
+
+def test_a_revision_that_never_was_is_not_asked_for(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    assert run("rollback", "web", "1") == 2
+    assert "web has no revision 1 to go back to: nothing was ever applied" in capsys.readouterr().err
+    applied = {"type": "Applied", "status": "True", "reason": "Applied", "message": "revision 3"}
+    set_status(api, state="applied", conditions=[{**applied, "lastTransitionTime": "2026-11-24T00:00:00Z"}])
+    assert run("rollback", "web", "4") == 2
+    assert "its revisions are 3" in capsys.readouterr().err
+    assert run("rollback", "web", "3") == 0
+    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "web"))
+    assert live is not None
+    assert live["metadata"]["annotations"]["core.rukpak.io/rollback-to"].startswith("3/")
+
+
+def test_the_definition_of_rukpak_is_no_installation_of_pratique(
+    own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = kubeconfig(own_sandbox, tmp_path)
+    api = ClusterClient.connect(path.read_text(), trusted=True)
+    api.apply(RUKPAKS_OWN, field_manager="test")
+    until_served(api, "core.rukpak.io", "v1alpha1", "BundleDeployment")
+    for command in (("list",), ("show", "web"), ("pause", "web")):
+        assert main([*command, "--kubeconfig", str(path)]) == 2
+        assert "which is RukPak's own definition" in capsys.readouterr().err
 
 
 def test_tables_have_colours_where_they_are_wanted(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,6 +209,15 @@ def test_what_the_api_server_refuses_comes_with_what_to_do(
     path = kubeconfig(own_sandbox, tmp_path / "theirs", user, **changed)
     assert main(["list", "--kubeconfig", str(path)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_kubeconfig_that_is_not_there_is_said_whatever_kubectl_says(
+    monkeypatch: pytest.MonkeyPatch, kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(kubectl.parent))
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+    assert main(["list"]) == 2
+    assert "/nowhere/config: there is no such kubeconfig: name one with --kubeconfig" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

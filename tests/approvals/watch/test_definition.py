@@ -1,0 +1,24 @@
+"""What the watch says where a cluster does not serve BundleDeployments as Pratique defines them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from approvals.watch.loop import _resource
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.errors import UnknownKind
+from tests.provisioner.cli.plugin.scene import RUKPAKS_OWN, kubeconfig
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.live import until_served
+
+
+def test_the_definition_of_rukpak_is_told_from_none(own_sandbox: Endpoint, tmp_path: Path) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    with pytest.raises(UnknownKind, match="serves no BundleDeployment: pratique-manage cluster_manifests"):
+        _resource(api)
+    api.apply(RUKPAKS_OWN, field_manager="test")
+    until_served(api, "core.rukpak.io", "v1alpha1", "BundleDeployment")
+    with pytest.raises(UnknownKind, match="RukPak's own definition, which Pratique's does not replace"):
+        _resource(api)
