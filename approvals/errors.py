@@ -213,9 +213,16 @@ class Undecipherable(DigestMismatch):
 
 
 class StoreUnavailable(TryLater):
-    """The content store does not answer, or refuses. Nothing is lost: what needs it waits."""
+    """The content store does not answer, or refuses. Nothing is lost: what needs it waits.
+
+    `is_refused`: the credentials lack a right.
+    """
 
     code = "store-unavailable"
+
+    def __init__(self, message: str, *, is_refused: bool = False):
+        super().__init__(message)
+        self.is_refused = is_refused
 
 
 # What is stored for a request with such a problem cannot be read: asking again reads its sources afresh in its place.

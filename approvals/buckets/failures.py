@@ -57,11 +57,12 @@ def are_of_credentials(exc: Exception) -> bool:
 
 def unavailable(exc: Exception, doing: str) -> StoreUnavailable:
     """`doing` is what was tried, as in "reading an object"."""
-    return worded(_answered(exc) if code_of(exc) else _unanswered(exc), doing)
+    why = _answered(exc) if code_of(exc) else _unanswered(exc)
+    return worded(why, doing, is_refused=code_of(exc) in REFUSED)
 
 
-def worded(why: str, doing: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the content store could not be used ({doing}): {why}")
+def worded(why: str, doing: str, *, is_refused: bool = False) -> StoreUnavailable:
+    return StoreUnavailable(f"the content store could not be used ({doing}): {why}", is_refused=is_refused)
 
 
 def _answered(exc: Exception) -> str:

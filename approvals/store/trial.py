@@ -17,23 +17,22 @@ TRIAL = b"written and deleted by pratique-manage check_content_store"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One thing that processes do with the store; `problem` is empty where they may."""
+    """One thing that processes do with the store; `problem` is empty where it went well."""
 
     what: str
-    problem: str
+    problem: str = ""
+    is_refused: bool = False
 
 
 def try_store() -> Iterator[Tried]:
     """Do once what processes do with the store, with a file of another name than contents have."""
     files, name = content_files(), f"trial-{secrets.token_hex(16)}"
-    yield Tried("list", _problem(files.look))
-    written = Tried("write", _problem(partial(files.replace, name, [TRIAL])))
-    yield written
+    yield _tried("list", files.look)
+    yield (written := _tried("write", partial(files.replace, name, [TRIAL])))
     if not written.problem:
-        yield Tried("read", _problem(partial(_read_trial, files, name)))
-        yield Tried("delete", _problem(partial(files.delete, name)))
-    now = timezone.now()
-    yield Tried("delete unfinished uploads", _problem(partial(files.collect_unfinished, now - UNFINISHED_AGE)))
+        yield _tried("read", partial(_read_trial, files, name))
+        yield _tried("delete", partial(files.delete, name))
+    yield _tried("delete unfinished uploads", partial(files.collect_unfinished, timezone.now() - UNFINISHED_AGE))
 
 
 def _read_trial(files: ContentFiles, name: str) -> None:
@@ -43,9 +42,11 @@ def _read_trial(files: ContentFiles, name: str) -> None:
         raise StoreUnavailable("what was written a moment ago is read as something else")
 
 
-def _problem(trial: Callable[[], object]) -> str:
+def _tried(what: str, trial: Callable[[], object]) -> Tried:
     try:
         trial()
-    except (StoreUnavailable, OSError) as exc:
-        return str(exc)
-    return ""
+    except StoreUnavailable as exc:
+        return Tried(what, str(exc), exc.is_refused)
+    except OSError as exc:
+        return Tried(what, str(exc))
+    return Tried(what)

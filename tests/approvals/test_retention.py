@@ -244,3 +244,50 @@ print(told, store.get(row).digest == row.pk)
 @pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
 def test_what_is_being_stored_again_is_not_removed(migrated_database_url: str) -> None:
     assert manage(migrated_database_url, "shell", "-v", "0", "-c", RACE).strip() == "[True, None] True"
+
+
+COLLECTING = """
+import threading
+from datetime import timedelta
+from django.db import connections
+from django.utils import timezone
+from approvals import retention, store
+from approvals.encryption.files import PrivateFiles, StoredFile, content_files
+from approvals.models import Content
+from tests.support.patience import scaled
+from tests.support.secrets import secret
+content = secret("left by a worker that was killed")
+name = store.path_of(content.digest)
+content_files().replace(name, [b"its bytes"])
+reached, go, told, delete = threading.Event(), threading.Event(), [], PrivateFiles.delete
+def held(self, name):
+    reached.set()
+    assert go.wait(scaled(60))
+    delete(self, name)
+PrivateFiles.delete = held
+def collect():
+    now = timezone.now()
+    told.append(retention.collect_unnamed(StoredFile(name, now - timedelta(days=9), 9), now))
+    connections.close_all()
+def put():
+    store.put(content, format_name="plain")
+    told.append("stored")
+    connections.close_all()
+one, other = threading.Thread(target=collect), threading.Thread(target=put)
+one.start()
+assert reached.wait(scaled(60))
+other.start()
+other.join(1)  # a slow machine may only hide that it ended
+told.append(other.is_alive())
+go.set()
+for thread in (one, other):
+    thread.join(scaled(60))
+print(told, store.get(Content.objects.get(pk=content.digest)).digest == content.digest)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
+def test_what_is_stored_while_it_is_collected_without_a_row_is_there_afterwards(migrated_database_url: str) -> None:
+    said = manage(migrated_database_url, "shell", "-v", "0", "-c", COLLECTING).strip()
+    assert said == "[True, True, 'stored'] True"

@@ -29,15 +29,14 @@ class Command(BaseCommand):
         parser.add_argument("--read", action="store_true", help="read every content, too, and check its digest")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        bucket = settings.BUCKET
-        self.stdout.write(f"content store: {bucket or settings.PRATIQUE['CONTENT_DIR']}")
-        refused = 0
+        self.stdout.write(f"content store: {settings.BUCKET or settings.PRATIQUE['CONTENT_DIR']}")
+        failed = 0
         for tried in store.try_store():
-            right = f" (right: {RIGHTS[tried.what]})" if bucket and tried.problem else ""
+            right = f" (right: {RIGHTS[tried.what]})" if tried.is_refused else ""
             self.stdout.write(f"{tried.what}: {tried.problem or 'ok'}{right}")
-            refused += bool(tried.problem)
-        if refused:
-            raise CommandError(f"{refused} of the things that Pratique does with the content store failed: see above")
+            failed += bool(tried.problem)
+        if failed:
+            raise CommandError(f"{failed} of the things that Pratique does with the content store failed: see above")
         found = store.verify_contents(self.stdout.write, is_read=options["read"])
         said = "were read, and have the right digests" if options["read"] else "are there"
         self.stdout.write(f"{found.contents - len(found.problems)} of {found.contents} contents {said}")

@@ -78,3 +78,11 @@ def test_a_right_that_is_missing_is_named(
     assert line.startswith(f"{trial}: the content store could not be used")
     assert right in line.rpartition("(right: ")[2]
     assert "(AccessDenied)" in line
+
+
+def test_a_bucket_that_is_missing_is_no_matter_of_rights(s3: S3Server, person: tuple[Location, dict[str, str]]) -> None:
+    s3.client.delete_bucket(Bucket=person[0].bucket)
+    said = check()
+    assert said.count("the bucket does not exist") == 3
+    assert "(right:" not in said
+    assert said.endswith("3 of the things that Pratique does with the content store failed: see above")
