@@ -1,4 +1,5 @@
-"""Real bundles on a real API server: strimzi with CRD version removal (refused, then migrated), ingress-nginx with webhooks and a Job."""
+"""Real bundles on a real API server: strimzi with CRD version removal (refused, then migrated), ingress-nginx with
+webhooks and a Job, argo-cd over three versions and back."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals import store
-from approvals.models import InventoryItem, Request
+from approvals import services, store
+from approvals.models import BundleDeployment, InventoryItem, Request
 from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
+from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
 from tests.support.journeys import bundles
 from tests.support.journeys.moments import look_until
@@ -228,3 +230,48 @@ def test_ingress_nginx_is_reviewed_and_applied(passing: Station, registry: Regis
     assert request.state == "in_review", request.problem
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert station.get("deployment", "ingress-nginx-controller", "-n", "ingress-nginx")
+
+
+@pytest.mark.thorough
+def test_argo_cd_goes_from_2_10_over_2_12_to_2_14_and_back(station: Station, registry: Registry) -> None:
+    def go_to(version: str) -> Request:
+        files = bundles.folder(CORPUS / "plain" / "argo-cd" / version)
+        deployment = station.wish("argo-cd", bundles.image(registry, "argo-cd", files, version))
+        station.work()
+        return applied(deployment)
+
+    def applied(deployment: BundleDeployment) -> Request:
+        request = station.approve(deployment)
+        assert request.state == "applied", (request.problem, station.said(request))
+        live = {one["metadata"]["name"]: one for one in station.get("deployments", "-n", station.namespace)["items"]}
+        assert len(live) == 6
+        assert uids_of(station, refs_of(request)).keys() == {one.identity for one in refs_of(request)}
+        return request
+
+    def image() -> str:
+        server = station.get("deployment", "argocd-server", "-n", station.namespace)
+        return str(server["spec"]["template"]["spec"]["containers"][0]["image"])
+
+    def new_rights(request: Request) -> list[str]:
+        body = request.reports.get(round=request.round).body
+        return [one["message"] for one in body["findings"] if one["section"] == "permissions" and one["isNew"]]
+
+    first = go_to("v2.10.0")
+    before = uids_of(station, refs_of(first))
+    second = go_to("v2.12.0")
+    role = ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRole", "", "argocd-applicationset-controller")
+    assert role in refs_of(second) - refs_of(first)
+    assert any("argocd-applicationset-controller" in one for one in new_rights(second)), new_rights(second)
+    third = go_to("v2.14.0")
+    assert image() == "quay.io/argoproj/argocd:v2.14.0-rc7"
+    after = uids_of(station, refs_of(third))
+    assert {one: after[one] for one in before.keys() & after.keys()} == {
+        one: before[one] for one in before.keys() & after.keys()
+    }
+    services.rollback_deployment(
+        by=acting(station.people["rita"]), deployment=third.deployment, revision=first.revision.number, via="browser"
+    )
+    station.work()
+    applied(third.deployment)
+    assert image() == "quay.io/argoproj/argocd:v2.10.0"
+    assert station.api.get(role) is None
