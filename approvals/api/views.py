@@ -219,6 +219,7 @@ class DeploymentViewSet(ClusterScoped):
         )
         return Response(self.get_serializer(changed).data)
 
+    @extend_schema(responses={202: None})
     def destroy(self, request: Http, **_: Any) -> Response:
         """Request deletion: creates a request that must be approved if objects are left."""
         found = self.get_object()

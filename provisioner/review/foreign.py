@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from provisioner.errors import AlreadyExists
 from provisioner.review import beside
 from provisioner.review.base.facts import Facts
+from provisioner.review.base.record import plain
 from provisioner.review.beside import Key, Look, key_of
 from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan, PlannedAction
 
@@ -21,6 +22,7 @@ from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, Obje
 OWNERS = "OWN-03"
 # So many kinds and namespaces are looked at by themselves; beyond that a finding is for who may get every object.
 MAX_PLACES = 12
+_Said = tuple[Key, str, str, str]
 
 
 def is_private(planned: PlannedAction) -> bool:
@@ -94,43 +96,53 @@ def told_apart(
     """
     if not found:
         return []
-    origins = _origins(facts, look, found, own)
-    return [
-        replace(withheld(one), is_private=True) if one.rule == OWNERS else _private(one, origin, withheld)
-        for one, origin in zip(found, origins, strict=True)
-    ]
-
-
-def _private(finding: Finding, origin: _Origin, withheld: Callable[[Finding], Finding]) -> Finding:
-    """Of an object of somebody else's if it names one, else of the first that it is made of."""
-    identities = {one.identity for one in origin.refs}
-    ref = finding.ref if finding.ref and finding.ref.identity in identities else origin.refs[0]
-    made = replace(withheld(replace(finding, ref=ref)), is_private=True)
-    sources = (*origin.sources, *origin.refs)
-    return made if sources == (ref,) else replace(made, sources=tuple(dict.fromkeys(sources)))
+    foreign = {one.ref.identity for one in facts.plan.actions if is_told_apart(one)}
+    made = []
+    for one, origin in zip(found, _origins(facts, look, found, own), strict=True):
+        if one.rule == OWNERS:
+            made.append(replace(withheld(one), is_private=True))
+            continue
+        # Of an object of somebody else's if it names one, else of the first that it is made of.
+        ref = one.ref if one.ref and one.ref.identity in foreign else origin.refs[0]
+        sources = tuple(dict.fromkeys((*origin.sources, *origin.refs, ref)))
+        shown = replace(withheld(replace(one, ref=ref)), is_private=True)
+        made.append(shown if sources == (ref,) else replace(shown, sources=sources))
+    return made
 
 
 def _origins(facts: Facts, look: Look, found: list[Finding], own: Callable[[Facts], Facts]) -> list[_Origin]:
-    places = _places(facts)
-    every = tuple(ref for refs in places.values() for ref in refs)
-    around = beside.without_all(facts)[1]
-    ours = tuple(one.ref for one in facts.plan.actions if one.before is not None and not is_told_apart(one))
-    whole = _Origin(every, (*around, *ours))
-    made: dict[Key, _Origin] = {}
-    wanted = {key_of(one) for one in found}
+    places, around = _places(facts), beside.without_all(facts)[1]
+    whole = _Origin(_with_values(facts), (*around, *_ours(facts)))
+    made: dict[_Said, _Origin] = {}
+    wanted = {_said(one) for one in found}
     for refs in places.values() if len(places) <= MAX_PLACES else ():
         alone = own(without_foreign(facts, [one.identity for one in refs]))
-        for key in wanted & set(map(key_of, look(beside.without_all(alone)[0]))):
-            made.setdefault(key, _Origin(refs))
-        for key in wanted & set(map(key_of, look(alone))) if around and wanted - made.keys() else ():
-            made.setdefault(key, _Origin(refs, around))
-    return [made.get(key_of(one), whole) for one in found]
+        for one in wanted & {_said(it) for it in look(beside.without_all(alone)[0])}:
+            made.setdefault(one, _Origin(refs))
+        for one in wanted & {_said(it) for it in look(alone)} if around and wanted - made.keys() else ():
+            made.setdefault(one, _Origin(refs, around))
+    return [made.get(_said(one), whole) for one in found]
+
+
+def _said(finding: Finding) -> _Said:
+    """All that a finding says: where it says the same it is made of nothing else."""
+    return (key_of(finding), finding.fingerprint, str(plain(finding.evidence)), finding.server_words)
+
+
+def _with_values(facts: Facts) -> tuple[ObjectRef, ...]:
+    """The objects of others that findings may be made of: of a Secret there is never a value."""
+    foreign = [one for one in facts.plan.actions if is_told_apart(one)]
+    return tuple(one.ref for one in [it for it in foreign if it.before is not None] or foreign)
+
+
+def _ours(facts: Facts) -> tuple[ObjectRef, ...]:
+    return tuple(one.ref for one in facts.plan.actions if one.before is not None and not is_told_apart(one))
 
 
 def _places(facts: Facts) -> dict[object, tuple[ObjectRef, ...]]:
-    """The objects of others of which something is known, by kind and namespace; of a Secret that is never a value."""
+    """The objects of others of which something is known, by kind and namespace."""
     found: dict[object, list[ObjectRef]] = defaultdict(list)
-    foreign = [one for one in facts.plan.actions if is_told_apart(one)]
-    for one in [it for it in foreign if it.before is not None] or foreign:
-        found[(one.ref.group_kind, one.ref.namespace)].append(one.ref)
+    for one in facts.plan.actions:
+        if is_told_apart(one):
+            found[(one.ref.group_kind, one.ref.namespace)].append(one.ref)
     return {place: tuple(refs) for place, refs in found.items()}

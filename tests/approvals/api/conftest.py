@@ -56,9 +56,11 @@ def described() -> dict[str, Any]:
 
 
 def check_described(response: HttpResponse) -> None:
-    """Every error that a test meets is described for its route, with its code; only 405 has no operation to stand at."""
+    """Every answer that a test meets is described for its route, an error with its code; only 405 has no operation to
+    stand at."""
     match = response.resolver_match  # type: ignore[attr-defined]  # the test client's responses carry it
-    if response.get("Content-Type") != "application/problem+json" or match.url_name == "api-nothing":
+    is_problem = response.get("Content-Type") == "application/problem+json"
+    if match.url_name == "api-nothing" or not (is_problem or response.status_code < 300):
         return
     if response.status_code == 405 or response.wsgi_request.method in ("HEAD", "OPTIONS"):  # type: ignore[attr-defined]  # likewise
         return
@@ -67,6 +69,9 @@ def check_described(response: HttpResponse) -> None:
     known = described().get(path, {}).get(method)
     if known is None:
         # Refused before the method was looked at, such as nobody's call of a method that is not served.
+        return
+    assert str(response.status_code) in known["responses"], (path, method, response.status_code)
+    if not is_problem:
         return
     shape = known["responses"][str(response.status_code)]["content"]["application/problem+json"]["schema"]
     assert json.loads(response.content)["code"] in shape["allOf"][1]["properties"]["code"]["enum"], (path, method)

@@ -83,6 +83,28 @@ def test_S09_what_is_made_of_several_is_for_who_may_get_them_all() -> None:
     assert sources["together ['x', 'y']"] == {near.ref, far.ref}
 
 
+def test_S09_what_is_made_of_several_says_so_in_its_evidence_too() -> None:
+    def evident(facts: Facts) -> list[Finding]:
+        values = [str(obj["data"].get("theirs", "")) for obj in facts.state().objects]
+        at = ObjectRef.of(facts.state().objects[0])
+        return [PROBE.at(at, "x is among them", evidence={"values": values}, key="one")] if "x" in values else []
+
+    near, far = in_the_way("one", "x"), in_the_way("two", "y", namespace="prod")
+    _, (told,) = by_privacy(looked(seen(near, far), evident))
+    assert {*told.sources} == {near.ref, far.ref}
+
+
+def test_S09_what_is_said_of_a_secret_is_for_who_may_get_that_secret() -> None:
+    secret = an_object("v1", "Secret", "token", "shop")
+    near = in_the_way("one", "x")
+    met = replace(planned(secret, Action.ADOPT, uid="u-2"), owner=HELM, notes=("it is taken over",))
+    bundle = (planned(wished("one"), Action.CREATE), planned(secret, Action.CREATE))
+    given = facts(near, met, content=content_with(wished("one"), secret), bundle=Plan(bundle, "sha256:bundle"))
+    _, private = by_privacy(looked(given, lambda it: list(objects.CHECK.changes(it))))
+    told = [one for one in private if "taken over" in one.server_words]
+    assert [(one.ref, one.sources) for one in told] == [(met.ref, ())]
+
+
 def test_S09_in_one_namespace_all_of_a_kind_have_to_be_readable() -> None:
     both = [in_the_way("one", "x"), in_the_way("two", "y")]
     _, private = by_privacy(looked(seen(*both), look))
