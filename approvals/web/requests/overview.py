@@ -4,9 +4,9 @@ of an apply what failed for which reason. Pure."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from approvals.access.sight import exists, is_private, is_secret, key_of
@@ -19,6 +19,7 @@ from provisioner.values import OutcomeState, Section, Severity
 
 Record = Mapping[str, Any]
 THIS = "this object"
+COMMAND = ": kubectl "
 MAX_NAMED = 5
 STOPPING = ("PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-05", "PRE-07", "PRE-08", "PRE-09")
 NOT_FINE = (Severity.BREAKING, Severity.UNKNOWN)
@@ -36,10 +37,19 @@ ORDER = ("*", "get", "list", "watch", "create", "update", "patch", "delete", "de
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a remedy, and the command that does it, "" where it needs none."""
+
+    words: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why it cannot be applied as it stands, and its objects. `query` lists its findings.
 
-    `said` are the API server's own words, "" where there are none that the viewer may know.
+    `said` are the API server's own words, "" where there are none that the viewer may know. `steps` are what to do
+    for the first of `names`, as its finding says.
     """
 
     words: str
@@ -49,6 +59,7 @@ class Blocker:
     more: int
     query: str
     remedy: str
+    steps: list[Step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +102,36 @@ class FailedTogether:
     objects: list[str]
 
 
-def _nothing(_: Record) -> str:
-    return ""
+class BlockerSight(Protocol):
+    """What one viewer may know of what stops a plan (S27)."""
+
+    def said_of(self, action: Record, /) -> str: ...
+
+    def steps_of(self, finding: Record, /) -> list[str]: ...
 
 
-def blockers(body: Record, said_of: Callable[[Record], str] = _nothing) -> list[Blocker]:
+class _Nothing:
+    """What everybody may know: neither what the API server said, nor the evidence of findings."""
+
+    def said_of(self, _: Record, /) -> str:
+        return ""
+
+    def steps_of(self, _: Record, /) -> list[str]:
+        return []
+
+
+NOTHING = _Nothing()
+
+
+def blockers(body: Record, sight: BlockerSight = NOTHING) -> list[Blocker]:
     """Why the plan cannot be applied as it stands, by reason, most objects first; of a private object nothing.
 
-    What the dry run of the API server or the preflight refused; `said_of` has the server's own words about a planned
-    action where the viewer may know them (S27).
+    What the dry run of the API server or the preflight refused, as far as the viewer may know it.
     Nor is anything said of a Secret in the cluster: that it is refused would tell how it differs (S09).
     """
     refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
     told = {key_of(one["ref"]) for one in refused}
-    made = _refusals(body, refused, said_of)
+    made = _refusals(body, refused, sight)
     stopping: dict[str, list[Record]] = {}
     for one in body["findings"]:
         is_told = bool(one["ref"]) and key_of(one["ref"]) in told
@@ -114,28 +141,37 @@ def blockers(body: Record, said_of: Callable[[Record], str] = _nothing) -> list[
     return sorted(made, key=lambda one: -(len(one.names) + one.more))
 
 
-def _refusals(body: Record, refused: list[Record], said_of: Callable[[Record], str]) -> list[Blocker]:
+def _refusals(body: Record, refused: list[Record], sight: BlockerSight) -> list[Blocker]:
     """What is refused for the same reason: that of the rule that knows it, else of the problem."""
-    general = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _may_stop(one)}
-    exact = {key_of(one["ref"]): one["rule"] for one in reversed(body["findings"]) if one["ref"] and _is_why(one)}
+    about = [one for one in reversed(body["findings"]) if one["ref"]]
+    general = {key_of(one["ref"]): one["rule"] for one in about if _may_stop(one)}
+    exact = {key_of(one["ref"]): one for one in about if _is_why(one)}
     reasons: dict[tuple[str, str, str], list[Record]] = {}
     for one in refused:
         key = key_of(one["ref"])
         # A webhook or a quota may refuse it as well: only of what is invalid a rule about its fields knows why.
-        why = exact.get(key, "") if one["problemCode"] == InvalidObject.code else ""
-        rule = why or general.get(key, "")
+        why = exact.get(key) if one["problemCode"] == InvalidObject.code else None
+        rule = why["rule"] if why else general.get(key, "")
         words = _title(rule) if why else _without_name(one["problem"], one["ref"])
-        reasons.setdefault((words, _without_name(said_of(one), one["ref"]), rule), []).append(one["ref"])
-    return [
-        _blocker(words, refs, {"search": rule or _kind(refs)}, rule, said)
-        for (words, said, rule), refs in reasons.items()
-    ]
+        reasons.setdefault((words, _without_name(sight.said_of(one), one["ref"]), rule), []).append(one["ref"])
+    made = []
+    for (words, said, rule), refs in reasons.items():
+        first = exact.get(key_of(refs[0]))
+        steps = sight.steps_of(first) if first and first["rule"] == rule else []
+        blocker = _blocker(words, refs, {"search": rule or _kind(refs)}, rule)
+        made.append(replace(blocker, said=said, steps=[_step(one) for one in steps]))
+    return made
 
 
 def blocked_words(found: Iterable[Blocker]) -> str:
     """The sentence that stands first; "" where nothing stops it."""
     parts = [one.what for one in found]
     return f"As it stands this cannot be applied: {', '.join(parts)} would be refused." if parts else ""
+
+
+def _step(text: str) -> Step:
+    words, found, rest = text.partition(COMMAND)
+    return Step(words, f"{COMMAND}{rest}".removeprefix(": ") if found else "")
 
 
 def _is_hidden(action: Record) -> bool:
@@ -152,14 +188,15 @@ def _is_why(finding: Record) -> bool:
     return bool(refuses and finding["section"] == Section.CRDS)
 
 
-def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str, said: str = "") -> Blocker:
+def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str) -> Blocker:
     names = list(dict.fromkeys(_place(one) for one in refs if one))
     count = max(len(names), 1)
     kind = _kind(refs)
     noun = "CRD" if kind == CRD else kind or "object"
     what = f"{count} {noun}{'' if count == 1 else 's'}"
     asked = urlencode({key: value for key, value in query.items() if value})
-    return Blocker(words, said, what, names[:MAX_NAMED], max(len(names) - MAX_NAMED, 0), asked, _remedy(rule))
+    more = max(len(names) - MAX_NAMED, 0)
+    return Blocker(words, "", what, names[:MAX_NAMED], more, asked, _remedy(rule), [])
 
 
 def _title(rule: str) -> str:

@@ -196,7 +196,7 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
     if report is None:
         return {"headline": [], "rows": [], "row_count": 0, **form.facts((), None)}
     sight = ShownReport(person(http), request.deployment.cluster, report)
-    stopping = overview.blockers(report.body, sight.said_of)
+    stopping = overview.blockers(report.body, sight)
     containers = _containers(person(http), request, report)
     rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report))
     # What is said of accounts is asked of Kubernetes one by one: only what says which rights come and go.

@@ -278,6 +278,11 @@ class ShownReport:
         """What the API server said of a planned action, where the viewer may know it."""
         return str(self._sight.action(action).get("serverWords") or "")
 
+    def steps_of(self, finding: Record) -> list[str]:
+        """What a finding says to do, step by step, where the viewer may see its evidence."""
+        steps = finding["evidence"].get("steps") or []
+        return [str(one) for one in steps] if steps and self.may_show(finding) else []
+
     @property
     def unseen(self) -> HiddenWords:
         """What was shown so far without its details, and which rights would show it."""

@@ -46,6 +46,14 @@ def test_findings_are_new_worse_or_gone() -> None:
     ]
 
 
+def test_what_matters_is_named_before_what_is_many() -> None:
+    gone = {**finding(1), "severity": "critical"}
+    trifles = [{**finding(10 + at, rule=f"RB-{at}"), "severity": "safe"} for at in range(12)]
+    found = differences(body([gone]), body(trifles), Everything())
+    assert [(one.change, one.severity) for one in found.loud] == [("gone", "critical")]
+    assert (found.findings[0], found.quiet_count, found.is_short) == (found.loud[0], 12, False)
+
+
 def test_objects_with_another_action_or_other_content_are_named_and_no_others() -> None:
     before = body([], action("same", "update", 1), action("other", "update", 1), action("left", "create", 1))
     now = body([], action("same", "update", 1), action("other", "update", 2), action("more", "delete", None))

@@ -6,12 +6,23 @@ import re
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 
 from approvals.models import Outcome, Review
-from approvals.web.requests.overview import blocked_words, blockers, failed_together, frights, left_together, tiles
+from approvals.web.requests.overview import (
+    Step,
+    blocked_words,
+    blockers,
+    failed_together,
+    frights,
+    left_together,
+    tiles,
+)
 from tests.support.approvals import scene
+from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, decide, text_of
+from tests.support.provisioner.contents import an_object
 
 CRD = {"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "namespace": ""}
 SECRET = {"group": "", "version": "v1", "kind": "Secret", "namespace": "shop", "name": "token"}
@@ -36,8 +47,22 @@ def body_of(*actions: dict[str, Any], findings: Any = ()) -> dict[str, Any]:
 
 
 def found(rule: str, section: str, name: str, **verdicts: str) -> dict[str, Any]:
-    ref = {**CRD, "name": name}
-    return {"rule": rule, "section": section, "severity": "breaking", "ref": ref, "verdicts": verdicts}
+    about = {
+        "ref": {**CRD, "name": name},
+        "verdicts": verdicts,
+        "evidence": {"steps": [f"1. migrate it: kubectl get {name}", "2. wait"]},
+    }
+    return {"rule": rule, "section": section, "severity": "breaking", **about}
+
+
+class SeesAll:
+    """May know all."""
+
+    def said_of(self, action: Any) -> str:
+        return str(action["serverWords"])
+
+    def steps_of(self, finding: Any) -> list[str]:
+        return list(finding["evidence"]["steps"])
 
 
 def test_what_is_refused_for_the_same_reason_is_one_blocker() -> None:
@@ -56,7 +81,8 @@ def test_a_refusal_is_told_by_the_rule_that_says_why_and_what_to_do_first() -> N
     why = [found("CRD-10", "crds", it, api="breaking") for it in names]
     beside = [found(rule, "crds", it, api="safe") for rule in ("CRD-11",) for it in names]
     general = [found("PRE-09", "preflight", it) for it in names]
-    (one,) = blockers(body_of(*actions, findings=[*beside, *why, *general]), lambda it: str(it["serverWords"]))
+    (one,) = blockers(body_of(*actions, findings=[*beside, *why, *general]), SeesAll())
+    assert one.steps == [Step("1. migrate it", "kubectl get a.example.com"), Step("2. wait", "")]
     assert (one.what, one.words, one.query) == ("2 CRDs", "Version that is still stored is removed", "search=CRD-10")
     assert one.said == "status.storedVersions[0]: Invalid value"
     assert "status.storedVersions" in one.remedy
@@ -89,6 +115,21 @@ def test_what_stops_it_is_told_on_every_tab_and_approving_is_the_second_thought(
 )
 def test_S09_nothing_is_said_of_what_may_be_private(action: dict[str, Any]) -> None:
     assert blockers(body_of(action)) == []
+
+
+def test_S09_steps_made_of_an_object_are_shown_to_who_may_get_it(here: World, browse: Browse) -> None:
+    definition = an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "c.example.com", spec={})
+    one = action(definition, {**definition, "spec": {"group": "x"}}, problem="refused", problemCode="invalid-object")
+    about = {"rule": "CRD-10", "section": "crds", "severity": "breaking", "verdicts": {"api": "breaking"}}
+    steps = {"steps": ["1. say so: kubectl patch crd c.example.com"]}
+    request = planned(here, one, findings=[{**finding(one["ref"], []), **about, "evidence": steps}])
+    client, path = browse(here.ada), f"/requests/{request.uid}"
+    assert "kubectl patch crd" in text_of(client.get(path))
+    cache.clear()
+    here.kubernetes.closed = {"customresourcedefinitions"}
+    hidden = text_of(client.get(path))
+    assert "kubectl patch crd" not in hidden
+    assert "Version that is still stored is removed" in hidden
 
 
 def test_tiles_count_what_happens_and_leave_out_what_does_not() -> None:
