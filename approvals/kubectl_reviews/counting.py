@@ -7,7 +7,7 @@ moment at which a review was seen stays the same.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from django.utils import timezone
 from approvals import admission, audit, services, wake
 from approvals.access.port import connect
 from approvals.audit import Actor
-from approvals.errors import CouldNotAsk, NotAllowed, Refused
+from approvals.errors import CouldNotAsk, NotAllowed, Refused, Unacknowledged
 from approvals.kubectl_reviews.judging import LATE, MAX_PER_HOUR, KnownRequest, NotCounted, SaidReview, judge, unproved
 from approvals.models import Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
@@ -103,9 +103,10 @@ def _take(api: Api, cluster: Cluster, row: KubectlReview) -> None:
             _settle(row, gone)
         KubectlReview.objects.filter(pk=row.pk).update(finished_at=timezone.now())
         return
-    if row.settled_at is None and not _decide(api, cluster, row, _read(live)):
+    said = _read(live)
+    if row.settled_at is None and not _decide(api, cluster, row, said):
         return
-    _tell(api, row)
+    _tell(api, row, _left_out(cluster, row, said))
 
 
 def _decide(api: Api, cluster: Cluster, row: KubectlReview, said: SaidReview) -> bool:
@@ -171,7 +172,15 @@ def _settle(
     audit.record(verb="review.not_counted", actor=Actor(who, CHANNEL), request=request, facts=facts)
 
 
-def _tell(api: Api, row: KubectlReview) -> None:
+def _left_out(cluster: Cluster, row: KubectlReview, said: SaidReview) -> list[str]:
+    """All that an approval had to acknowledge and did not; the message has the first of them only."""
+    request = _request(cluster, said) if row.code == Unacknowledged.code else None
+    if request is None or request.subject_digest != said.subject_digest:
+        return []
+    return [one for one in services.to_acknowledge(request) if one not in said.acknowledges]
+
+
+def _tell(api: Api, row: KubectlReview, left_out: Sequence[str] = ()) -> None:
     """Write the status of the review; of one that is gone, nobody."""
     row.refresh_from_db()
     assert row.settled_at is not None
@@ -185,11 +194,12 @@ def _tell(api: Api, row: KubectlReview) -> None:
         "observedGeneration": 1,
         "lastTransitionTime": row.settled_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+    status = {"conditions": [condition], **({"unacknowledged": list(left_out)} if left_out else {})}
     about = {"name": row.name, "uid": row.uid}
     obj = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": KIND, "metadata": about}
     try:
         api.apply(
-            {**obj, "status": {"conditions": [condition]}},
+            {**obj, "status": status},
             field_manager=FIELD_MANAGER,
             subresource="status",
             force=True,

@@ -49,7 +49,8 @@ exit status
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*?)' \(choose from", re.DOTALL)
 _DECIDE_EPILOG = """\
 What is decided is the digest that was shown. If the request changes while you
-read, nothing is created.
+read, nothing is created. What an approval has to accept (deletions, replacements,
+adoptions) is shown and asked about; without a terminal, it is said what to add.
 
 exit status
   0  the review counted

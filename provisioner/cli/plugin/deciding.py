@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import shlex
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.plugin.reading import (
     REVIEW,
     VERSION,
+    Record,
     Subject,
     cluster_of,
     myself,
@@ -50,8 +53,42 @@ def decide(options: argparse.Namespace) -> int:
     if moved := _moved(api, subject):
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
-    made = _create(api, _review(api, options, subject, reason))
-    return _wait(api, str(made["metadata"]["name"]), options.timeout)
+    review = _review(api, options, subject, reason)
+    counted = _wait(api, _create(api, review), options.timeout)
+    if counted is None or not (left := _left_out(counted)):
+        return _status_of(counted)
+    if not _are_accepted(options, left):
+        return NOT_COUNTED
+    more = [*review["spec"]["acknowledges"], *left]
+    again = {**review, "metadata": {"name": _name(subject)}, "spec": {**review["spec"], "acknowledges": more}}
+    return _status_of(_wait(api, _create(api, again), options.timeout))
+
+
+def _status_of(counted: Record | None) -> int:
+    if counted is None:
+        return UNKNOWN
+    condition = counted_of(counted)
+    return OK if condition and condition["status"] == "True" else NOT_COUNTED
+
+
+def _left_out(review: Record) -> list[str]:
+    """What the approval did not acknowledge, as Pratique says."""
+    return [str(one) for one in (review.get("status") or {}).get("unacknowledged") or []]
+
+
+def _are_accepted(options: argparse.Namespace, left: Sequence[str]) -> bool:
+    """Ask, where somebody is there to answer; else say what to type."""
+    if options.yes or not is_conversation():
+        words = " ".join(shlex.join(["--acknowledge", one]) for one in left)
+        print(f"To accept all of it, add: {visible(words)}", file=sys.stderr)
+        return False
+    sys.stderr.write("\nAn approval accepts all of this:\n")
+    sys.stderr.write("".join(f"  {visible(one)}\n" for one in left))
+    sys.stderr.write("Do you want to accept it, and approve? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Usage("nothing was approved")
+    return True
 
 
 def _check(subject: Subject) -> None:
@@ -107,12 +144,11 @@ def _agree(options: argparse.Namespace, subject: Subject) -> None:
 
 def _review(api: ClusterClient, options: argparse.Namespace, subject: Subject, reason: str) -> dict[str, Any]:
     who = myself(api)
-    name = f"{subject.name[:MAX_NAME]}-{secrets.token_hex(4)}"
     reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
     return {
         "apiVersion": f"{OWN_GROUP}/{VERSION}",
         "kind": REVIEW,
-        "metadata": {"name": name},
+        "metadata": {"name": _name(subject)},
         "spec": {
             "requestRef": {"name": subject.name},
             "bundleDeploymentName": subject.deployment,
@@ -126,15 +162,19 @@ def _review(api: ClusterClient, options: argparse.Namespace, subject: Subject, r
     }
 
 
-def _create(api: ClusterClient, review: dict[str, Any]) -> dict[str, Any]:
+def _name(subject: Subject) -> str:
+    return f"{subject.name[:MAX_NAME]}-{secrets.token_hex(4)}"
+
+
+def _create(api: ClusterClient, review: Record) -> str:
     try:
-        return api.create(review, field_manager="kubectl-pratique")
+        return str(api.create(review, field_manager="kubectl-pratique")["metadata"]["name"])
     except Forbidden as exc:
         raise Usage(f"Kubernetes refused the review: {exc.server_words or exc}") from exc
 
 
-def _wait(api: ClusterClient, name: str, seconds: float) -> int:
-    """Until Pratique has said whether the review counted."""
+def _wait(api: ClusterClient, name: str, seconds: float) -> Record | None:
+    """The review once Pratique has said whether it counted, which is printed; None where nobody has in time."""
     ends_at = time.monotonic() + seconds
     while True:
         review = api.get(ref(REVIEW, name))
@@ -145,8 +185,8 @@ def _wait(api: ClusterClient, name: str, seconds: float) -> int:
             is_counted = counted["status"] == "True"
             words = "counted" if is_counted else f"not counted ({counted['reason']})"
             print(f"review {name} {words}: {visible(str(counted['message']), keep_newlines=True)}")
-            return OK if is_counted else NOT_COUNTED
+            return review
         if time.monotonic() >= ends_at:
             print(f"review {name} is created and not counted yet: kubectl get bundledeploymentreviews {name}")
-            return UNKNOWN
+            return None
         time.sleep(POLL_SECONDS)

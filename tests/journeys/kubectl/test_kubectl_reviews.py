@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from approvals import kubectl_reviews, services
-from approvals.models import AuditEntry, KubernetesIdentity, Request, Review, ReviewAdmission
+from approvals.models import AuditEntry, KubectlReview, KubernetesIdentity, Request, Review, ReviewAdmission
 from approvals.watch.kubectl_reviews import SeenReviews
 from provisioner.cli.plugin import main
 from provisioner.errors import ClusterError, UnknownKind
@@ -186,6 +186,11 @@ def test_a_request_that_is_not_there_is_not_found(reviewed: tuple[Station, Reque
     assert give(station, said(request, "alice", **other), "alice")["reason"] == "NotFound"
 
 
+def said_last(here: Station) -> str:
+    """The name of the review that was seen last."""
+    return KubectlReview.objects.filter(cluster=here.cluster).latest("pk").name
+
+
 @pytest.mark.thorough
 def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request], registry: Registry) -> None:
     station, request = reviewed
@@ -200,7 +205,10 @@ def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request]
     condition = give(station, said(second, "alice"), "alice")
     assert (condition["status"], condition["reason"]) == ("False", "Unacknowledged")
     assert wanted[0] in condition["message"]
+    told = station.get("bundledeploymentreview", said_last(station))
+    assert told["status"]["unacknowledged"] == wanted
     assert give(station, said(second, "alice", acknowledges=wanted), "alice")["status"] == "True"
+    assert "unacknowledged" not in station.get("bundledeploymentreview", said_last(station))["status"]
 
 
 def test_nobody_approves_their_own_change(reviewed: tuple[Station, Request]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from provisioner.cli.plugin import complete, looking, main
-from provisioner.cli.plugin.deciding import _agree
+from provisioner.cli.plugin.deciding import _agree, _create
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
@@ -175,6 +176,53 @@ def test_S23_a_request_that_changes_while_somebody_reads_is_not_decided(
     reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
     assert reviews is not None
     assert [*api.list(reviews)] == []
+
+
+LEFT = ["delete ConfigMap shop/old", "adopt Service shop/web"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "acknowledged", "words"),
+    [
+        (("y", "y"), 0, [[], LEFT], "  delete ConfigMap shop/old\n  adopt Service shop/web\nDo you want to accept it"),
+        (("y", "n"), 2, [[]], "nothing was approved"),
+        ((), 1, [[]], "add: --acknowledge 'delete ConfigMap shop/old' --acknowledge 'adopt Service shop/web'"),
+    ],
+    ids=["accepted", "not accepted", "nobody to ask"],
+)
+def test_what_an_approval_left_out_is_shown_and_asked_about(
+    run: Run,
+    own_sandbox: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: tuple[str, ...],
+    status: int,
+    acknowledged: list[list[str]],
+    words: str,
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    given: list[list[str]] = []
+
+    def create(*what: Any) -> str:
+        name = _create(*what)
+        live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeploymentReview", "", name))
+        assert live is not None
+        given.append(live["spec"]["acknowledges"])
+        is_whole = given[-1] == LEFT
+        about = {"reason": "Counted" if is_whole else "Unacknowledged", "status": "True" if is_whole else "False"}
+        condition = {"type": "Counted", "message": "", "lastTransitionTime": "2026-11-24T00:00:00Z", **about}
+        told = {"conditions": [condition], **({} if is_whole else {"unacknowledged": LEFT})}
+        review = {"apiVersion": GROUP, "kind": "BundleDeploymentReview", "metadata": {"name": name}, "status": told}
+        api.apply(review, field_manager="test", subresource="status", force=True)
+        return name
+
+    monkeypatch.setattr("provisioner.cli.plugin.deciding._create", create)
+    monkeypatch.setattr("provisioner.cli.plugin.deciding.is_conversation", lambda: bool(typed))
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{one}\n" for one in typed)))
+    assert run("approve", "web", *([] if typed else ["--yes"])) == status
+    assert given == acknowledged
+    assert words in capsys.readouterr().err
 
 
 def test_a_cluster_without_pratique_is_said_so(
