@@ -96,7 +96,7 @@ class DeploymentFilter(ByCluster):
     health = _one_of(HealthState)
 
 
-class Listed(django_filters.FilterSet):
+class LongListFilter(django_filters.FilterSet):
     """Of long tables, whose rows are found by several fields at once."""
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -104,7 +104,7 @@ class Listed(django_filters.FilterSet):
         return keyset.by_keys_if_few(found) if any(self.form.cleaned_data.values()) else found
 
 
-class RequestFilter(Listed):
+class RequestFilter(LongListFilter):
     cluster = _text(method="with_cluster")
     deployment = _text("deployment__name")
     state = _one_of(State)
@@ -131,7 +131,7 @@ class RequestFilter(Listed):
         return inbox.InboxFilter(text=value).narrow(rows)
 
 
-class AuditFilter(Listed):
+class AuditFilter(LongListFilter):
     actor = _text()
     cluster = _text()
     deployment = _text()

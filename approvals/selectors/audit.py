@@ -49,7 +49,7 @@ ANY_DAY = Days()
 
 
 @dataclass(frozen=True, slots=True)
-class AuditFilter:
+class EntryFilter:
     """Which entries; what is "" leaves none out. `actor` and `deployment` are parts of names, `request` is a uid."""
 
     actor: str = ""
@@ -59,10 +59,10 @@ class AuditFilter:
     days: Days = ANY_DAY
 
 
-EVERY_ENTRY = AuditFilter()
+EVERY_ENTRY = EntryFilter()
 
 
-def audit_entries(reader: AuditReader, wish: AuditFilter = EVERY_ENTRY) -> QuerySet[AuditEntry]:
+def audit_entries(reader: AuditReader, wish: EntryFilter = EVERY_ENTRY) -> QuerySet[AuditEntry]:
     """What the reader may see, the latest first."""
     found = AuditEntry.objects.filter(_visible_to(reader))
     if wish.actor:

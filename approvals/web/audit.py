@@ -21,7 +21,7 @@ from approvals.audit import ChainState
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry
 from approvals.selectors import keyset
-from approvals.selectors.audit import AuditFilter, AuditReader, Days, audit_entries, was_ever_linked
+from approvals.selectors.audit import AuditReader, Days, EntryFilter, audit_entries, was_ever_linked
 from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.paging import page_of
@@ -123,7 +123,7 @@ def _filters(http: HttpRequest) -> dict[str, str]:
 def _entries(reader: AuditReader, filters: Mapping[str, str]) -> QuerySet[AuditEntry]:
     texts = {name: filters[name] for name in ("actor", "deployment", "via", "request")}
     days = Days(_day(filters, "since"), _day(filters, "until"))
-    return audit_entries(reader, AuditFilter(**texts, days=days))
+    return audit_entries(reader, EntryFilter(**texts, days=days))
 
 
 def _uid(given: str) -> str:

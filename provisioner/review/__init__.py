@@ -6,6 +6,7 @@
 - `cluster_rights`: who may do what in a whole cluster, for `pratique rbac`
 - `crd_diff`: two definitions compared, for `pratique crd-diff`
 - `crds`: CRDs against the objects that exist
+- `foreign`: what is told of objects of others that stand in the way
 - `frame`: facts in, report out
 - `judged`: whether each field that changes was judged by a rule
 - `output`: HTML, terminal, pictures, headline
@@ -23,6 +24,7 @@ __all__ = [
     "cluster_rights",
     "crd_diff",
     "crds",
+    "foreign",
     "frame",
     "judged",
     "output",

@@ -17,7 +17,6 @@ SMALL = 40
 SUPPORT = "tests.support"
 # What the tests in its room's folder do not import, and which tests try it.
 TESTED_ELSEWHERE = {
-    "approvals.access.sight": "tests/approvals/web",
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
     "approvals.instruments": "tests/approvals/metrics",

@@ -15,6 +15,7 @@ from approvals.selectors import pages
 from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
 from approvals.web.requests.bar import bar_of
+from approvals.web.requests.viewer_options import options_of
 from approvals.web.requests.waivers import Waivers
 
 # What an entry's verb says, after the name of who did it. A verb that is not here is told by its own words.
@@ -84,6 +85,7 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
         "item": request,
         "report": report,
         "bar": bar_of(person(http), request, report, reviews),
+        "may": options_of(person(http), request, report, reviews),
         "reviews": reviews,
         "voided_rounds": pages.voided_rounds_of(request),
         "evaluations": pages.evaluations_of(request),

@@ -13,7 +13,6 @@ from approvals.access.own_words import headline_for
 from approvals.access.sight import ReportSight, Sight, may_see_roles
 from approvals.lifecycle import State
 from approvals.models import KubernetesIdentity, Report, Request, Review
-from approvals.services.reviews import is_requester
 from approvals.web.requests import overview
 from provisioner.values import AccessRequest, Identity
 
@@ -28,7 +27,6 @@ class Bar:
     """`blocked` says what stops the apply, "" where nothing does. `missing` approvals are still needed. `can` names who
     may give one, as far as is known here.
 
-    `may_approve` and `may_deny` are what Kubernetes said within seconds; the form that decides asks it anew.
     `are_named` where the viewer may get roles and bindings, and so may know who has which right. `has_more` where
     nobody asked about everyone.
     """
@@ -36,8 +34,6 @@ class Bar:
     worst: str
     sentence: str
     blocked: str
-    may_approve: bool
-    may_deny: bool
     decided: list[tuple[str, str]]
     missing: int
     can: list[str]
@@ -57,9 +53,7 @@ def bar_of(caller: Caller, request: Request, report: Report | None, reviews: Ite
     worst = report.worst if report else ""
     is_judged = report is not None and request.state == State.IN_REVIEW
     blocked = overview.blocked_words(overview.blockers(report.body)) if report and is_judged else ""
-    may_deny = request.state == State.IN_REVIEW and access.may_approve(caller, request.deployment).allowed
-    may_approve = may_deny and (settings.PRATIQUE["SELF_APPROVAL"] or not is_requester(request, caller))
-    return Bar(worst, sentence, blocked, may_approve, may_deny, decided, missing, can, are_named, has_more)
+    return Bar(worst, sentence, blocked, decided, missing, can, are_named, has_more)
 
 
 def _sentence(caller: Caller, request: Request, report: Report) -> str:

@@ -21,6 +21,7 @@ from approvals.web.requests.bar import bar_of
 from approvals.web.requests.changes.planned import Planned, branches, counts, object_name, planned, taken
 from approvals.web.requests.changes.shown import ShownChange, ShownChanges
 from approvals.web.requests.changes.wishes import Wish, span_of, wish_of
+from approvals.web.requests.viewer_options import options_of
 
 OBJECTS_PER_PAGE = 200
 # Of all objects on one page, so many are shown with their lines, and only while there is room for their lines.
@@ -154,10 +155,12 @@ class _Desk:
         return found
 
     def facts(self, rows: Page[Planned]) -> dict[str, Any]:
+        reviews = pages.reviews_of(self._request)
         return {
             "item": self._request,
             "report": self._report,
-            "bar": bar_of(self._caller, self._request, self._report, pages.reviews_of(self._request)),
+            "bar": bar_of(self._caller, self._request, self._report, reviews),
+            "may": options_of(self._caller, self._request, self._report, reviews),
             "wish": self.wish,
             "counts": counts(self._objects),
             "rows": rows,
