@@ -6,11 +6,35 @@ from pathlib import Path
 
 import pytest
 
+from approvals.watch import loop
+from tests.journeys.kubectl.authors import POLICIES, SECONDS, Seen, is_written, put_in_force
+from tests.support.journeys.station import SEEDER, Station, binding, user_subject
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.fixtures import controlplane_in
+from tests.support.kubernetes.live import wait_until
 
 
 @pytest.fixture(scope="session")
 def controlplane(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Endpoint:
     """One for each worker of the run that comes by here."""
     return controlplane_in(tmp_path_factory.getbasetemp() / "controlplane-with-policies", kubectl)
+
+
+@pytest.fixture
+def seen(station: Station, monkeypatch: pytest.MonkeyPatch) -> Seen:
+    monkeypatch.setattr(loop, "WATCH_SECONDS", SECONDS)
+    # The watch has a thread and a connection of its own; here, it is the test's.
+    monkeypatch.setattr(loop, "close_old_connections", lambda: None)
+    for user in ("carol", "rita"):
+        name = f"{station.namespace}-{user}-writes"
+        station.api.apply(binding(name, "pratique-requester", user_subject(user)), field_manager=SEEDER)
+    # The policies are tried with one that is there.
+    other = Seen(station, f"{station.namespace}-other")
+    for obj in POLICIES:
+        station.api.apply(obj, field_manager=SEEDER, force=True)
+    wait_until(lambda: is_written(other), "a policy knows the kind that it is about")
+    other.list()
+    put_in_force(station)
+    here = Seen(station, f"{station.namespace}-app")
+    here.list()
+    return here

@@ -1,0 +1,108 @@
+"""BundleDeployments that are written with kubectl where their authors are known, and what the watch makes of them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import yaml
+from django.utils import timezone
+
+from approvals import kubectl_reviews
+from approvals.models import AuthorAdmission, BundleDeployment, Request
+from approvals.watch import loop
+from approvals.watch.authorship import Authorship
+from provisioner.values import ObjectRef
+from tests.support.folders import ROOT
+from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import is_unreachable, wait_until
+
+POLICIES = [
+    obj
+    for file in ("author-stamp.yaml", "authors.yaml")
+    for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text())
+]
+SECONDS = 1.0
+
+
+@dataclass
+class Seen:
+    """A cluster whose authors are known, and its watch, which is carried on each time."""
+
+    station: Station
+    name: str
+    authorship: Authorship = field(init=False)
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        self.authorship = Authorship(self.station.cluster)
+
+    def write(self, user: str, rhythm: str = "1", *, annotations: dict[str, str] | None = None, **options: Any) -> None:
+        """kubectl apply, as this user."""
+        spec = {
+            "installNamespace": self.station.namespace,
+            "serviceAccountName": "installer",
+            "sources": [{"kind": "http", "http": {"url": f"http://127.0.0.1:1/{rhythm}.tar.gz"}}],
+            **options,
+        }
+        meta = {"name": self.name, "annotations": annotations or {}}
+        about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": meta}
+        path = self.station.kubeconfig.parent / "wish.yaml"
+        path.write_text(yaml.safe_dump({**about, "spec": spec}))
+        self.station.ctl("apply", "--server-side", "--force-conflicts", "-f", str(path), user=user)
+
+    def list(self) -> None:
+        api, resource = self.station.api, self._resource()
+        self.version = loop.take_list(self.station.cluster, api, resource, self.authorship)
+
+    def watch(self) -> None:
+        """Until it has seen what the object is now: a watch may end before a busy server tells it anything."""
+        live: Any = self.station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", self.name))
+        wait_until(lambda: self._seen_after_a_watch() >= int(live["metadata"]["resourceVersion"]), "the watch sees it")
+
+    def _seen_after_a_watch(self) -> int:
+        stop = threading.Event()
+        self.version = loop.follow(self.authorship, self.station.api, self._resource(), self.version, stop)
+        return int(self.version)
+
+    def latest(self) -> Request:
+        deployment = BundleDeployment.objects.get(cluster=self.station.cluster, name=self.name)
+        return self.station.latest(deployment)
+
+    def asked(self) -> tuple[list[str], bool]:
+        request = self.latest()
+        return [f"{one['username']} {one['via']}" for one in request.requesters], request.is_requester_known
+
+    def _resource(self) -> Any:
+        return self.station.api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeployment")
+
+
+def look(here: Station) -> AuthorAdmission:
+    """As the worker does every 20 seconds."""
+    kubectl_reviews.count(here.cluster.pk)
+    return AuthorAdmission.objects.get(cluster=here.cluster)
+
+
+def put_in_force(here: Station) -> None:
+    """See the shipped policies now, and again when more than ten seconds have gone."""
+    # An API server that has not read a policy yet refuses what it would be asked about.
+    wait_until(lambda: not is_unreachable(lambda: look(here)) and look(here).problem == "", "the policies are in force")
+    let_time_pass(here)
+    assert look(here).sure_from
+
+
+def let_time_pass(here: Station) -> None:
+    AuthorAdmission.objects.filter(cluster=here.cluster).update(since=timezone.now() - timedelta(seconds=11))
+
+
+def is_written(wish: Seen) -> bool:
+    """Not while an API server has policies about a kind that it has learned a moment ago: it refuses all writes then."""
+    try:
+        wish.write("admin")
+    except AssertionError as exc:
+        if "ServiceUnavailable" not in str(exc):
+            raise
+        return False
+    return True
