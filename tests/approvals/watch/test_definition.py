@@ -9,8 +9,8 @@ import pytest
 from approvals.watch.loop import _resource
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import UnknownKind
-from tests.provisioner.cli.plugin.scene import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.live import until_served
 
 

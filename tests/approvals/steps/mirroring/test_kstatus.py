@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from approvals.steps.mirroring.readiness import Readiness
-from tests.approvals.steps.mirroring.test_gitops import shown, wish
-from tests.approvals.steps.mirroring.test_readiness import ROWS
+from tests.approvals.steps.mirroring.rows import ROWS, shown, wish
 from tests.support.built import built
 from tests.support.patience import scaled
 

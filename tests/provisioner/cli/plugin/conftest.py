@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from provisioner.cli.plugin import main
-from tests.provisioner.cli.plugin.scene import Recorder, kubeconfig, recording, wish
+from tests.provisioner.cli.plugin.scene import Recorder, recording, wish
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import kubeconfig
 
 Run = Callable[..., int]
 

@@ -18,6 +18,7 @@ from provisioner.review.base.record import to_record
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import kubeconfig
 from tests.support.kubernetes.live import until_served
 
 DIGEST = "sha256:" + "a" * 64
@@ -25,27 +26,6 @@ TOKEN = "prq_" + "t" * 43
 UID = "0b1c0000-0000-0000-0000-000000000001"
 GROUP = "core.rukpak.io/v1alpha2"
 CHANGED = ObjectRef("", "v1", "ConfigMap", "shop", "settings")
-
-
-# As a cluster has it where RukPak is installed.
-RUKPAKS_OWN = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "bundledeployments.core.rukpak.io"},
-    "spec": {
-        "group": "core.rukpak.io",
-        "scope": "Cluster",
-        "names": {"kind": "BundleDeployment", "plural": "bundledeployments", "singular": "bundledeployment"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
 
 
 def body(colour: str) -> dict[str, Any]:
@@ -126,21 +106,6 @@ def recording() -> Iterator[Recorder]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def kubeconfig(endpoint: Endpoint, folder: Path, user: str = "admin", **changed: str) -> Path:
-    """A file for kubectl, of one user."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{user}.yaml"
-    endpoint.write(path)
-    config = yaml.safe_load(path.read_text())
-    config["current-context"] = user
-    for entry in config["users"]:
-        entry["user"] |= {name: text for name, text in changed.items() if name == "token"}
-    for entry in config["clusters"]:
-        entry["cluster"] |= {name: text for name, text in changed.items() if name == "server"}
-    path.write_text(yaml.safe_dump(config))
-    return path
 
 
 def wish(endpoint: Endpoint, folder: Path, *, page: str = "", digest: str = DIGEST) -> ClusterClient:

@@ -13,8 +13,9 @@ import yaml
 from provisioner.cli.plugin import main
 from provisioner.cluster.client.api import ClusterClient
 from tests.provisioner.cli.plugin.old_objects import IMAGE, of_proposal, of_v1alpha1
-from tests.provisioner.cli.plugin.scene import kubeconfig, wish
+from tests.provisioner.cli.plugin.scene import wish
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import kubeconfig
 
 WHERE = ("--install-namespace", "shop", "--service-account", "installer")
 

@@ -16,8 +16,9 @@ from provisioner.cli.plugin.deciding import _agree, _create
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
-from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, RUKPAKS_OWN, kubeconfig, wish
+from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, wish
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.live import until_served
 
 OTHER_DIGEST = "sha256:" + "b" * 64

@@ -12,8 +12,9 @@ from provisioner.cli.plugin import complete, completing, main
 from provisioner.cli.plugin.service import Service, ServiceSilent, checked_url, service_url
 from provisioner.cli.usage import Usage
 from tests.provisioner.cli.plugin.conftest import Run
-from tests.provisioner.cli.plugin.scene import TOKEN, UID, Recorder, kubeconfig
+from tests.provisioner.cli.plugin.scene import TOKEN, UID, Recorder
 from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import kubeconfig
 
 
 def log_in(service: Recorder, monkeypatch: pytest.MonkeyPatch, text: str = TOKEN) -> int:
