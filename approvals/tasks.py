@@ -15,6 +15,7 @@ from approvals.ledger import claims, drifts, floating, optionals, pivots, quotas
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
+from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
 from approvals.working import do
 
@@ -45,7 +46,7 @@ def correct_deployment(deployment_id: int) -> None:
 
 @shared_task(name="approvals.poll")
 def poll_source(reference_id: int) -> None:
-    do(jobs.Poll(reference_id))
+    do(Poll(reference_id))
 
 
 @shared_task(name="approvals.tell")

@@ -41,6 +41,7 @@ FETCHERS: dict[type, Callable[..., Fetched]] = {
     ConfigMapSource: config_map.fetch,
     PluginSource: plugged.fetch,
 }
+POLLERS: dict[type, Callable[..., Polled]] = {ImageSource: image.poll, GitSource: git.poll, HttpSource: http.poll}
 
 
 def fetch(
@@ -69,11 +70,8 @@ def poll(source: RemoteSource, *, egress: EgressPolicy, max_bytes: int, known: P
 
     Nothing is unpacked or kept. The rules of fetching hold, redirects included. Raises as `fetch`.
     """
-    ask = {ImageSource: image.poll, GitSource: git.poll, HttpSource: http.poll}[type(source)]
-    found: Polled = ask(
-        source, egress=egress, credentials=source.credentials, max_bytes=max_bytes, known=known or Polled("")
-    )
-    return found
+    ask = POLLERS[type(source)]
+    return ask(source, egress=egress, credentials=source.credentials, max_bytes=max_bytes, known=known or Polled(""))
 
 
 def is_floating(source: Source, egress: EgressPolicy) -> bool:

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from approvals import services, tasks
 from approvals.errors import InvalidInput
-from approvals.jobs import Poll
 from approvals.ledger import floating, pivots, references
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuditEntry, BundleDeployment, FloatingReference, Request
+from approvals.steps.polling import Poll
 from approvals.working import do
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
