@@ -75,6 +75,20 @@ step_seconds = Histogram(
     buckets=_SLOW,
     registry=registry,
 )
+source_polls = Counter(
+    "pratique_source_polls",
+    "Checks of branches, tags and URLs for changes, by kind of source and outcome: unchanged, moved, unavailable, "
+    "refused, postponed.",
+    ["kind", "outcome"],
+    registry=registry,
+)
+source_poll_seconds = Histogram(
+    "pratique_source_poll_seconds",
+    "Duration of checks of sources for changes, by kind of source.",
+    ["kind"],
+    buckets=_QUICK,
+    registry=registry,
+)
 tasks = Counter(
     "pratique_tasks",
     "Tasks run by a worker, by task and outcome: done, crashed.",

@@ -11,6 +11,7 @@ from approvals.chat import incoming, outgoing
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
 from approvals.steps.mirroring.mirror import look_after
+from approvals.steps.polling import Poll
 from approvals.steps.running.correct import Correct
 from approvals.steps.running.observe import note_unknown
 from approvals.working import Recurring, Work, WorkStep, do
@@ -123,6 +124,7 @@ class Tell(Once):
 JOBS: dict[str, Callable[[int], Work]] = {
     Advance.task: Advance,
     Correct.task: Correct,
+    Poll.task: Poll,
     claims.LOOK_AFTER: LookAfter,
     CountReviews.task: CountReviews,
     Act.task: Act,

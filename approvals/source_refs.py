@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from provisioner.errors import BadSource
+from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource
 from provisioner.values import ObjectRef
 
+NEVER = "Never"
+# As the CRD has it: 1h30m, 10m, 90s.
+INTERVAL = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
+INTERVAL_FORM = re.compile(rf"^(?:{NEVER}|(?=[0-9]){INTERVAL.pattern})$")
 KINDS = ("image", "git", "http", "configMap")
 
 
@@ -18,7 +24,7 @@ def read_by(spec: Mapping[str, Any]) -> list[ObjectRef]:
         where, body = f"spec.sources[{number}]", body_of(source)
         if source.get("kind") == "configMap":
             found.append(named("ConfigMap", body, spec, f"{where}.configMap"))
-        elif secret := (body.get("auth") or {}).get("secret"):
+        elif secret := secret_of(source):
             found.append(named("Secret", secret, spec, f"{where}.{source['kind']}.auth.secret"))
     return list(dict.fromkeys(found))
 
@@ -33,10 +39,53 @@ def body_of(source: Mapping[str, Any]) -> Mapping[str, Any]:
     return source.get(kind) or {} if kind in KINDS else {}
 
 
+def secret_of(source: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The Secret that a source names, as it is written."""
+    return (body_of(source).get("auth") or {}).get("secret") or None
+
+
+def remote_source(source: Mapping[str, Any], where: str) -> RemoteSource | None:
+    """An image, a git repository or an archive at an address, as written and without credentials; None for others.
+
+    Raises BadSource where what it needs is missing.
+    """
+    kind, body, destination = source.get("kind"), body_of(source), str(source.get("destination") or "")
+    if kind == "image":
+        return ImageSource(needed(body, "ref", where), insecure_http=True, destination=destination)
+    if kind == "http":
+        return HttpSource(needed(body, "url", where), checksum=str(body.get("checksum") or ""), destination=destination)
+    if kind != "git":
+        return None
+    ref = body.get("ref") or {}
+    return GitSource(
+        needed(body, "repository", where),
+        commit=str(ref.get("commit") or ""),
+        branch=str(ref.get("branch") or ""),
+        tag=str(ref.get("tag") or ""),
+        directory=str(body.get("directory") or ""),
+        destination=destination,
+    )
+
+
 def named(kind: str, name: Mapping[str, Any], spec: Mapping[str, Any], where: str) -> ObjectRef:
     """The object of the core group that a reference means; without a namespace that of the installation."""
     namespace = str(name.get("namespace") or spec.get("installNamespace") or "")
     return ObjectRef("", "v1", kind, namespace, needed(name, "name", where))
+
+
+def interval_seconds(source: Mapping[str, Any]) -> int | None:
+    """How often this source shall be looked at: 0 for never, None where the spec leaves that to the operator.
+
+    What the CRD would not take counts as not said: such a spec comes from before it, or past it.
+    """
+    text = str(source.get("interval") or "")
+    if text == NEVER:
+        return 0
+    parts = INTERVAL.fullmatch(text)
+    if not text or not parts:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def needed(body: Mapping[str, Any], key: str, where: str) -> str:

@@ -13,10 +13,11 @@ from django.utils import timezone
 from approvals import audit, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, drifts, optionals, pivots, quotas, strays
+from approvals.ledger import claims, drifts, floating, optionals, pivots, quotas, references, strays
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
+from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
 from approvals.working import do
 
@@ -28,6 +29,8 @@ LOOK_AFTER_SECONDS = 15
 # What waits for people is looked at now and then (steps.evaluate): a right may come without an event. This bounds what
 # that asks of databases and clusters, however many wait.
 IN_REVIEW_AT_ONCE = 20
+# Those that are longest overdue; what is left is due at the next sweep, seconds later.
+POLLS_A_SWEEP = 100
 
 
 @shared_task(name="approvals.advance")
@@ -43,6 +46,11 @@ def look_after_deployment(deployment_id: int) -> None:
 @shared_task(name="approvals.correct")
 def correct_deployment(deployment_id: int) -> None:
     correct(deployment_id)
+
+
+@shared_task(name="approvals.poll")
+def poll_source(reference_id: int) -> None:
+    do(Poll(reference_id))
 
 
 @shared_task(name="approvals.tell")
@@ -108,6 +116,7 @@ def sweep() -> None:
         act_on_delivery.delay(pk)
     for pk in quotas.waiting().values_list("pk", flat=True):
         pivots.take_up(pk)
+    _sweep_references(now)
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
     stale_since = now - timedelta(seconds=LOOK_AFTER_SECONDS)
@@ -116,6 +125,14 @@ def sweep() -> None:
     )
     for pk in unseen.values_list("pk", flat=True):
         wake.deployment(pk)
+
+
+def _sweep_references(now: datetime) -> None:
+    """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
+    for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+        wake.poll(pk)
+    for pk in references.pending(now)[:POLLS_A_SWEEP]:
+        floating.answer(pk)
 
 
 def _undecided(free: Q, now: datetime) -> list[int]:

@@ -28,6 +28,11 @@ def drift(deployment_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.correct", deployment_id))
 
 
+def poll(reference_id: int) -> None:
+    """Have a worker look whether a reference has moved."""
+    transaction.on_commit(lambda: _send("approvals.poll", reference_id))
+
+
 def notice(request_id: int, occasion: str) -> None:
     """Have a worker tell the chat tools: occasion is one of chat.outgoing.OCCASIONS."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))

@@ -56,7 +56,7 @@ from provisioner.review.preflight.answer import preflight as answer_preflight
 from provisioner.review.preflight.needs import PreflightFacts, ResourceWord
 from provisioner.review.rights.permission_report import PermissionReport, permission_report
 from provisioner.schema.fields import is_same
-from provisioner.source import Credentials, EgressPolicy, Source, fetch, pinned
+from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch, pinned
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import (
     APPLYING,
@@ -76,6 +76,8 @@ from provisioner.values import (
     PlannedAction,
     Report,
     Section,
+    SourceHistory,
+    SourceMove,
     Tree,
 )
 
@@ -134,6 +136,25 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
         target=options.target,
     )
     return render_content(tree, rendering, pins=tuple(pin for pin, _ in trees))
+
+
+def moves(
+    sources: Sequence[Source], pins: Sequence[Pin], earlier: Mapping[str, Mapping[str, str]], *, egress: EgressPolicy
+) -> tuple[SourceMove, ...]:
+    """How the branches and tags among `sources` moved to where their `pins` are, by the history of each repository.
+
+    `earlier` has the commits of before by destination, each with what names it in words. Never raises for what a
+    server does: what could not be found out is a move of unknown course.
+    """
+    found = []
+    for source, pin in zip(sources, pins, strict=True):
+        if not isinstance(source, GitSource) or source.commit:
+            continue
+        name = f"{'branch' if source.branch else 'tag'} {source.branch or source.tag} of {pin.reference}"
+        for before, since in earlier.get(pin.destination, {}).items():
+            way, why = course(source, before=before, after=pin.digest, egress=egress)
+            found.append(SourceMove(name, before, pin.digest, since, way, why))
+    return tuple(found)
 
 
 def target_of(cluster: ClusterClient | None, *, is_upgrade: bool) -> Target:
@@ -206,6 +227,7 @@ def look(  # noqa: PLR0913 -- each by its name
     allowed_images: tuple[str, ...] = (),
     options: Options | None = None,
     way_back: WayBack | None = None,
+    history: SourceHistory | None = None,
     is_for_reader: bool = False,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
@@ -215,9 +237,10 @@ def look(  # noqa: PLR0913 -- each by its name
     a part of the report; without `as_account` only the dry-runs say so. `previous` is what runs, `inventory` what is
     ours: the uid by identity. `own_namespace` is where Pratique itself runs, `installers` are the accounts by which it
     applies other bundles, `allowed_images` says where images may come from (`ClusterSurroundings`). `way_back` says
-    what `content` ran as before. `is_for_reader` where nobody else reads the report than who `cluster` is asked as:
-    nothing of what they could read is withheld, and what is somebody else's is planned as if it were adopted. Else that
-    stands in the way, and what would come of it is told apart for who may get it (S09).
+    what `content` ran as before, `history` what its sources named earlier. `is_for_reader` where nobody else reads the
+    report than who `cluster` is asked as: nothing of what they could read is withheld, and what is somebody else's is
+    planned as if it were adopted. Else that stands in the way, and what would come of it is told apart for who may get
+    it (S09).
 
     Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
@@ -233,6 +256,7 @@ def look(  # noqa: PLR0913 -- each by its name
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
     bundle = None if is_for_reader else _plan_offline(content, previous)
     facts = replace(facts, installer=installer(as_account), bundle=bundle, left_by_hooks=left)
+    facts = replace(facts, history=history or SourceHistory())
     facts = replace(facts, around=surroundings(readers, facts))
     found = report(with_rights(cluster, facts))
     return in_own_words(found) if is_for_reader else found

@@ -188,7 +188,8 @@ class DeploymentViewSet(ClusterScoped):
         known = BundleDeployment.objects.filter(cluster__in=self.clusters(), gone_at__isnull=True)
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
-        return known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
+        known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
+        return known.prefetch_related("followed_references__reference")
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:

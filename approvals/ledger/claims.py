@@ -141,6 +141,11 @@ def is_held(rows: QuerySet[Any], worker: str) -> bool:
     return bool(rows.filter(held(), claimed_by=worker).exists())
 
 
+def check_still_held(rows: QuerySet[Any], worker: str) -> None:
+    """As `check_held`, for the claim of a task."""
+    _check_held(rows.filter(claimed_by=worker))
+
+
 def held() -> Q:
     """Rows that somebody holds at this moment."""
     return Q(claimed_until__gte=Now())

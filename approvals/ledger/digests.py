@@ -10,6 +10,7 @@ from typing import Any
 
 # Changing these is no pivot: they change neither what is applied nor how.
 NO_OPTION = ("paused", "revisionHistoryLimit")
+NO_OPTION_OF_SOURCE = ("interval",)
 
 
 def digest_of(parts: Iterable[str]) -> str:
@@ -22,9 +23,15 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def options_digest(spec: Mapping[str, Any]) -> str:
-    """Over every field of the spec but NO_OPTION."""
+    """Over every field of the spec but NO_OPTION, and of its sources but NO_OPTION_OF_SOURCE."""
     options = {key: value for key, value in spec.items() if key not in NO_OPTION}
+    if isinstance(sources := options.get("sources"), list):
+        options["sources"] = [_without(one, NO_OPTION_OF_SOURCE) for one in sources]
     return digest_of([json.dumps(options, sort_keys=True, separators=(",", ":"), ensure_ascii=False)])
+
+
+def _without(source: Any, keys: tuple[str, ...]) -> Any:
+    return {key: value for key, value in source.items() if key not in keys} if isinstance(source, Mapping) else source
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.drift import Drift
+from approvals.models.floating import FloatingReference, ReferenceFollower, SourceHost
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
 from approvals.models.issuer import IssuerGrant
 from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, ReviewAdmission
@@ -49,6 +50,7 @@ __all__ = [
     "Dismissal",
     "Drift",
     "Finding",
+    "FloatingReference",
     "HookRun",
     "InventoryItem",
     "IssuerGrant",
@@ -62,6 +64,7 @@ __all__ = [
     "Policy",
     "PolicyEvaluation",
     "Proof",
+    "ReferenceFollower",
     "Report",
     "Request",
     "RequestAsker",
@@ -72,6 +75,7 @@ __all__ = [
     "Revision",
     "SavedView",
     "SignIn",
+    "SourceHost",
     "SpecWrite",
     "Stray",
     "TaskClaim",

@@ -72,6 +72,12 @@ def days(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    if not (text.strip().isdecimal() and int(text) > 0):
+        raise ValueError(f"{text!r} is not a positive number: expected 1 or more")
+    return int(text)
+
+
 def deployments(text: str) -> list[str]:
     """Each a cluster and a BundleDeployment of it, exactly: no pattern, which would let whoever names one choose."""
     found = words(text)
@@ -309,6 +315,25 @@ SETTINGS = (
         hosts,
     ),
     Setting("MUTABLE_HTTP", "false", "whether an http source may omit its checksum", switch),
+    Setting(
+        "SOURCE_POLL_SECONDS",
+        "600",
+        "seconds after which a branch, tag, image tag or URL without a checksum is checked for changes, where "
+        "spec.sources[].interval does not say; 0: only where it does",
+        int,
+    ),
+    Setting(
+        "SOURCE_POLL_MIN_SECONDS",
+        "60",
+        "shortest interval, in seconds; a spec that asks for less gets this one",
+        positive,
+    ),
+    Setting(
+        "SOURCE_POLLS_PER_HOST",
+        "30",
+        "maximum number of checks for changes per source host and minute; 0: nothing is checked",
+        int,
+    ),
     Setting(
         "TRUSTED_KUBECONFIGS",
         "",

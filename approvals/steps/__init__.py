@@ -7,6 +7,7 @@ Modules that other rooms use:
 
 - `advance`: one look at a request: do what its state calls for, until nothing more is due
 - `mirroring`: what the cluster shows of deployments and requests: finalizer, status, conditions and mirrored requests
+- `polling`: one look at a reference that may move, and what follows for those who follow it
 - `running`: what is done for a revision that runs: its health is read, and its drift found and corrected
 - `sources`: from a spec's words to the library's sources, with the operator's limits
 """
@@ -14,6 +15,7 @@ Modules that other rooms use:
 __all__ = [
     "advance",
     "mirroring",
+    "polling",
     "running",
     "sources",
 ]

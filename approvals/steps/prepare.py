@@ -27,8 +27,9 @@ from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
 from approvals.models import Report as ReportRow
 from approvals.models import Request
+from approvals.steps.records import source_history
 from approvals.steps.records.way_back import way_back
-from approvals.steps.sources import egress, limits, read_for, sources_of
+from approvals.steps.sources import egress, limits, polling_egress, read_for, sources_of
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import cel_checks
@@ -41,7 +42,17 @@ from provisioner.errors import (
 )
 from provisioner.review.base.places import unjudged_fields
 from provisioner.review.base.record import to_record
-from provisioner.values import DELETING, Content, GroupKind, JsonObject, ObjectRef, Report, Severity, UnusedFiles
+from provisioner.values import (
+    DELETING,
+    Content,
+    GroupKind,
+    JsonObject,
+    ObjectRef,
+    Report,
+    Severity,
+    SourceMove,
+    UnusedFiles,
+)
 
 DEFAULT_FORMAT = "plain"
 ACCOUNT = "system:serviceaccount:"
@@ -53,6 +64,7 @@ class Prepared:
     row: ContentRow
     account_uid: str
     report: Report
+    moves: tuple[SourceMove, ...] = ()
     unmet: Reason | None = None
     read_unattended: tuple[str, ...] = ()
 
@@ -69,7 +81,7 @@ def run(request: Request, worker: str) -> None:
     assert account is not None  # the answer was yes
     words = unmet_words(request, api)
     unmet = reason(RefusalKind.UNMET, words, facts.about) if words else None
-    content, row = _content_of(request, api)
+    content, row, moves = _content_of(request, api)
     report = pipeline.look(
         api,
         content,
@@ -81,9 +93,10 @@ def run(request: Request, worker: str) -> None:
         allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
         options=planning.plan_options(request),
         way_back=way_back(request, content),
+        history=source_history.of(request, moves),
     )
     try:
-        _record(request, Prepared(content, row, account.uid, report, unmet, gate.reads_unattended(facts)))
+        _record(request, Prepared(content, row, account.uid, report, moves, unmet, gate.reads_unattended(facts)))
     except DataError as exc:
         # The database's own words may quote what it was given, so that they are not passed on.
         raise InvalidManifest(UNKEEPABLE) from exc
@@ -111,16 +124,21 @@ UNKEEPABLE = (
 )
 
 
-def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow]:
-    """A request's content is rendered once; a later round is about the same bytes (promise 1)."""
+def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[SourceMove, ...]]:
+    """A request's content is rendered once; a later round is about the same bytes (promise 1). With how its sources
+    moved, which is found out with the fetching."""
     if request.content:
-        return store.get(request.content, fetched_by=request), request.content
+        moves = source_history.recorded(request)
+        return store.get(request.content, fetched_by=request), request.content, moves
     if request.to_revision:
         row = request.to_revision.content
-        return store.get(row, fetched_by=request.to_revision.request), row
+        return store.get(row, fetched_by=request.to_revision.request), row, ()
     format_name = str(request.spec.get("format") or DEFAULT_FORMAT)
-    content = _nothing(request) if request.purpose == Request.Purpose.DELETE else _fetched(request, api, format_name)
-    return content, store.put(content, format_name=format_name)
+    if request.purpose == Request.Purpose.DELETE:
+        content, moves = _nothing(request), ()
+    else:
+        content, moves = _fetched(request, api, format_name)
+    return content, store.put(content, format_name=format_name), moves
 
 
 def _nothing(request: Request) -> Content:
@@ -132,11 +150,12 @@ def _nothing(request: Request) -> Content:
     return Content((), namespace, account, (), digest, hooks=hooks)
 
 
-def _fetched(request: Request, api: Api, format_name: str) -> Content:
+def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.spec
+    sources = sources_of(spec, reader_as_requester(request, api))
     served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     content = pipeline.prepare(
-        sources_of(spec, _reader(request, api)),
+        sources,
         options=pipeline.PrepareOptions(
             format=format_name,
             install_namespace=str(spec["installNamespace"]),
@@ -152,7 +171,8 @@ def _fetched(request: Request, api: Api, format_name: str) -> Content:
     most = settings.PRATIQUE["MAX_OBJECTS"]
     if len(content.everything) > most:
         raise BundleTooLarge(f"the bundle has {len(content.everything)} objects; PRATIQUE_MAX_OBJECTS is {most}")
-    return content
+    earlier = source_history.earlier_pins(request)
+    return content, pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
 
 
 def _target(request: Request, api: Api) -> render.Target:
@@ -163,7 +183,7 @@ def _target(request: Request, api: Api) -> render.Target:
     return pipeline.target_of(api, is_upgrade=is_release or request.deployment.active_revision_id is not None)
 
 
-def _reader(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
+def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """Reads as who wrote the spec last, so that the service needs no right of its own to anybody's Secrets (S08).
 
     Kubernetes has said that they may get it (gate.reader.preparing), so it is mostly acting as them that is refused.
@@ -222,6 +242,8 @@ def _record(request: Request, prepared: Prepared) -> None:
         unused_files=_unused_record(prepared.content.unused),
         requirements=[asdict(one) for one in prepared.content.requirements],
         chart_values=prepared.content.values,
+        bundle_version=prepared.content.version,
+        source_moves=[asdict(one) for one in prepared.moves],
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
         subject_digest=digest,

@@ -10,12 +10,10 @@ from typing import Any
 from django.conf import settings
 
 from approvals.models import Request
-from approvals.source_refs import KINDS, body_of, listed_sources, named, needed, read_by
+from approvals.source_refs import KINDS, body_of, listed_sources, named, read_by, remote_source
 from provisioner.errors import BadSource
 from provisioner.source import (
     EgressPolicy,
-    GitSource,
-    HttpSource,
     ImageSource,
     PluginSource,
     RemoteSource,
@@ -28,6 +26,8 @@ from provisioner.source import (
 from provisioner.unpack import UnpackLimits
 from provisioner.values import JsonObject, ObjectRef
 
+# One look at a reference as a whole, however slowly the other side drips.
+POLL_SECONDS = 20.0
 Read = Callable[[ObjectRef], JsonObject]
 
 
@@ -44,40 +44,29 @@ def sources_of(spec: Mapping[str, Any], read: Read) -> list[Source]:
     listed = listed_sources(spec)
     if not listed:
         raise BadSource("spec.sources is empty; expected at least one source")
-    return [_source(number, source, spec, read) for number, source in enumerate(listed)]
+    return [source_at(number, spec, read) for number in range(len(listed))]
 
 
-def _source(number: int, source: Mapping[str, Any], spec: Mapping[str, Any], read: Read) -> Source:
+def source_at(number: int, spec: Mapping[str, Any], read: Read) -> Source:
+    """The source of this number alone; raises as `sources_of`."""
+    source = listed_sources(spec)[number]
     where, body = f"spec.sources[{number}]", body_of(source)
     if source.get("kind") == "configMap":
         ref = named("ConfigMap", body, spec, f"{where}.configMap")
         return source_of_config_map(read(ref), destination=_destination(source))
-    made = _fetched_source(source, body, where)
+    made = _fetched_source(source, where)
     kind, secret = source["kind"], (body.get("auth") or {}).get("secret")
     if not secret or isinstance(made, PluginSource):
         return made
     return with_secret(made, read(named("Secret", secret, spec, f"{where}.{kind}.auth.secret")))
 
 
-def _fetched_source(source: Mapping[str, Any], body: Mapping[str, Any], where: str) -> RemoteSource | PluginSource:
+def _fetched_source(source: Mapping[str, Any], where: str) -> RemoteSource | PluginSource:
     """A source from outside the cluster, as written."""
-    kind, destination = source.get("kind", ""), _destination(source)
-    if kind == "image":
-        image = ImageSource(needed(body, "ref", where), insecure_http=True, destination=destination)
-        return replace(image, insecure_http=egress().is_plain_http(place_of_image(image)))
-    if kind == "http":
-        return HttpSource(needed(body, "url", where), checksum=str(body.get("checksum") or ""), destination=destination)
-    if kind == "git":
-        ref = body.get("ref") or {}
-        return GitSource(
-            needed(body, "repository", where),
-            commit=str(ref.get("commit") or ""),
-            branch=str(ref.get("branch") or ""),
-            tag=str(ref.get("tag") or ""),
-            directory=str(body.get("directory") or ""),
-            destination=destination,
-        )
-    return _plugin_source(source, where)
+    made = remote_source(source, where)
+    if isinstance(made, ImageSource):
+        return replace(made, insecure_http=egress().is_plain_http(place_of_image(made)))
+    return made or _plugin_source(source, where)
 
 
 def _plugin_source(source: Mapping[str, Any], where: str) -> PluginSource:
@@ -103,6 +92,11 @@ def egress() -> EgressPolicy:
         plain_http_hosts=tuple(operator["PLAIN_HTTP_HOSTS"]),
         allow_mutable=operator["MUTABLE_HTTP"],
     )
+
+
+def polling_egress() -> EgressPolicy:
+    """The same rules for what is asked beside fetching, with less patience: there is a next time."""
+    return replace(egress(), timeout_seconds=POLL_SECONDS)
 
 
 def limits() -> UnpackLimits:

@@ -47,12 +47,13 @@ class Rendering:
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
-    bundle asks of its cluster, and the values that it was given, as JSON texts by path."""
+    bundle asks of its cluster, the values that it was given, as JSON texts by path, and the version that it claims."""
 
     objects: Iterable[Found]
     used: Collection[str]
     requirements: tuple[Requirement, ...] = ()
     values: Mapping[str, str] | None = None
+    version: str = ""
 
 
 Format = Callable[[Tree, Rendering], Rendered]
@@ -65,7 +66,7 @@ def _plain(tree: Tree, rendering: Rendering) -> Rendered:
 
 
 def _registry(tree: Tree, rendering: Rendering) -> Rendered:
-    objects, used, requirements = registry.find(
+    objects, used, requirements, version = registry.find(
         tree,
         destinations=rendering.destinations,
         config=rendering.config,
@@ -73,11 +74,11 @@ def _registry(tree: Tree, rendering: Rendering) -> Rendered:
         is_namespaced=rendering.is_namespaced,
         limits=rendering.limits,
     )
-    return Rendered(objects, used, requirements)
+    return Rendered(objects, used, requirements, version=version)
 
 
 def _helm(tree: Tree, rendering: Rendering) -> Rendered:
-    objects, used, values = helm.find(
+    objects, used, values, version = helm.find(
         tree,
         destinations=rendering.destinations,
         config=rendering.config,
@@ -85,12 +86,14 @@ def _helm(tree: Tree, rendering: Rendering) -> Rendered:
         target=rendering.target,
         limits=rendering.limits,
     )
-    return Rendered(objects, used, values=values)
+    return Rendered(objects, used, values=values, version=version)
 
 
 FORMATS: dict[str, Format] = {"helm": _helm, "plain": _plain, "registry-v1": _registry}
 # A plug-in may take as long as a chart.
 RENDER_SECONDS = 60.0
+# Of the version that a bundle claims.
+MAX_VERSION = 100
 # Of what a plug-in says that a bundle requires, such as the name of a package.
 MAX_WORD = 500
 FUNCTION = "a function of a Tree and a Rendering"
@@ -136,6 +139,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.requirements,
         hooks,
         rendered.values,
+        rendered.version[:MAX_VERSION],
     )
 
 

@@ -32,7 +32,7 @@ from provisioner.review.base.fold import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
-from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, unused_files
+from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, source_moves, unused_files
 from provisioner.review.checks.governance import (
     full_quotas,
     limit_ranges,
@@ -151,6 +151,7 @@ CHECKS: tuple[Check, ...] = (
     nodes.CHECK,
     content.CHECK,
     unused_files.CHECK,
+    source_moves.CHECK,
     requirements.CHECK,
     deletions.CHECK,
     data_policies.CHECK,

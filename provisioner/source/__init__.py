@@ -13,10 +13,11 @@ from provisioner.source import config_map, git, http, image, local, plugged
 from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.config_map import source_of as source_of_config_map
 from provisioner.source.egress import EgressPolicy
+from provisioner.source.history import course
 from provisioner.source.image import place_of_image
 from provisioner.source.plugged import kinds as plugin_kinds
 from provisioner.source.plugged import source_plugins
-from provisioner.source.secrets import RemoteSource, with_secret
+from provisioner.source.secrets import RemoteSource, place_of_remote, shown_reference, with_secret
 from provisioner.source.specs import (
     ConfigMapSource,
     Credentials,
@@ -26,6 +27,7 @@ from provisioner.source.specs import (
     ImageSource,
     LocalSource,
     PluginSource,
+    Polled,
     PrivateSource,
     Source,
 )
@@ -39,6 +41,7 @@ FETCHERS: dict[type, Callable[..., Fetched]] = {
     ConfigMapSource: config_map.fetch,
     PluginSource: plugged.fetch,
 }
+POLLERS: dict[type, Callable[..., Polled]] = {ImageSource: image.poll, GitSource: git.poll, HttpSource: http.poll}
 
 
 def fetch(
@@ -60,6 +63,24 @@ def fetch(
     if pin and fetched.pin.digest != pin.digest:
         raise DigestMismatch(f"{pin.reference}: fetched {fetched.pin.digest}; pinned was {pin.digest}")
     return fetched
+
+
+def poll(source: RemoteSource, *, egress: EgressPolicy, max_bytes: int, known: Polled | None = None) -> Polled:
+    """Where a source that may move points to now, as its pin would have it; `known` is what was found last.
+
+    Nothing is unpacked or kept. The rules of fetching hold, redirects included. Raises as `fetch`.
+    """
+    ask = POLLERS[type(source)]
+    return ask(source, egress=egress, credentials=source.credentials, max_bytes=max_bytes, known=known or Polled(""))
+
+
+def is_floating(source: Source, egress: EgressPolicy) -> bool:
+    """Whether what the source names may be something else tomorrow, and can be looked at without being fetched."""
+    if isinstance(source, ImageSource):
+        return not image.is_pinned(source)
+    if isinstance(source, GitSource):
+        return not source.commit
+    return isinstance(source, HttpSource) and not source.checksum and egress.allow_mutable
 
 
 def pinned(source: Source, pin: Pin) -> Source:
@@ -91,15 +112,21 @@ __all__ = [
     "ImageSource",
     "LocalSource",
     "PluginSource",
+    "Polled",
     "PrivateSource",
     "RemoteSource",
     "Source",
     "SourceClient",
     "SourceReply",
+    "course",
     "fetch",
+    "is_floating",
     "pinned",
     "place_of_image",
+    "place_of_remote",
     "plugin_kinds",
+    "poll",
+    "shown_reference",
     "source_of_config_map",
     "source_plugins",
     "with_secret",

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -27,6 +27,7 @@ from provisioner.source.specs import Credentials
 from provisioner.source.tls import SourceCertificates, context_of, distrust_of, refusal_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+READING = frozenset({"GET", "HEAD"})
 TRY_LATER = frozenset({408, 425, 429})
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 CHUNK_BYTES = 64 * 1024
@@ -130,6 +131,30 @@ class SourceClient:
             response.close()
         return SourceReply(response.status, _lowered(response.headers), body, digest)
 
+    def head(self, url: str, *, headers: Mapping[str, str] | None = None) -> SourceReply:
+        """What a GET would say of itself, without its body. Raises as `get`."""
+        response, _ = self.open("HEAD", url, own=place_of(url), headers=headers)
+        response.close()
+        return SourceReply(response.status, _lowered(response.headers), b"", "")
+
+    def get_digest(
+        self, url: str, *, max_bytes: int, headers: Mapping[str, str], is_known: Callable[[Mapping[str, str]], bool]
+    ) -> SourceReply:
+        """As `get`, but only the digest of the body is kept; nothing of it is read where its headers tell `is_known`.
+
+        The digest is "" then, and for every status but 200.
+        """
+        response, final = self.open("GET", url, own=place_of(url), headers=headers)
+        found = _lowered(response.headers)
+        try:
+            if response.status != 200 or is_known(found):
+                return SourceReply(response.status, found, b"", "")
+            return SourceReply(response.status, found, b"", self._digest(response, final, max_bytes))
+        except HTTPError as exc:
+            raise self.problem(exc, final) from exc
+        finally:
+            response.close()
+
     def open(
         self,
         method: str,
@@ -139,7 +164,7 @@ class SourceClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> tuple[urllib3.BaseHTTPResponse, str]:
-        """Send a request and follow its redirects (of a GET); returns the unread answer and its URL.
+        """Send a request and follow its redirects (of a GET or HEAD); returns the unread answer and its URL.
 
         `own` is where the source is; secrets among `headers` are sent nowhere else. 429 and 5xx raise Unreachable.
         """
@@ -147,7 +172,7 @@ class SourceClient:
             place = check_place(url, own, self.policy)
             sent = {name: value for name, value in (headers or {}).items() if place == own or _is_harmless(name)}
             response = self._send(method, url, place, sent, body)
-            if response.status not in REDIRECTS or method != "GET":
+            if response.status not in REDIRECTS or method not in READING:
                 self._check_status(response, url)
                 return response, url
             response.close()
@@ -225,17 +250,29 @@ class SourceClient:
 
     def _read(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> tuple[bytes, str]:
         whole, digest = io.BytesIO(), hashlib.sha256()
+        for chunk in self._chunks(response, url, max_bytes):
+            whole.write(chunk)
+            digest.update(chunk)
+        return whole.getvalue(), f"sha256:{digest.hexdigest()}"
+
+    def _digest(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> str:
+        digest = hashlib.sha256()
+        for chunk in self._chunks(response, url, max_bytes):
+            digest.update(chunk)
+        return f"sha256:{digest.hexdigest()}"
+
+    def _chunks(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> Iterator[bytes]:
         told = response.headers.get("content-length", "")
         if told.isdigit() and len(told) < 20 and int(told) > max_bytes:
             raise _too_large(url, max_bytes)
+        seen = 0
         for chunk in response.stream(CHUNK_BYTES, decode_content=False):
-            whole.write(chunk)
-            digest.update(chunk)
-            if whole.tell() > max_bytes:
+            seen += len(chunk)
+            if seen > max_bytes:
                 raise _too_large(url, max_bytes)
+            yield chunk
         # A connection that we ended ourselves looks like the end of the answer.
         self.deadline.check(shown(url))
-        return whole.getvalue(), f"sha256:{digest.hexdigest()}"
 
 
 def _pool(client: SourceClient, trust: ssl.SSLContext) -> urllib3.PoolManager:

@@ -7,6 +7,7 @@ import re
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
@@ -26,7 +27,7 @@ from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.pack import GitObject, objects_of
 from provisioner.source.remote import Remote, connected, place_of_repository, shown_repository
-from provisioner.source.specs import Credentials, Fetched, GitSource
+from provisioner.source.specs import Credentials, Fetched, GitSource, Polled
 from provisioner.values import Archive, Pin, SourceKind
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -37,6 +38,8 @@ LONGEST_MESSAGE = 200
 GITLINK = 0o160000
 MAX_TREE_ENTRIES = 200_000
 MAX_TAGS_OF_TAGS = 8
+# A server of protocol 0 lists all references whatever is asked for.
+MAX_REFS_BYTES = 32 * 1024 * 1024
 # The whole repository at that commit comes along, though only one folder of it may be wanted.
 REPOSITORY_FACTOR = 2
 # How servers say that they give only what a branch or tag points to.
@@ -53,24 +56,57 @@ def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials |
     """
     where = shown_repository(source.repository)
     _check(source, where)
-    place = place_of_repository(source.repository)
+    with talking(source, egress, credentials, max_bytes) as remote:
+        objects, wanted = _objects(source, remote, max_bytes)
+    commit = _peeled(objects, wanted, where)
+    if source.commit and commit != source.commit:
+        raise BadSource(f"{where}: {source.commit} is a tag; expected the commit that it names, {commit}")
+    pin = Pin(SourceKind.GIT, where, commit, source.destination)
+    return Fetched(pin, (Archive("", _Snapshot(objects, where, max_bytes).packed(commit, _folder(source, where))),))
+
+
+def poll(
+    source: GitSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, known: Polled
+) -> Polled:
+    """The commit that branch or tag points to now, by the server's list of references. Raises as `fetch`."""
+    where = shown_repository(source.repository)
+    _check(source, where)
+    name = _ref_of(source)
+    with talking(source, egress, credentials, min(max_bytes, MAX_REFS_BYTES)) as remote:
+        refs = remote.refs(name)
+    found = refs.get(f"{name}^{{}}") or refs.get(name) or ""
+    if not COMMIT.fullmatch(found):
+        raise SourceUnavailable(f"{where}: has no {name}")
+    return Polled(found)
+
+
+@contextmanager
+def talking(
+    source: GitSource,
+    egress: EgressPolicy,
+    credentials: Credentials | None,
+    max_bytes: int,
+    *,
+    thin_packs: bool = True,
+) -> Iterator[Remote]:
+    """The source's server, with what goes wrong there as errors of ours."""
+    where, place = shown_repository(source.repository), place_of_repository(source.repository)
     with (
         SourceClient(egress, place, credentials) as client,
-        connected(source.repository, client, credentials, max_bytes) as remote,
+        connected(source.repository, client, credentials, max_bytes, thin_packs=thin_packs) as remote,
     ):
         try:
-            objects, wanted = _objects(source, remote, max_bytes)
+            yield remote
         except (*NONSENSE, GitProtocolError, NotGitRepository, OSError) as exc:
             client.deadline.check(where)
             remote.check_refusal()
             raise _problem(exc, where, remote) from exc
         except BadBundle as exc:
             raise type(exc)(f"{where}: {exc}") from exc
-    commit = _peeled(objects, wanted, where)
-    if source.commit and commit != source.commit:
-        raise BadSource(f"{where}: {source.commit} is a tag; expected the commit that it names, {commit}")
-    pin = Pin(SourceKind.GIT, where, commit, source.destination)
-    return Fetched(pin, (Archive("", _Snapshot(objects, where, max_bytes).packed(commit, _folder(source, where))),))
+
+
+def _ref_of(source: GitSource) -> str:
+    return f"refs/heads/{source.branch}" if source.branch else f"refs/tags/{source.tag}"
 
 
 def _check(source: GitSource, where: str) -> None:
@@ -94,7 +130,7 @@ def _folder(source: GitSource, where: str) -> list[bytes]:
 
 def _objects(source: GitSource, remote: Remote, max_bytes: int) -> tuple[dict[str, GitObject], str]:
     """The objects that the server sends, and the hash that was asked for."""
-    prefixes = [f"refs/heads/{source.branch}" if source.branch else f"refs/tags/{source.tag}"]
+    prefixes = [_ref_of(source)]
     wish = _Wish(source, remote.shown)
     try:
         pack = remote.fetch(wish, depth=1, prefixes=["HEAD"] if source.commit else prefixes)
@@ -110,7 +146,7 @@ class _Wish:
 
     def __init__(self, source: GitSource, where: str):
         self.wanted = source.commit
-        self._name = f"refs/heads/{source.branch}" if source.branch else f"refs/tags/{source.tag}"
+        self._name = _ref_of(source)
         self._where = where
 
     def __call__(self, refs: Mapping[Any, Any], depth: int | None = None) -> list[bytes]:

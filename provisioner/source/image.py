@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from oras.container import Container
@@ -13,11 +14,12 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, Origin, place_of
 from provisioner.source.registry import BoundedRegistry, pair_of
-from provisioner.source.specs import Credentials, Fetched, ImageSource
+from provisioner.source.specs import Credentials, Fetched, ImageSource, Polled
 from provisioner.values import Archive, Pin, SourceKind
 
 INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFEST_TYPES = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+ACCEPTED = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
 TITLE = "org.opencontainers.image.title"
 # Descriptors that stand for no files of the bundle: an artifact's empty one, and a Helm chart's signature.
 NO_FILES = frozenset({"application/vnd.oci.empty.v1+json", "application/vnd.cncf.helm.chart.provenance.v1.prov"})
@@ -39,6 +41,26 @@ def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials
 
     Raises BadSource, DigestMismatch, ForbiddenAddress, BundleTooLarge and TryLater.
     """
+    with _named_image(source, egress, credentials) as named:
+        return _fetch(named, max_bytes)
+
+
+def poll(
+    source: ImageSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, known: Polled
+) -> Polled:
+    """The digest of the manifest that the tag names now, by a HEAD; one that is not `known` is read and hashed.
+
+    What a header says would otherwise be believed: a registry could claim another digest at every look.
+    """
+    with _named_image(source, egress, credentials) as named:
+        if known.digest and named.told_digest() == known.digest:
+            return known
+        return Polled(named.manifest(named.reference)[1])
+
+
+@contextmanager
+def _named_image(source: ImageSource, egress: EgressPolicy, credentials: Credentials | None) -> Iterator[_Image]:
+    """The image in its registry, which is asked by a client of its own."""
     container = _container(source)
     place = place_of_image(source)
     if source.insecure_http and not egress.is_plain_http(place):
@@ -47,7 +69,7 @@ def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials
     is_hub = container.registry == HUB
     with SourceClient(egress, place, credentials) as client:
         registry = BoundedRegistry(client, place, pair=pair, token_host=HUB_TOKENS if is_hub else "")
-        return _fetch(registry, container, source, max_bytes)
+        yield _Image(registry, container, source)
 
 
 def place_of_image(source: ImageSource) -> Origin:
@@ -56,9 +78,14 @@ def place_of_image(source: ImageSource) -> Origin:
     return place_of(f"{prefix}://{_container(source).registry}/")
 
 
-def _fetch(registry: BoundedRegistry, container: Any, source: ImageSource, max_bytes: int) -> Fetched:
-    named = _Image(registry, container, source)
-    manifest, digest = named.manifest(container.digest or container.tag)
+def is_pinned(source: ImageSource) -> bool:
+    """Whether the reference names a digest, so that it means the same bytes for ever."""
+    return bool(_container(source).digest)
+
+
+def _fetch(named: _Image, max_bytes: int) -> Fetched:
+    source = named.source
+    manifest, digest = named.manifest(named.reference)
     if "manifests" in manifest:
         manifest, _ = named.manifest(_of_platform(manifest["manifests"], source))
     archives, left = [], max_bytes
@@ -76,33 +103,46 @@ class _Image:
     def __init__(self, registry: BoundedRegistry, container: Any, source: ImageSource):
         self._registry = registry
         self._container = container
-        self._source = source
+        self.source = source
+
+    @property
+    def reference(self) -> str:
+        """The digest, else the tag, by which the image is named."""
+        return str(self._container.digest or self._container.tag)
+
+    def told_digest(self) -> str:
+        """The digest that the registry claims for it; "" where it answers no HEAD, or without one."""
+        url = self._container.manifest_url(self.reference)
+        try:
+            headers = self._registry.head(url, self._scope, accept=ACCEPTED)
+        except BadSource:
+            return ""  # the GET says what is wrong
+        return headers.get("docker-content-digest", "")
 
     def manifest(self, reference: str) -> tuple[dict[str, Any], str]:
         """The manifest or index that a tag or digest names, and its digest."""
-        accept = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
         url = self._container.manifest_url(reference)
-        reply = self._registry.fetch(url, self._scope, max_bytes=MAX_MANIFEST_BYTES, accept=accept)
+        reply = self._registry.fetch(url, self._scope, max_bytes=MAX_MANIFEST_BYTES, accept=ACCEPTED)
         told = reply.headers.get("docker-content-digest", "")
         expected = reference if reference.startswith("sha256:") else told
         if expected.startswith("sha256:") and reply.digest != expected:
-            raise DigestMismatch(f"{self._source.ref}: its manifest has digest {reply.digest}; expected {expected}")
-        return _manifest_of(reply.body, self._source.ref), reply.digest
+            raise DigestMismatch(f"{self.source.ref}: its manifest has digest {reply.digest}; expected {expected}")
+        return _manifest_of(reply.body, self.source.ref), reply.digest
 
     def blob(self, layer: Mapping[str, Any], left: int) -> bytes:
         """One layer; at most `left` bytes."""
         digest, size = str(layer["digest"]), layer.get("size")
         if not isinstance(size, int) or size < 0:
-            raise BadSource(f"{self._source.ref}: the layer {digest} has no size")
+            raise BadSource(f"{self.source.ref}: the layer {digest} has no size")
         if size > left:
             raise BundleTooLarge(
-                f"{self._source.ref}: the layer {digest} has {size} bytes; {left} are left of the limit max_bytes "
+                f"{self.source.ref}: the layer {digest} has {size} bytes; {left} are left of the limit max_bytes "
                 "(PRATIQUE_MAX_BUNDLE_MIB)"
             )
         reply = self._registry.fetch(self._container.get_blob_url(digest), self._scope, max_bytes=left)
         if reply.digest != digest or len(reply.body) != size:
             raise DigestMismatch(
-                f"{self._source.ref}: a layer has digest {reply.digest} and {len(reply.body)} bytes; "
+                f"{self.source.ref}: a layer has digest {reply.digest} and {len(reply.body)} bytes; "
                 f"expected {digest} and {size}"
             )
         return reply.body

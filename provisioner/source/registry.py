@@ -6,7 +6,8 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -41,11 +42,17 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
 
     def fetch(self, url: str, scope: str, *, max_bytes: int, accept: str = "*/*") -> SourceReply:
         """GET `url` (without its scheme), answering one challenge; BadSource for what is not there or not ours."""
-        address = f"{self.prefix}://{url}"
-        reply = self._get(address, accept, max_bytes)
+        return self._checked(f"{self.prefix}://{url}", scope, partial(self._client.get, max_bytes=max_bytes), accept)
+
+    def head(self, url: str, scope: str, *, accept: str) -> Mapping[str, str]:
+        """The headers of the answer to a HEAD of `url`, names in lower case; raises as `fetch`."""
+        return self._checked(f"{self.prefix}://{url}", scope, self._client.head, accept).headers
+
+    def _checked(self, address: str, scope: str, ask: Callable[..., SourceReply], accept: str) -> SourceReply:
+        reply = ask(address, headers=self._headers(accept))
         if reply.status == 401:
             self._authorization = self._answer(reply.headers.get("www-authenticate", ""), scope, address)
-            reply = self._get(address, accept, max_bytes)
+            reply = ask(address, headers=self._headers(accept))
         if reply.status in (401, 403):
             raise SourceUnavailable(
                 f"{shown(address)}: the registry answered {reply.status}: {self._known_as} may not read it"
@@ -55,9 +62,8 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
             raise error(f"{shown(address)}: the registry answered {reply.status}; expected 200")
         return reply
 
-    def _get(self, address: str, accept: str, max_bytes: int) -> SourceReply:
-        headers = {"Accept": accept} | ({"Authorization": self._authorization} if self._authorization else {})
-        return self._client.get(address, max_bytes=max_bytes, headers=headers)
+    def _headers(self, accept: str) -> dict[str, str]:
+        return {"Accept": accept} | ({"Authorization": self._authorization} if self._authorization else {})
 
     @property
     def _known_as(self) -> str:

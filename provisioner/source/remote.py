@@ -42,6 +42,7 @@ REFUSALS = (
     ("no matching", "the host and our ssh have no algorithm in common"),
     ("Too many authentication failures", "the host does not accept the private key"),
 )
+COMMITS_ONLY = b"tree:0"
 Wants = Callable[..., list[bytes]]
 
 
@@ -54,18 +55,34 @@ class Remote:
         self._path = path
         self._counter = counter
 
-    def fetch(self, wants: Wants, *, depth: int | None, prefixes: Sequence[str]) -> bytes:
-        """The pack that holds what `wants(refs)` answers; raises the errors of dulwich and ours."""
+    def fetch(self, wants: Wants, *, depth: int | None, prefixes: Sequence[str], known: str = "") -> bytes:
+        """The pack that holds what `wants(refs)` answers; raises the errors of dulwich and ours.
+
+        With a commit that is `known`, the commits that lead there from it, without files where the server can do that.
+        """
         pack = io.BytesIO()
         named = [prefix.encode() for prefix in prefixes]
+        more = {"filter_spec": COMMITS_ONLY} if known else {}
+        has = _Known(known) if known else _NothingYet()
+        with self._explained():
+            self._client.fetch_pack(self._path, wants, has, pack.write, depth=depth, ref_prefix=named, **more)
+        return pack.getvalue()
+
+    def refs(self, prefix: str) -> dict[str, str]:
+        """What the references that begin with `prefix` point to; a tag's commit stands under its name and `^{}`."""
+        with self._explained():
+            found = self._client.get_refs(self._path.encode(), ref_prefix=[prefix.encode()]).refs
+        return {_text(name): _text(value) for name, value in found.items() if value and _text(name).startswith(prefix)}
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
         try:
-            self._client.fetch_pack(self._path, wants, _NothingYet(), pack.write, depth=depth, ref_prefix=named)
+            yield
         except HangupException as exc:
             # dulwich reads over the line in which a server of protocol 2 says why it hangs up.
             if words := self._counter.refusal():
                 raise GitProtocolError(words) from exc
             raise
-        return pack.getvalue()
 
     def last_words(self) -> str:
         """What the program between us and the server says of a failure, after a blank; "" if nothing."""
@@ -119,7 +136,7 @@ class _NothingYet:
 
     shallow: frozenset[bytes] = frozenset()
 
-    def __next__(self) -> None:
+    def __next__(self) -> bytes | None:
         return None
 
     def ack(self, sha: bytes) -> None:
@@ -127,6 +144,20 @@ class _NothingYet:
 
     def nak(self) -> None:
         """As expected."""
+
+
+class _Known(_NothingYet):
+    """As `_NothingYet`, with one commit that we say we have."""
+
+    def __init__(self, commit: str):
+        self._left = [commit.encode()]
+
+    def __next__(self) -> bytes | None:
+        return self._left.pop() if self._left else None
+
+
+def _text(value: Any) -> str:
+    return bytes(value).decode("utf-8", "replace")
 
 
 def shown_repository(repository: str) -> str:
@@ -146,18 +177,21 @@ def _url_of(repository: str) -> str:
 
 @contextmanager
 def connected(
-    repository: str, client: SourceClient, credentials: Credentials | None, max_bytes: int
+    repository: str, client: SourceClient, credentials: Credentials | None, max_bytes: int, *, thin_packs: bool = True
 ) -> Iterator[Remote]:
-    """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from."""
+    """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from.
+
+    `thin_packs`: what it sends may lean on objects that we say we have. Some servers insist on that.
+    """
     where = shown_repository(repository)
     counter = Counter(max_bytes)
     url, place = _url_of(repository), place_of_repository(repository)
     if place.scheme != "ssh":
-        http = _HttpRemote(client, place, credentials, counter)
+        http = _HttpRemote(client, place, credentials, counter, thin_packs=thin_packs)
         yield Remote(http, urlsplit(url).path, where, counter)
         return
     with tempfile.TemporaryDirectory(prefix="pratique-ssh-") as folder:
-        ssh = _Ssh(client, place, Path(folder), counter)
+        ssh = _Ssh(client, place, Path(folder), counter, thin_packs=thin_packs)
         ssh.write_keys(credentials)
         # As git itself has it: without a scheme the path begins at the user's home.
         path = urlsplit(url).path if url == repository else urlsplit(url).path.removeprefix("/")
@@ -170,9 +204,17 @@ def connected(
 class _HttpRemote(Urllib3HttpGitClient):
     """dulwich over our client: every request and redirect is checked, every byte counted, passwords stay at home."""
 
-    def __init__(self, client: SourceClient, place: Origin, credentials: Credentials | None, counter: Counter):
+    def __init__(
+        self,
+        client: SourceClient,
+        place: Origin,
+        credentials: Credentials | None,
+        counter: Counter,
+        *,
+        thin_packs: bool,
+    ):
         # The pool manager is never asked: all requests go through `_http_request`.
-        super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=True)
+        super().__init__(f"{place.scheme}://{place}", pool_manager=PoolManager(), thin_packs=thin_packs)
         self._ours = client
         self._place = place
         self._secret = credentials.authorization_for(place) if credentials else {}
@@ -223,13 +265,14 @@ class _HttpRemote(Urllib3HttpGitClient):
 class _Ssh(SSHVendor):
     """The ssh program with nothing of this machine's configuration, to the very address that was checked."""
 
-    def __init__(self, client: SourceClient, place: Origin, folder: Path, counter: Counter):
+    def __init__(self, client: SourceClient, place: Origin, folder: Path, counter: Counter, *, thin_packs: bool):
         self._client = client
         self._place = place
         self._folder = folder
         self._log = folder / "log"
         self._key = ""
         self._running: list[subprocess.Popen[bytes]] = []
+        self._thin_packs = thin_packs
         self.counter = counter
 
     def write_keys(self, credentials: Credentials | None) -> None:
@@ -246,7 +289,9 @@ class _Ssh(SSHVendor):
     def remote(self, user: str, path: str) -> Any:
         if not SSH_USER.fullmatch(user) or not SSH_PATH.fullmatch(path):
             raise BadSource(f"{self._place}: the user or the path holds a character that ssh URLs may not hold")
-        return SSHGitClient(self._place.host, port=self._place.port, username=user, vendor=self, thin_packs=True)
+        return SSHGitClient(
+            self._place.host, port=self._place.port, username=user, vendor=self, thin_packs=self._thin_packs
+        )
 
     def run_command(  # noqa: PLR0913, PLR0917 -- the signature is dulwich's
         self,

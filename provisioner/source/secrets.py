@@ -14,7 +14,7 @@ from enum import StrEnum
 from provisioner.errors import BadSource
 from provisioner.source import image, remote
 from provisioner.source.certificates import CERTIFICATE_KEYS, certificates_of
-from provisioner.source.egress import Origin, place_of
+from provisioner.source.egress import Origin, place_of, shown
 from provisioner.source.specs import Credentials, GitSource, HttpSource, ImageSource
 from provisioner.source.tls import SourceCertificates
 from provisioner.values import JsonObject, ObjectRef
@@ -120,6 +120,21 @@ def _way_of(source: RemoteSource) -> tuple[SourceProtocol, Origin]:
         return SourceProtocol.REGISTRY, image.place_of_image(source)
     place = remote.place_of_repository(source.repository) if isinstance(source, GitSource) else place_of(source.url)
     return (SourceProtocol.SSH if place.scheme == "ssh" else SourceProtocol.HTTP), place
+
+
+def place_of_remote(source: RemoteSource) -> Origin:
+    """Where the source is: what its credentials belong to. Raises BadSource."""
+    return _way_of(source)[1]
+
+
+def shown_reference(source: RemoteSource) -> str:
+    """The source as people read it, without credentials: what moves of it, and where it is."""
+    if isinstance(source, ImageSource):
+        return source.ref
+    if isinstance(source, GitSource):
+        kind, name = ("branch", source.branch) if source.branch else ("tag", source.tag)
+        return f"{kind} {name} of {remote.shown_repository(source.repository)}"
+    return shown(source.url)
 
 
 def _text(ref: ObjectRef, key: str, value: str) -> str:

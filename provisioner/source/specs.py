@@ -129,6 +129,17 @@ Source = ImageSource | GitSource | HttpSource | LocalSource | ConfigMapSource | 
 
 
 @dataclass(frozen=True, slots=True)
+class Polled:
+    """Where a reference that may move points to now: `digest` as its pin would have it.
+
+    `etag` is what an http server calls these bytes, "" where it has no strong name for them.
+    """
+
+    digest: str
+    etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """`archives` are stacked in order, as image layers are."""
 

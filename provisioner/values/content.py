@@ -49,6 +49,46 @@ class Pin:
     destination: str = ""
 
 
+class Course(StrEnum):
+    """Which way a reference moved: along its history, back, to a commit that does not follow, or nobody could tell."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    ASIDE = "aside"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMove:
+    """A source that was resolved to `before` earlier, by what `since` names in words, and to `after` now.
+
+    `why` says why the course is unknown.
+    """
+
+    reference: str
+    before: str
+    after: str
+    since: str
+    course: Course
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierVersion:
+    """The version that the bundle of the same sources said it had, by what `since` names in words."""
+
+    version: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHistory:
+    """How what the sources name now stands to what they named earlier; empty where nobody can have expected more."""
+
+    moves: tuple[SourceMove, ...] = ()
+    versions: tuple[EarlierVersion, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """One rendered object. `body` is canonical (see render.canonical), `file` is where in the bundle it stands.
@@ -114,8 +154,8 @@ class Content:
     `manifests` are the objects that stay, `hooks` those that run at a moment (`with_hooks`). `pins`, `unused` and
     `requirements` say where they came from, what came with them and what their bundle asks of its cluster; `values`
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
-    nobody knows. The digest
-    does not cover these.
+    nobody knows; `version` what the bundle says of itself, "" where its format has none. The digest does not cover
+    these.
     """
 
     manifests: tuple[Manifest, ...]
@@ -127,6 +167,7 @@ class Content:
     requirements: tuple[Requirement, ...] = ()
     hooks: tuple[Manifest, ...] = ()
     values: Mapping[str, str] | None = None
+    version: str = ""
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

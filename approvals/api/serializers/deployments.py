@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -14,6 +15,7 @@ from approvals.models import (
     Drift,
     Revision,
 )
+from approvals.selectors.floating import followed
 from approvals.services.revisions import MAX_REASON
 
 
@@ -46,9 +48,29 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
         ]
 
 
+class FollowedReferenceSerializer(serializers.Serializer[Any]):
+    """A source that may move: a branch, a tag, an image tag or a URL without a checksum."""
+
+    position = serializers.IntegerField(help_text="its number in spec.sources, from 0")
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    interval_seconds = serializers.IntegerField(help_text="seconds between two checks; 0: it is not checked")
+    looked_at = serializers.DateTimeField(allow_null=True, help_text="when it was last checked with success")
+    next_look_at = serializers.DateTimeField(allow_null=True)
+    problem = serializers.CharField(help_text="why it cannot be checked; empty if it can")
+    problem_code = serializers.CharField()
+    problem_since = serializers.DateTimeField(allow_null=True)
+    moved_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="since when it differs from what the open request is about; a new request is made when that is "
+        "settled",
+    )
+
+
 class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
     cluster = serializers.CharField(source="cluster.name")
     active_revision = RevisionSerializer(allow_null=True)
+    followed_references = serializers.SerializerMethodField()
 
     class Meta:
         model = BundleDeployment
@@ -65,9 +87,14 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
             "health_message",
             "drift_problem",
             "active_revision",
+            "followed_references",
             "deletion_requested_at",
             "seen_at",
         ]
+
+    @extend_schema_field(FollowedReferenceSerializer(many=True))
+    def get_followed_references(self, row: BundleDeployment) -> list[dict[str, Any]]:
+        return [asdict(one) for one in followed(deployment=row)]
 
 
 class DriftFieldSerializer(serializers.Serializer[Any]):

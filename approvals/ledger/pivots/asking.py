@@ -98,6 +98,15 @@ def _ask_once_more(deployment: BundleDeployment, of: Request) -> Request | None:
     return _new_request(deployment, Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of))
 
 
+def ask_for_moved(deployment: BundleDeployment, of: Request) -> Request | None:
+    """A request for the same spec as `of`, because a source moved: in place of the open one, which nobody has begun to
+    review. Who asks is who asks for `of`, and all who wrote the spec since (S05). Needs the deployment's lock.
+
+    None also where it waits for room (ledger.quotas).
+    """
+    return _ask_once_more(deployment, of) if _make_room(deployment) else None
+
+
 def follow_up(deployment: BundleDeployment) -> None:
     """Make the request that could not be made while another one was being applied. Needs the deployment's lock."""
     if deployment.deletion_requested_at:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
-from approvals.ledger import labels, quotas
+from approvals.ledger import labels, quotas, references
 from approvals.ledger.digests import options_digest
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import move
@@ -99,6 +99,7 @@ def _mark_gone(deployment: BundleDeployment) -> None:
     deployment.gone_at = timezone.now()
     deployment.save(update_fields=["gone_at"])
     quotas.stop_waiting(deployment)
+    references.let_go(deployment)
     audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
     for request in open_requests:
         if request.state in SUPERSEDABLE:
@@ -113,7 +114,7 @@ def _note_writes(
     meta: Mapping[str, Any],
 ) -> None:
     previous = deployment.generation
-    is_new = deployment.pk is None
+    is_new, was_paused = deployment.pk is None, deployment.is_paused
     deployment.generation = generation
     deployment.resource_version = str(meta.get("resourceVersion", ""))
     deployment.spec = spec
@@ -126,6 +127,7 @@ def _note_writes(
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = timezone.now()
     deployment.save()
+    _follow_references(deployment, was_paused=was_paused, is_written=generation > previous)
     if not is_new and generation > previous + 1:
         # Somebody wrote a generation that we never saw (S05).
         _note_write(deployment, previous + 1, None)
@@ -138,6 +140,14 @@ def _note_writes(
             facts={"generation": generation, "optionsDigest": deployment.options_digest},
         )
         wake.deployment(deployment.pk)
+
+
+def _follow_references(deployment: BundleDeployment, *, was_paused: bool, is_written: bool) -> None:
+    """What may move of its sources is looked at from now on, as the spec says."""
+    if is_written or not deployment.followed_references.exists():
+        references.follow(deployment)
+    if was_paused != deployment.is_paused or deployment.deletion_requested_at:
+        references.resume(deployment)
 
 
 def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Mapping[str, Any]) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from approvals.errors import CHANGE_OR_ASK
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
+from approvals.selectors.floating import FollowedReference
 from approvals.steps.applied import OVERDUE
 from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
 from provisioner.review.base.text import visible
 
 MAX_MESSAGE = 8000
+SOURCES = "SourcesAvailable"
 HEALTHY = "Current"
 
 
@@ -122,6 +125,32 @@ def of_drift(deployment: BundleDeployment, drift: DriftSummary) -> Condition:
     if not drift.open:
         return Condition("Drifted", False, "AsApproved", "", since)
     return Condition("Drifted", True, "Fight" if drift.fights else "Changed", drift.words, since)
+
+
+def of_sources(followed: Sequence[FollowedReference]) -> list[Condition]:
+    """SourcesAvailable, where a source is looked at again: since when one cannot be, and why. Unknown before a look."""
+    watched = [one for one in followed if one.interval_seconds]
+    if not watched:
+        return []
+    down = [one for one in watched if one.problem]
+    if down:
+        worst = min(down, key=lambda one: one.problem_since or datetime.max.replace(tzinfo=UTC))
+        since = worst.problem_since
+        assert since is not None
+        words = "; ".join(
+            f"{one.name} cannot be checked since {instant(one.problem_since)}: {one.problem}"
+            for one in down
+            if one.problem_since
+        )
+        return [Condition(SOURCES, False, camel(worst.problem_code), words, since)]
+    looked = [one.looked_at for one in watched if one.looked_at]
+    if len(looked) < len(watched):
+        first = min((one.next_look_at for one in watched if one.next_look_at), default=None)
+        words = f"not checked for changes yet; next at {instant(first)}" if first else "not checked for changes yet"
+        return [Condition(SOURCES, False, "NotChecked", words, first or datetime.now(UTC), is_unknown=True)]
+    moved = [one.name for one in watched if one.moved_at]
+    words = f"changed, and requested when the open request is settled: {', '.join(moved)}" if moved else ""
+    return [Condition(SOURCES, True, "Moved" if moved else "Checked", words, max(looked))]
 
 
 def of_request(

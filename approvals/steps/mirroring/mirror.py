@@ -18,7 +18,7 @@ from approvals.gate import live_deployment
 from approvals.ledger import pivots
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.selectors import drift, lists
+from approvals.selectors import drift, floating, lists
 from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.telling import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
@@ -92,6 +92,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused))
     shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
     shown.append(conditions.of_drift(deployment, drift.summary(deployment=deployment)))
+    shown += conditions.of_sources(floating.followed(deployment=deployment))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],

@@ -7,6 +7,7 @@ Modules that other rooms use:
 - `inventory`: the inventory port of the library over our table: what will be touched is written before it is touched
 - `notes`: what an apply did to each object, written down in small batches together with the claim
 - `reviewed`: what was reviewed, as it was stored, and proved to be that (promise 1)
+- `source_history`: what the sources of a request were resolved to earlier, from the requests before it
 - `way_back`: what a request to go back to a revision cannot undo, from what was recorded of the revisions since
 """
 
@@ -16,5 +17,6 @@ __all__ = [
     "inventory",
     "notes",
     "reviewed",
+    "source_history",
     "way_back",
 ]

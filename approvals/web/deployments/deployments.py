@@ -14,7 +14,7 @@ from approvals.access import Permission
 from approvals.errors import InvalidInput
 from approvals.ledger.pivots import why_unreadable
 from approvals.models import BundleDeployment
-from approvals.selectors import keyset, lists
+from approvals.selectors import floating, keyset, lists
 from approvals.selectors import revisions as known_revisions
 from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
@@ -215,6 +215,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "drifts": shown_drifts(person(http), deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
+        "followed": floating.followed(deployment=deployment),
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),
         "once_in_force": set(known_revisions.once_in_force(deployment=deployment).values_list("number", flat=True)),

@@ -8,9 +8,10 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.core.validators import RegexValidator
 
 from approvals.models import Cluster
-from approvals.source_refs import body_of
+from approvals.source_refs import INTERVAL_FORM, body_of
 from approvals.web.fields import LabelsField, YamlField, mono
 
 KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP"), ("configMap", "ConfigMap")]
@@ -39,6 +40,7 @@ FIELDS = {
     "http": ("url", "checksum"),
     "configMap": ("config_map",),
 }
+REMOTE = ["image", "git", "http"]
 NEEDED = {
     "image": ("image",),
     "git": ("repository", "git_name"),
@@ -88,6 +90,12 @@ class SpecForm(forms.Form):
     config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace. Each key is a file.")
     secret = _text(
         "Secret", "namespace/name, or a name in the install namespace. You need permission to get this Secret."
+    )
+    interval = _text(
+        "Check for changes",
+        "How often a branch, tag or URL without a checksum is checked, such as 10m or 1h30m; Never turns it off. If "
+        "empty, the operator's default applies.",
+        validators=[RegexValidator(INTERVAL_FORM, "Enter a time such as 10m or 1h30m, or Never.")],
     )
     drift = forms.ChoiceField(label="If others change an object", choices=DRIFTS, required=False)
     on_failure = forms.ChoiceField(label="If applying fails", choices=FAILURES, required=False)
@@ -150,7 +158,7 @@ class SpecForm(forms.Form):
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
-        later = {*FURTHER, "secret", *(name for names in FIELDS.values() for name in names)}
+        later = {*FURTHER, "secret", "interval", *(name for names in FIELDS.values() for name in names)}
         return [field for field in self if field.name not in later]
 
     def groups(self) -> list[Group]:
@@ -159,7 +167,11 @@ class SpecForm(forms.Form):
             Group([kind], words, [(self[name], name in _needed(kind)) for name in FIELDS[kind]])
             for kind, words in KINDS
         ]
-        return [*groups, Group(["image", "git", "http"], "Private source", [(self["secret"], False)])]
+        return [
+            *groups,
+            Group(REMOTE, "Private source", [(self["secret"], False)]),
+            Group(REMOTE, "Changes of the source", [(self["interval"], False)]),
+        ]
 
     def further(self) -> list[forms.BoundField]:
         """What has an answer that suits most, so that it is shown on demand."""
@@ -190,6 +202,9 @@ class SpecForm(forms.Form):
         auth = {"secret": _reference(given["secret"])} if given["secret"] else None
         body = {**(first.get(given["kind"]) or {}), **self._source(), "auth": auth}
         kept = {"destination": first["destination"]} if first.get("destination") else {}
+        if given["kind"] in REMOTE:
+            interval = given["interval"] if "interval" in self.data else first.get("interval")
+            kept |= {"interval": interval} if interval else {}
         return {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
 
     def _kept(self, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,6 +268,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "url": body.get("url", ""),
         "checksum": body.get("checksum", ""),
         "config_map": _words(body) if kind == "configMap" else "",
+        "interval": source.get("interval", ""),
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
         **{name: spec.get(key, "") for name, key in CHOSEN.items()},
         **{name: spec.get(key) for name, key in LEFT_OUT.items()},

@@ -30,8 +30,9 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     install_namespace: str,
     target: Target | None,
     limits: YamlLimits,
-) -> tuple[Iterator[Found], list[str], dict[str, str]]:
-    """The objects of the chart, its crds/ first, and of other sources beside it; the files that were used; its values.
+) -> tuple[Iterator[Found], list[str], dict[str, str], str]:
+    """The objects of the chart, its crds/ first, and of other sources beside it; the files that were used; its values;
+    and its version.
 
     A template that gave nothing but hooks that are left out does not count as used, so that the report names it.
     Raises BadBundle, BadConfig, InvalidManifest and BundleTooLarge.
@@ -62,7 +63,8 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     objects = chain(kept, plain.find(rest, extra, limits=limits))
     used = [*(path for path in inside if path not in left_out), *wanted.files]
     values = flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values))
-    return objects, [*used, *(file for paths in extra for file in paths)], values
+    version = str(_mapping(files[CHART], CHART, meter).get("version") or "")
+    return objects, [*used, *(file for paths in extra for file in paths)], values, version
 
 
 def _mapping(text: bytes, file: str, meter: YamlMeter) -> Mapping[str, Any]:

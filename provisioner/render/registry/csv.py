@@ -77,6 +77,7 @@ class ClusterServiceVersion:
     owned_crds: tuple[str, ...]
     owned_api_services: int
     requirements: tuple[Requirement, ...]
+    version: str
 
 
 REINVOCATION = "reinvocationPolicy"  # only mutating webhooks have it
@@ -102,6 +103,7 @@ def csv_of(found: Found) -> ClusterServiceVersion:
         owned_crds=tuple(one.text("name") for one in spec.mapping("customresourcedefinitions").mappings("owned")),
         owned_api_services=len(spec.mapping("apiservicedefinitions").mappings("owned")),
         requirements=tuple(of_version(spec)),
+        version=spec.text("version"),
     )
 
 

@@ -27,8 +27,9 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     install_namespace: str,
     is_namespaced: IsNamespaced,
     limits: YamlLimits,
-) -> tuple[Iterator[Found], list[str], tuple[Requirement, ...]]:
-    """The objects of the bundle and of other sources beside it, the files that were used, and what it requires.
+) -> tuple[Iterator[Found], list[str], tuple[Requirement, ...], str]:
+    """The objects of the bundle and of other sources beside it, the files that were used, what it requires,
+    and its version.
 
     Raises BadBundle with every reason of OLM's not to install it, BadConfig, InvalidManifest and BundleTooLarge.
     """
@@ -39,7 +40,12 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     others = [one for one in destinations if one != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
     objects = chain(_generated(bundle, wanted, install_namespace), plain.find(tree, extra, limits=limits))
-    return objects, [*bundle.files, *(file for files in extra for file in files)], bundle.requirements
+    return (
+        objects,
+        [*bundle.files, *(file for files in extra for file in files)],
+        bundle.requirements,
+        bundle.csv.version,
+    )
 
 
 def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Found]:

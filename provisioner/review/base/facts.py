@@ -25,6 +25,7 @@ from provisioner.values import (
     Plan,
     Section,
     Severity,
+    SourceHistory,
     created_at,
 )
 
@@ -220,7 +221,8 @@ class Facts:
     means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
     rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared; `stored` is then
     what somebody gave as the stored objects. `installer` is None where the content is applied by whoever asks.
-    `way_back` is None for content that did not run before. `left_by_hooks` is what hooks made and nobody removes.
+    `way_back` is None for content that did not run before, `history` what the sources named earlier. `left_by_hooks` is
+    what hooks made and nobody removes.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
     objects decide (S09). None where nothing is read of a cluster.
@@ -236,6 +238,7 @@ class Facts:
     around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
     installer: Installer | None = None
     way_back: WayBack | None = None
+    history: SourceHistory = field(default_factory=SourceHistory)
     bundle: Plan | None = None
     stored: Stored | None = None
     left_by_hooks: tuple[ObjectRef, ...] = ()

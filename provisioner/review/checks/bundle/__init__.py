@@ -4,6 +4,7 @@
 - `content`: Secrets and the like in the bundle
 - `hooks`: what the hooks of a chart do, when they run, and what they leave
 - `requirements`: what an operator bundle asks of its cluster beyond its own objects
+- `source_moves`: sources that went backwards: an older commit, a rewritten history, a lower version
 - `unused_files`: files of the sources that the format did not use
 """
 
@@ -12,5 +13,6 @@ __all__ = [
     "content",
     "hooks",
     "requirements",
+    "source_moves",
     "unused_files",
 ]

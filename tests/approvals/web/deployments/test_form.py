@@ -432,3 +432,19 @@ def test_an_error_of_a_field_that_is_not_on_the_screen_is_said(here: World, brow
 
 def test_a_form_that_nobody_has_sent_moves_no_focus(here: World, browse: Browse) -> None:
     assert "autofocus" not in text_of(browse(here.ada).get("/deployments/new"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "is_taken"), [("10m", True), ("1h30m", True), ("Never", True), ("off", False), ("", True)]
+)
+def test_the_form_writes_how_often_a_source_is_checked(
+    interval: str, is_taken: bool, here: World, browse: Browse
+) -> None:
+    client = browse(here.ada)
+    assert 'name="interval"' in text_of(client.get("/deployments/new"))
+    response = client.post("/deployments/new", {**DEPLOYMENT, "name": "barge", "interval": interval})
+    assert response.status_code == (302 if is_taken else 422)
+    if is_taken:
+        assert here.kubernetes.objects["barge"]["spec"]["sources"][0].get("interval", "") == interval
+    else:
+        assert "Enter a time such as 10m or 1h30m, or Never." in text_of(response)

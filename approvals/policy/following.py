@@ -1,0 +1,68 @@
+"""Whether a reference that moved calls for a new request, and when it is looked at next. PURE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+# A source that is down is asked less and less often, but within an hour of its return it is seen.
+LONGEST_SECONDS = 3600
+
+
+class Answer(Enum):
+    """What follows from a look for one source of one deployment."""
+
+    NOTHING = "nothing"
+    # Nobody knows what the latest request was made of: from now on, other than what was seen is a move.
+    REMEMBER = "remember"
+    WAIT = "wait"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerFacts:
+    """`seen` is what the reference is, `pin` what the latest request for this spec was made of ("" where that is not
+    known), `answered` what a request was last made because of.
+
+    `is_fresh`: it was seen after that request had been pinned. `is_stopped`: paused, being deleted or gone.
+    `is_other_wished`: another spec calls for a request. `is_pinning`: that request is still to be pinned, or may be.
+    `is_held`: an open request must be settled first, because somebody has begun to review it, it is approved or at
+    work, or it is not for this.
+    """
+
+    seen: str
+    pin: str
+    answered: str
+    is_fresh: bool = True
+    is_stopped: bool = False
+    is_other_wished: bool = False
+    is_pinning: bool = False
+    is_held: bool = False
+
+
+def answer_of(facts: FollowerFacts) -> Answer:
+    """Whether a new request is due because the reference moved."""
+    if facts.is_stopped or facts.is_other_wished or not facts.seen:
+        return Answer.NOTHING
+    if facts.is_pinning:
+        return Answer.WAIT
+    known = facts.pin or facts.answered
+    if not known:
+        return Answer.REMEMBER
+    if facts.seen == known or not facts.is_fresh:
+        return Answer.NOTHING
+    return Answer.WAIT if facts.is_held else Answer.ASK
+
+
+def interval_of(asked: int | None, *, default: int, least: int) -> int:
+    """Seconds between two looks; 0 for none."""
+    wanted = default if asked is None else asked
+    return max(wanted, least) if wanted > 0 else 0
+
+
+def next_look(now: datetime, *, interval: int, failures: int, asked_to_wait: float = 0.0) -> datetime:
+    """When to look again, later with each failure, and not before the server wants to be asked."""
+    longest = max(interval, LONGEST_SECONDS)
+    seconds = min(interval * 2 ** min(failures, 10), longest) if failures else interval
+    return now + timedelta(seconds=max(seconds, min(asked_to_wait, longest)))

@@ -1,0 +1,153 @@
+"""One look at a reference that may move, and what follows for those who follow it.
+
+What it sees is written down first, together with the question to each deployment (ledger.floating); so whoever goes on
+after a worker's death asks the same, and gets one request.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import gate, instruments, wake
+from approvals.access.port import connect
+from approvals.gate import reader
+from approvals.ledger import claims, floating, references
+from approvals.models import FloatingReference, ReferenceFollower, Request
+from approvals.source_refs import listed_sources, secret_of
+from approvals.steps.prepare import reader_as_requester
+from approvals.steps.sources import limits, polling_egress, read_for, source_at
+from approvals.working import Recurring, WorkStep
+from provisioner.errors import BadSource, PratiqueError, TryLater, Unreachable, WorkerDied
+from provisioner.source import Polled, RemoteSource, poll
+
+logger = logging.getLogger(__name__)
+
+# So many looks at once over all workers: slow hosts leave their threads to what people wait for.
+POLLS_AT_ONCE = 4
+TURN_SECONDS = 5
+
+
+class Poll(Recurring):
+    """Look whether a reference has moved."""
+
+    task = "poll"
+
+    def __init__(self, reference_id: int):
+        super().__init__(self.task, reference_id, claims.rows_of_task(self.task, reference_id))
+
+    def look(self, worker: str) -> bool:
+        reference = FloatingReference.objects.filter(pk=self.key).first()
+        if reference is None or reference.look_at is None or reference.look_at > timezone.now():
+            return False
+        with claims.place(self.task, 0, POLLS_AT_ONCE) as is_free:
+            wait = references.take_turn(reference.host) if is_free else TURN_SECONDS
+            if wait:
+                references.postpone(reference, timezone.now() + timedelta(seconds=max(wait, 1.0)))
+                instruments.source_polls.labels(reference.kind, "postponed").inc()
+                return False
+            self._look(reference, worker)
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("checking whether a source has changed")
+
+    def call(self) -> None:
+        wake.poll(self.key)
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("a source is not checked", extra={"reference_id": self.key, "error": str(error)})
+
+    def _look(self, reference: FloatingReference, worker: str) -> None:
+        began, clock = timezone.now(), time.perf_counter()
+        told, refused = _readers(reference)
+        try:
+            found = _seen(reference, told, refused)
+        except PratiqueError as exc:
+            self._note_problem(reference, exc, worker, began)
+            return
+        finally:
+            instruments.source_poll_seconds.labels(reference.kind).observe(time.perf_counter() - clock)
+        saw = references.Seen(
+            found.digest, found.etag, began, tuple(told), {pk: str(exc) for pk, exc in refused.items()}
+        )
+        with transaction.atomic(durable=True):
+            claims.check_still_held(self.rows, worker)
+            asked = references.note_seen(reference, saw)
+        outcome = "moved" if reference.seen and found.digest != reference.seen else "unchanged"
+        instruments.source_polls.labels(reference.kind, outcome).inc()
+        if reference.problem or refused:
+            _show(reference)
+        for deployment_id in asked:
+            floating.answer(deployment_id)
+
+    def _note_problem(self, reference: FloatingReference, exc: PratiqueError, worker: str, began: datetime) -> None:
+        wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
+        with transaction.atomic(durable=True):
+            claims.check_still_held(self.rows, worker)
+            references.note_problem(reference, code=exc.code, words=str(exc), began=began, wait=wait)
+        outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
+        instruments.source_polls.labels(reference.kind, outcome).inc()
+        logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
+        if not reference.problem:
+            _show(reference)
+
+
+def _show(reference: FloatingReference) -> None:
+    """The cluster says of each deployment since when its source cannot be reached, or that it can again."""
+    for one in references.following(reference):
+        wake.deployment(one.deployment_id)
+
+
+def _readers(reference: FloatingReference) -> tuple[dict[int, RemoteSource], dict[int, PratiqueError]]:
+    """By key of those who follow it: the source as they may read it, and why others may not (S08, S09).
+
+    Who may not read a private source is not told either that it moved.
+    """
+    told: dict[int, RemoteSource] = {}
+    refused: dict[int, PratiqueError] = {}
+    for follower in references.following(reference).order_by("deployment_id", "position"):
+        try:
+            told[follower.pk] = _source(follower)
+        except PratiqueError as exc:
+            refused[follower.pk] = exc
+    return told, refused
+
+
+def _seen(
+    reference: FloatingReference, told: Mapping[int, RemoteSource], refused: Mapping[int, PratiqueError]
+) -> Polled:
+    """What the reference is now, by one look for all; raises why nobody may read it, and what goes wrong."""
+    if not told:
+        raise next(iter(refused.values()), BadSource("no deployment names it any more"))
+    known = Polled(reference.seen, reference.etag)
+    source = next(iter(told.values()))
+    return poll(source, egress=polling_egress(), max_bytes=limits().max_bytes, known=known)
+
+
+def _source(follower: ReferenceFollower) -> RemoteSource:
+    """The source as the spec names it, with its Secret where those who asked may get that now (S08).
+
+    Nobody asks for a look, so that groups count for as long as for what else is read unattended.
+    """
+    deployment = follower.deployment
+    if not secret_of(listed_sources(deployment.spec)[follower.position]):
+        return _remote(source_at(follower.position, deployment.spec, lambda ref: {}))
+    rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
+    request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
+    if request is None or request.options_digest != deployment.options_digest:
+        raise TryLater("the request for this spec is not made yet")
+    api = connect(deployment.cluster)
+    request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
+    gate.require(request, reader.preparing(request, api, read_for(request)))
+    return _remote(source_at(follower.position, deployment.spec, reader_as_requester(request, api)))
+
+
+def _remote(source: object) -> RemoteSource:
+    assert isinstance(source, RemoteSource)
+    return source

@@ -1,0 +1,63 @@
+"""What the sources of a request were resolved to earlier, from the requests before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from approvals.models import Request, Revision
+from approvals.source_refs import body_of, listed_sources
+from provisioner.values import Course, EarlierVersion, SourceHistory, SourceMove
+
+
+def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
+    """How the sources moved, and which versions there were; None where somebody goes back on purpose."""
+    if request.purpose != Request.Purpose.DEPLOY:
+        return None
+    earlier: dict[str, str] = {}
+    for one, words in _earlier(request):
+        if one.bundle_version:
+            earlier.setdefault(one.bundle_version, words)
+    versions = tuple(EarlierVersion(version, words) for version, words in earlier.items())
+    return SourceHistory(moves, versions)
+
+
+def recorded(request: Request) -> tuple[SourceMove, ...]:
+    """As it was found out when the content was fetched."""
+    return tuple(SourceMove(**{**one, "course": Course(one["course"])}) for one in request.source_moves)
+
+
+def earlier_pins(request: Request) -> dict[str, dict[str, str]]:
+    """By destination the commits that the same branch or tag was resolved to earlier, each with words for by what."""
+    named = _named(request.spec)
+    found: dict[str, dict[str, str]] = {}
+    for one, words in _earlier(request):
+        before = _named(one.spec)
+        for pin in one.pins:
+            place = pin.get("destination", "")
+            if pin["kind"] == "git" and place in named and named[place] == before.get(place):
+                found.setdefault(place, {}).setdefault(pin["digest"], words)
+    return found
+
+
+def _earlier(request: Request) -> Iterator[tuple[Request, str]]:
+    """What runs, and the last request that was prepared."""
+    active = request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("request").first()
+    if active:
+        yield active.request, f"revision {active.number}"
+    rows = request.deployment.requests.filter(number__lt=request.number, purpose=Request.Purpose.DEPLOY)
+    last = rows.exclude(pins=[]).order_by("-number").first()
+    if last and (active is None or last.pk != active.request_id):
+        yield last, f"request {last.number}"
+
+
+def _named(spec: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
+    """The repository, branch and tag of each git source by destination."""
+    found = {}
+    for source in listed_sources(spec):
+        if source.get("kind") == "git":
+            body = body_of(source)
+            ref = body.get("ref") or {}
+            names = (str(body.get("repository")), str(ref.get("branch") or ""), str(ref.get("tag") or ""))
+            found[str(source.get("destination") or "")] = names
+    return found

@@ -1,0 +1,55 @@
+"""What follows from a look at a reference that may move, and when the next one is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from approvals.policy.following import Answer, FollowerFacts, answer_of, interval_of, next_look
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+MOVED = FollowerFacts(seen="b", pin="a", answered="")
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({}, Answer.ASK),
+        ({"seen": "a"}, Answer.NOTHING),
+        ({"seen": ""}, Answer.NOTHING),
+        ({"is_stopped": True}, Answer.NOTHING),
+        ({"is_other_wished": True}, Answer.NOTHING),
+        ({"is_fresh": False}, Answer.NOTHING),
+        ({"is_pinning": True}, Answer.WAIT),
+        ({"is_held": True}, Answer.WAIT),
+        ({"is_held": True, "seen": "a"}, Answer.NOTHING),
+        # Back to what an earlier request was made because of: the pin counts.
+        ({"answered": "b"}, Answer.ASK),
+        # A request that could not be prepared has no pin.
+        ({"pin": ""}, Answer.REMEMBER),
+        ({"pin": "", "answered": "b"}, Answer.NOTHING),
+        ({"pin": "", "answered": "a"}, Answer.ASK),
+    ],
+    ids=str,
+)
+def test_a_move_asks_for_a_request_where_nothing_stands_in_between(changes: dict[str, object], answer: Answer) -> None:
+    assert answer_of(replace(MOVED, **changes)) is answer  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("asked", "default", "seconds"), [(None, 600, 600), (None, 0, 0), (5, 600, 60), (0, 600, 0), (90, 0, 90)], ids=str
+)
+def test_the_operator_sets_the_default_and_the_floor(asked: int | None, default: int, seconds: int) -> None:
+    assert interval_of(asked, default=default, least=60) == seconds
+
+
+@pytest.mark.parametrize(
+    ("failures", "wait", "seconds"),
+    [(0, 0.0, 600), (1, 0.0, 1200), (2, 0.0, 2400), (9, 0.0, 3600), (1, 1800.0, 1800), (1, 1e9, 3600)],
+    ids=str,
+)
+def test_a_source_that_is_down_is_asked_less_often_but_within_an_hour(failures: int, wait: float, seconds: int) -> None:
+    found = next_look(NOW, interval=600, failures=failures, asked_to_wait=wait)
+    assert found - NOW == timedelta(seconds=seconds)

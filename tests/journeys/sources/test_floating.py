@@ -1,0 +1,302 @@
+"""References that may move are looked at again: a move makes a request, and what is down says since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals import services, tasks
+from approvals.errors import InvalidInput
+from approvals.ledger import floating, pivots, references
+from approvals.ledger.pivots import SpecWriter
+from approvals.models import AuditEntry, BundleDeployment, FloatingReference, Request
+from approvals.steps.polling import Poll
+from approvals.working import do
+from provisioner.values import Identity, ObjectRef
+from tests.support.approvals.world import acting
+from tests.support.journeys import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.http import GitServer, Repository
+from tests.support.servers.registry import Registry
+
+INTERVAL = "2m"
+
+
+def branch(repository: Repository, **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "git",
+        "git": {"repository": repository.url, "ref": {"branch": "main"}},
+        "interval": INTERVAL,
+    } | more
+
+
+def commit(repository: Repository, station: Station, version: str) -> str:
+    return repository.commit(bundles.app(repository.path.stem, version))
+
+
+def look(deployment: BundleDeployment) -> None:
+    """As when the time of its references has come; then what the workers do."""
+    for row in deployment.followed_references.select_related("reference"):
+        FloatingReference.objects.filter(pk=row.reference_id).update(look_at=timezone.now())
+        do(Poll(row.reference_id))
+
+
+def looks(server: GitServer) -> int:
+    """Each begins with one GET."""
+    return sum(one.method == "GET" for one in server.asked)
+
+
+def numbers(deployment: BundleDeployment) -> list[tuple[int, str]]:
+    return list(deployment.requests.order_by("number").values_list("number", "state"))
+
+
+def running(station: Station, deployment: BundleDeployment) -> str:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, deployment.name))
+    return str(live["data"]["version"]) if live else ""
+
+
+def sources_condition(station: Station, deployment: BundleDeployment) -> Mapping[str, Any]:
+    station.look_after(deployment)
+    live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    assert live is not None
+    return next(one for one in live["status"]["conditions"] if one["type"] == "SourcesAvailable")
+
+
+def found(request: Request, rule: str) -> list[Mapping[str, Any]]:
+    return [one for one in request.reports.get(round=request.round).body["findings"] if one["rule"] == rule]
+
+
+@pytest.fixture
+def repository(git_server: GitServer, any_station: Station) -> Repository:
+    made = git_server.repository(f"{any_station.namespace}-moves")
+    commit(made, any_station, "1")
+    return made
+
+
+@pytest.fixture
+def applied(any_station: Station, repository: Repository) -> BundleDeployment:
+    deployment = any_station.wish(repository.path.stem, branch(repository))
+    any_station.work()
+    assert any_station.approve(deployment).state == "applied"
+    return deployment
+
+
+@pytest.mark.proof
+def test_a_branch_moves_moves_back_disappears_and_comes_back(
+    any_station: Station, repository: Repository, applied: BundleDeployment
+) -> None:
+    station, first = any_station, repository.resolve("main")
+    look(applied)
+    assert numbers(applied) == [(1, "applied")]
+    second = commit(repository, station, "2")
+    look(applied)
+    station.work()
+    made = station.latest(applied)
+    assert (made.number, made.state, made.pins[0]["digest"]) == (2, "in_review", second)
+    assert ([one["username"] for one in made.requesters], made.is_unattended) == (["rita"], True)
+    assert not found(made, "SRC-02")
+    entry = AuditEntry.objects.get(verb="source.moved", deployment=applied)
+    assert (entry.facts["from"], entry.facts["to"]) == (first, second)
+    assert station.approve(applied).state == "applied"
+    assert running(station, applied) == "2"
+    look(applied)
+    assert station.latest(applied).number == 2
+
+    repository.point("refs/heads/main", first)
+    look(applied)
+    station.work()
+    (back,) = found(station.latest(applied), "SRC-02")
+    assert back["severity"] == "dangerous"
+    assert f"goes back to an older commit: revision 2 has {second}, this is {first}" in back["message"]
+
+    repository.git("update-ref", "-d", "refs/heads/main")
+    look(applied)
+    down = sources_condition(station, applied)
+    assert (down["status"], down["reason"]) == ("False", "SourceUnavailable")
+    since = FloatingReference.objects.get(followers__deployment=applied).problem_since
+    assert since is not None
+    assert f"cannot be checked since {since:%Y-%m-%dT%H:%M:%SZ}" in down["message"]
+    assert "has no refs/heads/main" in down["message"]
+    look(applied)
+    assert FloatingReference.objects.get(followers__deployment=applied).problem_since == since
+    assert station.latest(applied).number == 3
+
+    repository.point("refs/heads/main", second)
+    look(applied)
+    assert sources_condition(station, applied)["status"] == "True"
+    station.work()
+    assert (station.latest(applied).number, station.latest(applied).pins[0]["digest"]) == (4, second)
+
+
+def test_a_force_push_is_found(any_station: Station, repository: Repository, applied: BundleDeployment) -> None:
+    repository.git("update-ref", "-d", "refs/heads/main")
+    commit(repository, any_station, "2")
+    look(applied)
+    any_station.work()
+    (aside,) = found(any_station.latest(applied), "SRC-02")
+    assert "was rewritten (force-pushed)" in aside["message"]
+
+
+def test_an_image_tag_that_moves_makes_a_request(any_station: Station, registry: Registry) -> None:
+    station, name = any_station, f"{any_station.namespace}-tag"
+    ref = f"{registry.host}/{name}:stable"
+    registry.push(ref, bundles.app(name, "1"))
+    deployment = station.wish(name, {"kind": "image", "image": {"ref": ref}, "interval": INTERVAL})
+    station.work()
+    look(deployment)
+    moved = registry.push(ref, bundles.app(name, "2"))
+    look(deployment)
+    station.work()
+    assert numbers(deployment) == [(1, "superseded"), (2, "in_review")]
+    assert station.latest(deployment).pins[0]["digest"] == moved
+
+
+def test_two_deployments_with_one_reference_make_one_look(
+    any_station: Station, repository: Repository, git_server: GitServer
+) -> None:
+    station = any_station
+    pair = [station.wish(f"{station.namespace}-{one}", branch(repository)) for one in ("a", "b")]
+    station.work()
+    commit(repository, station, "2")
+    (reference,) = FloatingReference.objects.filter(followers__deployment__in=pair).distinct()
+    asked = looks(git_server)
+    FloatingReference.objects.update(look_at=timezone.now())
+    do(Poll(reference.pk))
+    do(Poll(reference.pk))
+    assert looks(git_server) == asked + 1
+    assert [station.latest(one).number for one in pair] == [2, 2]
+
+
+@pytest.mark.proof
+def test_S25_a_request_that_somebody_has_begun_to_review_is_followed_by_one_successor(
+    any_station: Station, repository: Repository
+) -> None:
+    station = any_station
+    deployment = station.wish(repository.path.stem, branch(repository))
+    station.work()
+    first = station.latest(deployment)
+    services.review(
+        by=acting(station.people["alice"]),
+        request_id=first.pk,
+        decision="RequestChanges",
+        subject_digest=first.subject_digest,
+        reason="name the owner",
+        channel="browser",
+        acknowledges=[],
+    )
+    for version in ("2", "3"):
+        last = commit(repository, station, version)
+        look(deployment)
+    assert numbers(deployment) == [(1, "in_review")]
+    assert sources_condition(station, deployment)["reason"] == "Moved"
+    services.withdraw(by=acting(station.people["rita"]), request_id=first.pk, reason="replaced", via="browser")
+    deployment.followed_references.update(answer_at=timezone.now())
+    tasks.sweep()
+    station.work()
+    assert numbers(deployment) == [(1, "withdrawn"), (2, "in_review")]
+    assert station.latest(deployment).pins[0]["digest"] == last
+    look(deployment)
+    assert station.latest(deployment).number == 2
+
+
+@pytest.mark.proof
+def test_S05_who_wrote_the_interval_is_a_requester_of_the_next_request_and_makes_none(
+    any_station: Station, repository: Repository, applied: BundleDeployment
+) -> None:
+    station = any_station
+    mallory = SpecWriter(Identity("mallory", ("requesters",)), "cluster", None, timezone.now())
+
+    def write(live: Any) -> None:
+        live["spec"]["sources"][0]["interval"] = "5m"
+
+    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", applied.name)
+    station.edit(ref, write)
+    live = station.api.get(ref)
+    assert live is not None
+    changed = pivots.see(cluster=station.cluster, obj=live, writer=mallory)
+    assert changed.generation > applied.generation
+    assert numbers(applied) == [(1, "applied")]
+    assert changed.followed_references.get().interval_seconds == 300
+    commit(repository, station, "2")
+    look(changed)
+    assert {one["username"] for one in station.latest(applied).requesters} == {"rita", "mallory"}
+
+
+def test_nothing_is_looked_at_while_it_is_paused(
+    any_station: Station, repository: Repository, applied: BundleDeployment, git_server: GitServer
+) -> None:
+    rita = acting(any_station.people["rita"])
+    services.pause_deployment(by=rita, deployment=applied, is_paused=True, reason="holiday", via="browser")
+    commit(repository, any_station, "2")
+    assert FloatingReference.objects.get().look_at is None
+    asked = len(git_server.asked)
+    look(applied)
+    assert len(git_server.asked) == asked
+    applied.refresh_from_db()
+    services.pause_deployment(by=rita, deployment=applied, is_paused=False, reason="", via="browser")
+    assert FloatingReference.objects.get().look_at is not None
+    look(applied)
+    assert any_station.latest(applied).number == 2
+
+
+def test_never_is_never_and_a_spec_that_pins_follows_nothing(
+    any_station: Station, repository: Repository, applied: BundleDeployment
+) -> None:
+    station = any_station
+    station.wish(applied.name, branch(repository, interval="Never"))
+    assert FloatingReference.objects.get().look_at is None
+    applied.refresh_from_db()
+    pinned = {"repository": repository.url, "ref": {"commit": repository.resolve("main")}}
+    station.wish(applied.name, {"kind": "git", "git": pinned})
+    assert not FloatingReference.objects.exists()
+
+
+def test_a_host_is_asked_so_often_a_minute_and_no_more(
+    any_station: Station, applied: BundleDeployment, git_server: GitServer, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_POLLS_PER_HOST": 2}
+    asked = looks(git_server)
+    for _ in range(4):
+        look(applied)
+    assert looks(git_server) - asked == 2
+    reference = FloatingReference.objects.get()
+    assert reference.look_at is not None
+    assert reference.look_at > timezone.now()
+
+
+def test_a_worker_that_dies_between_look_and_request_loses_nothing_and_makes_no_second_one(
+    any_station: Station, repository: Repository, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(repository, any_station, "2")
+
+    def die(deployment_id: int) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(floating, "answer", die)
+        with pytest.raises(SystemExit):
+            look(applied)
+    assert any_station.latest(applied).number == 1
+    assert references.pending(timezone.now()) == [applied.pk]
+    tasks.sweep()
+    assert any_station.latest(applied).number == 2
+    tasks.sweep()
+    any_station.work()
+    look(applied)
+    assert any_station.latest(applied).number == 2
+
+
+@pytest.mark.parametrize(
+    ("interval", "kind", "words"),
+    [("10 minutes", "git", "interval"), ("off", "git", "interval"), ("10m", "configMap", "interval is for sources of")],
+)
+def test_an_interval_that_cannot_be_is_refused_by_the_api_server(
+    any_station: Station, interval: str, kind: str, words: str
+) -> None:
+    git = {"repository": "https://example.com/a.git", "ref": {"branch": "main"}}
+    body = {"git": git, "configMap": {"name": "a"}}[kind]
+    with pytest.raises(InvalidInput, match=words):
+        any_station.wish(f"{any_station.namespace}-wrong", {"kind": kind, kind: body, "interval": interval})
