@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from provisioner.builtin import knows
@@ -28,6 +29,8 @@ MAX_VALUE = 60
 # Of one field in several objects, and of the fields of one object, before a number stands for the rest.
 MAX_VALUES = 3
 MAX_NAMED = 6
+# Characters of the first changes of an object of a kind that no rule names.
+MAX_TOGETHER = 100
 MAX_CHANGES = 20
 # What makes an object this one and no other: that it is created is said.
 _IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
@@ -196,15 +199,23 @@ def _finding(left: _Left, leaves: Sequence[Leaf], words: str) -> Finding:
 def _of_unknown_kind(left: _Left) -> Finding:
     """An object of a kind that no rule names, whole."""
     planned = left.planned
-    words = "read its fields to judge what they do"
-    if not left.is_new:
-        ordered = sorted(left.leaves, key=lambda leaf: leaf.path[0] == "metadata")
-        parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in ordered))
-        words = f"{number(len(left.leaves), 'value')} of {some(parts, 1)} {verb(len(left.leaves), 'change')}"
+    words = "read its fields to judge what they do" if left.is_new else _first_changes(left.leaves)
     message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
     rule = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity)
     evidence = {"action": str(planned.action), **_evidence(left.leaves)}
     return rule.at(planned.ref, message, evidence=evidence, key=[str(planned.action), *_key(left.leaves)])
+
+
+def _first_changes(leaves: Sequence[Leaf]) -> str:
+    """As many changes as a line or two hold, with their values. Of metadata alone only where it changes."""
+    inside = [leaf for leaf in leaves if leaf.path[0] != "metadata"]
+    if not inside:
+        parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in leaves))
+        return f"{number(len(leaves), 'value')} of {some(parts, 1)} {verb(len(leaves), 'change')}"
+    phrases = [f"{pattern_of(leaf.path)} {_words(leaf)}" for leaf in inside[:MAX_VALUES]]
+    lengths = accumulate(map(len, phrases))
+    fitting = sum(length <= MAX_TOGETHER for length in lengths)
+    return some_phrases(phrases, max(fitting, 1), total=len(leaves))
 
 
 def _of_harmless(left: _Left) -> Finding:

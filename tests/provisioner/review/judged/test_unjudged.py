@@ -152,3 +152,26 @@ def test_the_fields_of_many_objects_that_are_told_at_once_are_all_counted() -> N
     many = [update(config_map(f"m{place}", a="1"), config_map(f"m{place}", a="2")) for place in range(20)]
     (found,) = unjudged(*many)
     assert list(unjudged_fields(found.rule, found.evidence)) == ["data.a"] * 20
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "words"),
+    [
+        pytest.param({"size": 2}, {}, "spec.size 1 → 2", id="one"),
+        pytest.param(
+            {"size": 2, "deep": {"more": "x" * 90}},
+            {"a": "b"},
+            f"spec.deep.more not set → {'x' * 60}…; and 2 more",
+            id="long",
+        ),
+        pytest.param({"size": 1}, {"a": "b", "c": "d"}, "2 values of metadata.labels change", id="labels alone"),
+        pytest.param({"size": 1, "password": "Pl4nted"}, {}, "spec.password not set → hidden", id="a credential"),
+    ],
+)
+def test_what_changes_in_a_kind_that_no_rule_names_is_said_with_its_first_values(
+    spec: dict[str, Any], labels: dict[str, str], words: str
+) -> None:
+    after = an_object("shop.example.com/v1", "Order", "first", "shop", spec=spec)
+    after["metadata"] = {**after["metadata"], "labels": labels} if labels else after["metadata"]
+    (found,) = unjudged(update(ORDER, after))
+    assert found.message == f"Updates Order.shop.example.com shop/first, which no check looks at: {words}"
