@@ -17,6 +17,7 @@ from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus
 GRAFANA = CORPUS / "bundles/grafana-operator"
+TELEMETRY = CORPUS / "bundles/opentelemetry-operator"
 WEBHOOKS = CORPUS / "golden/olm-convert-webhook-operator/v0.0.5/bundle"
 
 
@@ -127,3 +128,65 @@ def test_webhooks_ask_cert_manager_for_their_certificate(station: Station, regis
     assert removed(station, wished).state == "applied"
     assert webhooks_of(station, "validatingwebhookconfigurations") == []
     assert station.get("issuers.cert-manager.io", "-n", station.namespace)["items"] == []
+
+
+def annotated(station: Station, kind: str, label: str) -> list[str]:
+    """The names of objects of a kind without a namespace that ask for the CA of this installation."""
+    found = station.get(kind)["items"]
+    return sorted(
+        one["metadata"]["name"]
+        for one in found
+        if one["metadata"].get("annotations", {}).get("cert-manager.io/inject-ca-from", "") == label
+    )
+
+
+@pytest.mark.thorough
+def test_an_operator_with_webhooks_goes_to_its_next_version_and_the_report_says_what_it_asks_for(
+    station: Station, registry: Registry
+) -> None:
+    def go_to(version: str) -> Request:
+        wished = station.wish(name, image(registry, TELEMETRY / version), format="registry-v1")
+        station.work()
+        request = station.approve(wished)
+        assert request.state == "applied", (request.problem, station.said(request))
+        return request
+
+    def bindings() -> list[str]:
+        found = [one["metadata"]["name"] for one in station.get("clusterrolebindings")["items"]]
+        return [one for one in found if one.startswith("opentelemetry-")]
+
+    serve_cert_manager(station)
+    name = f"{station.namespace}-telemetry"
+    deployment = "opentelemetry-operator-controller-manager"
+    trusted = f"{station.namespace}/{deployment}-service-cert"
+    first = go_to("v0.87.0")
+    (certificate,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
+    bound = bindings()
+    before = annotated(station, "mutatingwebhookconfigurations", trusted)
+    assert before == ["minstrumentation.kb.io", "mopentelemetrycollector.kb.io", "mpod.kb.io"]
+
+    second = go_to("v0.88.0")
+    after = annotated(station, "mutatingwebhookconfigurations", trusted)
+    assert after == sorted([*before, "mopampbridge.kb.io"])
+    (kept,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
+    assert kept["metadata"]["uid"] == certificate["metadata"]["uid"]
+    assert station.get("crd", "opampbridges.opentelemetry.io")["metadata"]["name"] == "opampbridges.opentelemetry.io"
+    now_bound = set(bindings())
+    assert (bool(now_bound - set(bound)), bool(set(bound) - now_bound)) == (True, True), (
+        "roles are named by their rules"
+    )
+    live = station.get("deployment", deployment, "-n", station.namespace)
+    assert any("0.88.0" in one["image"] for one in live["spec"]["template"]["spec"]["containers"])
+    said = [one["message"] for one in second.reports.get(round=second.round).body["findings"] if one["isNew"]]
+    assert any("mopampbridge.kb.io" in one for one in said), said
+    assert any(f"{deployment}` gains" in one and "opampbridges" in one for one in said), said
+
+    services.rollback_deployment(
+        by=acting(station.people["rita"]), deployment=second.deployment, revision=first.revision.number, via="browser"
+    )
+    station.work()
+    back = station.approve(second.deployment)
+    assert back.state == "applied", (back.problem, station.said(back))
+    assert annotated(station, "mutatingwebhookconfigurations", trusted) == before
+    assert removed(station, second.deployment).state == "applied"
+    assert annotated(station, "mutatingwebhookconfigurations", trusted) == []
