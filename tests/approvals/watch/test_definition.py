@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from approvals.watch.loop import _resource
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import UnknownKind
-from tests.provisioner.cli.plugin.scene import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.live import until_served
+from tests.support.kubernetes.rukpak import RUKPAKS_OWN
 
 
-def test_the_definition_of_rukpak_is_told_from_none(own_sandbox: Endpoint, tmp_path: Path) -> None:
-    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+def test_the_definition_of_rukpak_is_told_from_none(own_sandbox: Endpoint) -> None:
+    api = ClusterClient.connect(own_sandbox.kubeconfig("admin"))
     with pytest.raises(UnknownKind, match="serves no BundleDeployment: pratique-manage cluster_manifests"):
         _resource(api)
     api.apply(RUKPAKS_OWN, field_manager="test")

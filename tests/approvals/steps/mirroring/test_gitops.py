@@ -12,6 +12,7 @@ from approvals.steps.mirroring.readiness import Readiness
 from provisioner.cluster.health import cel_checks
 from provisioner.health_checks import HealthCheck, health_checks
 from provisioner.values import HealthState
+from tests.approvals.steps.mirroring.shown import shown, wish
 from tests.support.folders import ROOT
 
 ARGO_KEY = "resource.customizations.health.core.rukpak.io_BundleDeployment"
@@ -35,32 +36,6 @@ FLUX = {
 }
 # Seen before there is anything to say; the last one lacks what makes a condition.
 EARLY = [{}, {"status": {}}, {"status": {"conditions": []}}, {"status": {"conditions": [{"type": "Applied"}]}}]
-
-
-def shown(readiness: Readiness, *, seen: int = 3) -> dict[str, Any]:
-    """A BundleDeployment of generation 3 whose status is of generation `seen`."""
-    row = readiness.value
-    said = {
-        "Ready": str(row.ready),
-        "Reconciling": str(row.is_reconciling),
-        "Stalled": str(row.is_stalled),
-    }
-    conditions = [
-        {
-            "type": name,
-            "status": status,
-            "reason": row.reason or "MissingRights",
-            "message": row.when,
-            "observedGeneration": seen,
-        }
-        for name, status in said.items()
-    ]
-    return {**wish(), "status": {"conditions": conditions, "observedGeneration": seen}}
-
-
-def wish() -> dict[str, Any]:
-    meta = {"name": "web", "generation": 3}
-    return {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": meta, "spec": {}}
 
 
 def argo_health(obj: dict[str, Any]) -> tuple[str, str]:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from approvals.steps.mirroring.readiness import Readiness
-from tests.approvals.steps.mirroring.test_gitops import shown, wish
-from tests.approvals.steps.mirroring.test_readiness import ROWS
+from tests.approvals.steps.mirroring.shown import shown, wish
 from tests.support.built import built
+from tests.support.folders import ROOT
 from tests.support.patience import scaled
 
 pytestmark = pytest.mark.thorough
@@ -38,7 +38,9 @@ def judged(kstatus: Path, objects: Sequence[dict[str, Any]]) -> list[str]:
 
 def test_each_row_is_judged_as_the_table_says(kstatus: Path) -> None:
     found = dict(zip(Readiness, judged(kstatus, [shown(one) for one in Readiness]), strict=True))
-    assert {one.name: state for one, state in found.items()} == {one.name: row[-1] for one, row in ROWS.items()}
+    page = (ROOT / "docs/reference/conditions.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    assert {one.value.when: state for one, state in found.items()} == {row[0]: row[-1] for row in rows[2:]}
 
 
 def test_a_spec_that_was_not_looked_at_yet_is_in_progress_whatever_was_said_before(kstatus: Path) -> None:

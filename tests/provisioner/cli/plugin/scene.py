@@ -27,27 +27,6 @@ GROUP = "core.rukpak.io/v1alpha2"
 CHANGED = ObjectRef("", "v1", "ConfigMap", "shop", "settings")
 
 
-# As a cluster has it where RukPak is installed.
-RUKPAKS_OWN = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "bundledeployments.core.rukpak.io"},
-    "spec": {
-        "group": "core.rukpak.io",
-        "scope": "Cluster",
-        "names": {"kind": "BundleDeployment", "plural": "bundledeployments", "singular": "bundledeployment"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-
-
 def body(colour: str) -> dict[str, Any]:
     about = {"name": "settings", "namespace": "shop"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"colour": colour}}

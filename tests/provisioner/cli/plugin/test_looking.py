@@ -16,9 +16,10 @@ from provisioner.cli.plugin.deciding import _agree, _create
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
-from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, RUKPAKS_OWN, kubeconfig, wish
+from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, kubeconfig, wish
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.live import until_served
+from tests.support.kubernetes.rukpak import RUKPAKS_OWN
 
 OTHER_DIGEST = "sha256:" + "b" * 64
 
