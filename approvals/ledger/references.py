@@ -188,6 +188,8 @@ def _wanted(deployment: BundleDeployment) -> list[Wanted]:
     found = []
     policy = EgressPolicy(allow_mutable=settings.PRATIQUE["MUTABLE_HTTP"])
     for number, source in enumerate(listed_sources(deployment.spec)):
+        if not isinstance(source, Mapping):
+            continue  # from before the CRD, or past it
         try:
             made = remote_source(source, f"spec.sources[{number}]")
             if made is not None and is_floating(made, policy):
