@@ -6,7 +6,7 @@ One row for a reference, however many deployments name it (models.floating).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -187,7 +187,8 @@ def _begin(deployment: BundleDeployment, one: Wanted) -> None:
 def _wanted(deployment: BundleDeployment) -> list[Wanted]:
     found = []
     policy = EgressPolicy(allow_mutable=settings.PRATIQUE["MUTABLE_HTTP"])
-    for number, source in enumerate(listed_sources(deployment.spec)):
+    listed: Sequence[Any] = listed_sources(deployment.spec)
+    for number, source in enumerate(listed):
         if not isinstance(source, Mapping):
             continue  # from before the CRD, or past it
         try:
