@@ -155,7 +155,7 @@ def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
     request = station.latest(deployment)
     api = connect(station.cluster)
     with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):
-        prepare._reader(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
+        prepare.reader_as_requester(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
 
 
 @pytest.fixture

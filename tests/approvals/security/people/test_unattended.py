@@ -135,7 +135,7 @@ class Recorded:
 def reads_as(request: Request) -> str:
     api = Recorded()
     found = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
-    assert prepare._reader(found, cast(Any, api))(ObjectRef("", "v1", "Secret", "x", "pull"))
+    assert prepare.reader_as_requester(found, cast(Any, api))(ObjectRef("", "v1", "Secret", "x", "pull"))
     return api.person[0]
 
 
