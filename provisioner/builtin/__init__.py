@@ -9,6 +9,17 @@ from provisioner.builtin.changes import FieldRefusal, Judgement
 from provisioner.builtin.facts import POD_PATHS, fixed_fields
 from provisioner.builtin.forms import quantity
 from provisioner.builtin.judging import judge, knows
-from provisioner.builtin.schemas import MINORS
+from provisioner.builtin.schemas import MINORS, Schemas, schemas_of
 
-__all__ = ["MINORS", "POD_PATHS", "FieldRefusal", "Judgement", "fixed_fields", "judge", "knows", "quantity"]
+__all__ = [
+    "MINORS",
+    "POD_PATHS",
+    "FieldRefusal",
+    "Judgement",
+    "Schemas",
+    "fixed_fields",
+    "judge",
+    "knows",
+    "quantity",
+    "schemas_of",
+]

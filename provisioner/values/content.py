@@ -123,21 +123,24 @@ class UnusedFiles:
 
 
 class RequirementKind(StrEnum):
-    """What a bundle can ask of its cluster: a version, another package, an API, or a constraint of OLM's own."""
+    """What a bundle can ask of its cluster: a version, another package, an API, a constraint of OLM's own, or fields
+    that Kubernetes does not have."""
 
     KUBERNETES = "kubernetes"
     OPENSHIFT = "openshift"
     PACKAGE = "package"
     API = "api"
     CONSTRAINT = "constraint"
+    FIELD = "field"
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """What a bundle asks of its cluster beyond its own objects, in the words of the bundle.
 
-    `name` is a package's name, an API's kind or what a constraint is made of; `version` is the lowest version of
-    Kubernetes, the highest of OpenShift, a package's range, an API's version, or a constraint's message.
+    `name` is a package's name, an API's kind, what a constraint is made of, or the object with fields; `version` is the
+    lowest version of Kubernetes, the highest of OpenShift, a package's range, an API's version, a constraint's message,
+    or the paths of the fields.
     """
 
     kind: RequirementKind

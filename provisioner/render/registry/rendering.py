@@ -15,6 +15,7 @@ from provisioner.render.registry.config import RegistryConfig, config_of
 from provisioner.render.registry.deployments import deployments
 from provisioner.render.registry.fields import Fields
 from provisioner.render.registry.kinds import SUPPORTED
+from provisioner.render.registry.known_fields import known_part
 from provisioner.render.registry.validation import check
 from provisioner.values import Requirement, Tree
 
@@ -36,6 +37,7 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     folder = bundle_folder(tree, destinations)
     bundle = read(tree, folder, YamlMeter(limits))
     check(bundle)
+    bundle = known_part(bundle)
     wanted = config_of(config, bundle, install_namespace=install_namespace, is_namespaced=is_namespaced)
     others = [one for one in destinations if one != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []

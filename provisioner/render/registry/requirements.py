@@ -8,10 +8,11 @@ olm.maxOpenShiftVersion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from provisioner.errors import BundleTooLarge
 from provisioner.render.registry.fields import Fields
+from provisioner.sentences import some
 from provisioner.values import Requirement, RequirementKind
 
 # No bundle of the public catalogues asks for more than 30.
@@ -42,7 +43,13 @@ def of_properties(listed: list[Fields]) -> Iterator[Requirement]:
             yield read(one)
 
 
-def bounded(found: Iterator[Requirement]) -> tuple[Requirement, ...]:
+def of_unknown_fields(what: str, paths: list[str]) -> Iterator[Requirement]:
+    """What an object of the bundle has of fields that no Kubernetes has."""
+    if paths:
+        yield _requirement(RequirementKind.FIELD, what, version=some(paths, 5))
+
+
+def bounded(found: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Each once, in order. Raises BundleTooLarge."""
     once = tuple(dict.fromkeys(found))
     if len(once) > MAX_REQUIREMENTS:

@@ -15,7 +15,7 @@ from provisioner.review.checks.objects.apis import brought_kinds
 from provisioner.values import Finding, Requirement, RequirementKind, Section, Severity
 from provisioner.versions import version_of
 
-_VERSION, _API, _PACKAGE, _CONSTRAINT = "REQ-01", "REQ-02", "REQ-03", "REQ-04"
+_VERSION, _API, _PACKAGE, _CONSTRAINT, _FIELD = "REQ-01", "REQ-02", "REQ-03", "REQ-04", "REQ-05"
 _OPENSHIFT_GROUP = "config.openshift.io"
 
 
@@ -42,6 +42,10 @@ def _of(asked: Requirement, facts: Facts, brought: set[tuple[str, str, str]]) ->
         case RequirementKind.CONSTRAINT:
             words = "The bundle has a constraint for OLM that Pratique does not evaluate"
             return _finding(_CONSTRAINT, Severity.UNKNOWN, asked, f"{words}: {visible(asked.version or asked.name)}")
+        case RequirementKind.FIELD:
+            words = f"The bundle's {visible(asked.name)} has fields that Kubernetes does not have"
+            ends = f"{visible(asked.version)}. They are left out, as OLM leaves them out"
+            return _finding(_FIELD, Severity.NOTABLE, asked, f"{words}: {ends}")
 
 
 def _of_version(asked: Requirement, facts: Facts) -> Finding:

@@ -228,17 +228,20 @@ def test_a_deployment_config_replaces_by_name_and_adds_what_is_new() -> None:
     assert (annotations["capabilities"], annotations["mine"]) == ("Basic Install", "yes")
 
 
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+
+
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
         ({}, None),
-        ({"nodeAffinity": {}}, {"podAffinity": {"x": [1]}}),
-        ({"podAffinity": {"y": [2]}}, {"nodeAffinity": {"x": [1]}, "podAffinity": {"y": [2]}}),
-        (None, {"nodeAffinity": {"x": [1]}, "podAffinity": {"x": [1]}}),
+        ({"nodeAffinity": {}}, {"podAffinity": PREFERRED}),
+        ({"podAffinity": {"y": [2]}}, {"nodeAffinity": PREFERRED, "podAffinity": {"y": [2]}}),
+        (None, {"nodeAffinity": PREFERRED, "podAffinity": PREFERRED}),
     ],
 )
 def test_an_empty_affinity_erases_and_a_part_replaces_its_own(wanted: object, expected: object) -> None:
-    own = {"nodeAffinity": {"x": [1]}, "podAffinity": {"x": [1]}}
+    own = {"nodeAffinity": PREFERRED, "podAffinity": PREFERRED}
     pod = {"containers": [], "affinity": own}
     spec = {**DEPLOYMENT["spec"], "template": {"spec": pod}}
     strategy = {"deployments": [{"name": "manager", "spec": spec}]}

@@ -115,6 +115,15 @@ def test_REQ_04_a_constraint_is_not_evaluated() -> None:
     assert "\u202e" not in str(found.evidence)
 
 
+def test_REQ_05_fields_that_were_left_out_are_listed() -> None:
+    left_out = Requirement(RequirementKind.FIELD, "Deployment manager", version="spec.template.containers")
+    found = only(asked_of(left_out))
+    assert (found.rule, found.severity) == ("REQ-05", Severity.NOTABLE)
+    assert (
+        "Deployment manager has fields that Kubernetes does not have: spec.template.containers. They" in found.message
+    )
+
+
 def test_a_requirement_is_new_unless_the_bundle_had_it_before() -> None:
     asked = asked_of(DATABASE, kinds=())
     before = replace(asked.content, requirements=(DATABASE,))
