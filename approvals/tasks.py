@@ -13,7 +13,7 @@ from django.utils import timezone
 from approvals import audit, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, drifts, floating, optionals, pivots, quotas, references, strays
+from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
@@ -132,7 +132,7 @@ def _sweep_references(now: datetime) -> None:
     for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.poll(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
-        floating.answer(pk)
+        pivots.answer_moves(pk)
 
 
 def _undecided(free: Q, now: datetime) -> list[int]:

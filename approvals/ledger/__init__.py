@@ -15,6 +15,7 @@ Modules that other rooms use:
 - `optionals`: what is known of objects that a running revision left out because their API is absent
 - `pivots`: from what was seen in a cluster to requests
 - `quotas`: how many open requests a cluster and a requester may have, whichever door they came by
+- `references`: floating references of sources: who follows them, when they are looked at, and what was seen
 - `rounds`: the end of a round without an outcome: what its reviews were about is no more, so that they no longer count
 - `strays`: what is known of writes that a dead or stopped worker may still have under way
 - `waiting`: what a request waits for: when it is looked at again, and what ends the wait before that
@@ -34,6 +35,7 @@ __all__ = [
     "optionals",
     "pivots",
     "quotas",
+    "references",
     "rounds",
     "strays",
     "waiting",

@@ -3,6 +3,7 @@
 Modules that other rooms use:
 
 - `expression`: CEL over documented facts
+- `following`: what becomes of a reference that moved, and how often it is looked at
 """
 
 from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
@@ -55,6 +56,7 @@ __all__ = [
     "expression",
     "expressions_of",
     "facts_of",
+    "following",
     "holdings",
     "holds_for",
     "unmet",

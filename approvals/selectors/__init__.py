@@ -11,6 +11,7 @@ Modules that other rooms use:
 - `changes`: what the page of changes reads beside the report
 - `drift`: what differs from what was approved, and what was corrected
 - `figures`: figures for the operator: how much there is of what, and since when
+- `floating`: the floating references that a deployment follows
 - `inbox`: lists of requests: what stands in which tab, narrowed and sorted
 - `keyset`: pages of lists that begin after a row
 - `lists`: what the pages of deployments and policies show
@@ -29,6 +30,7 @@ __all__ = [
     "changes",
     "drift",
     "figures",
+    "floating",
     "inbox",
     "keyset",
     "lists",

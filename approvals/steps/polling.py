@@ -1,7 +1,7 @@
 """One look at a reference that may move, and what follows for those who follow it.
 
-What it sees is written down first, together with the question to each deployment (ledger.floating); so whoever goes on
-after a worker's death asks the same, and gets one request.
+What it sees is written down first, together with the question to each deployment (pivots.answer_moves); so whoever
+goes on after a worker's death asks the same, and gets one request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import gate, instruments, wake
 from approvals.access.port import connect
 from approvals.gate import reader
-from approvals.ledger import claims, floating, references
+from approvals.ledger import claims, pivots, references
 from approvals.models import FloatingReference, ReferenceFollower, Request
 from approvals.source_refs import listed_sources, secret_of
 from approvals.steps.prepare import reader_as_requester
@@ -84,7 +84,7 @@ class Poll(Recurring):
         if reference.problem or refused:
             _show(reference)
         for deployment_id in asked:
-            floating.answer(deployment_id)
+            pivots.answer_moves(deployment_id)
 
     def _note_problem(self, reference: FloatingReference, exc: PratiqueError, worker: str, began: datetime) -> None:
         wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0

@@ -1,15 +1,14 @@
 """From what was seen in a cluster to requests: a change of content or options is a pivot, a pivot makes one request."""
 
 from approvals.ledger.pivots.asking import (
-    ask_for_moved,
     ask_once_more,
     ensure_request,
     follow_up,
-    hold_open,
     take_up,
     why_unreadable,
 )
 from approvals.ledger.pivots.listing import list_report, weight_of
+from approvals.ledger.pivots.moved import answer_moves
 from approvals.ledger.pivots.problems import note_problem
 from approvals.ledger.pivots.seen import (
     ANNOTATION_LENGTH,
@@ -29,13 +28,12 @@ __all__ = [
     "PAUSE_REASON_LENGTH",
     "ROLLBACK_TO",
     "SpecWriter",
-    "ask_for_moved",
+    "answer_moves",
     "ask_once_more",
     "ensure_request",
     "follow_up",
     "forget",
     "has_asked",
-    "hold_open",
     "list_report",
     "note_problem",
     "see",

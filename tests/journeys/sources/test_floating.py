@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import services, tasks
 from approvals.errors import InvalidInput
-from approvals.ledger import floating, pivots, references
+from approvals.ledger import pivots, references
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuditEntry, BundleDeployment, FloatingReference, Request
 from approvals.steps.polling import Poll
@@ -276,7 +276,7 @@ def test_a_worker_that_dies_between_look_and_request_loses_nothing_and_makes_no_
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(floating, "answer", die)
+        patched.setattr(pivots, "answer_moves", die)
         with pytest.raises(SystemExit):
             look(applied)
     assert any_station.latest(applied).number == 1

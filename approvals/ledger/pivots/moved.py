@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import MACHINE
-from approvals.ledger import pivots
 from approvals.ledger.locks import for_change, hold
+from approvals.ledger.pivots.asking import ask_for_moved, hold_open
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, ReferenceFollower, Request, ViewedObject
 from approvals.policy.following import Answer, FollowerFacts, answer_of
@@ -24,13 +24,13 @@ ASK_AGAIN_SECONDS = 30
 
 
 @transaction.atomic
-def answer(deployment_id: int) -> Request | None:
+def answer_moves(deployment_id: int) -> Request | None:
     """Make the request that a move calls for, in place of an open one that nobody has begun to review.
 
     None where nothing moved, where it waits for a request to be settled or pinned, and where a quota is used up.
     """
     deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
-    open_requests = pivots.hold_open(deployment)
+    open_requests = hold_open(deployment)
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))
     latest = _latest(deployment)
@@ -42,7 +42,7 @@ def answer(deployment_id: int) -> Request | None:
         _note(row, answers[row.pk], now, is_due=is_due)
     if is_due and latest:
         _audit_moves(deployment, [row for row in rows if answers[row.pk] is Answer.ASK], latest)
-        made = pivots.ask_for_moved(deployment, latest)
+        made = ask_for_moved(deployment, latest)
     return made
 
 
