@@ -38,7 +38,7 @@ MINUTE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedReference:
     """A source of a spec that is to be followed: which reference, and how often."""
 
     position: int
@@ -171,7 +171,7 @@ def _after(row: FloatingReference, began: datetime, wait: float = 0.0) -> dateti
     return next_look(began, interval=seconds, failures=row.failures, asked_to_wait=wait) if seconds else None
 
 
-def _begin(deployment: BundleDeployment, one: Wanted) -> None:
+def _begin(deployment: BundleDeployment, one: WantedReference) -> None:
     fixed = {"kind": one.kind, "host": one.host}
     reference, _ = FloatingReference.objects.get_or_create(key=one.key, defaults=fixed)
     ReferenceFollower.objects.create(
@@ -184,7 +184,7 @@ def _begin(deployment: BundleDeployment, one: Wanted) -> None:
     schedule(reference)
 
 
-def _wanted(deployment: BundleDeployment) -> list[Wanted]:
+def _wanted(deployment: BundleDeployment) -> list[WantedReference]:
     found = []
     policy = EgressPolicy(allow_mutable=settings.PRATIQUE["MUTABLE_HTTP"])
     listed: Sequence[Any] = listed_sources(deployment.spec)
@@ -200,13 +200,15 @@ def _wanted(deployment: BundleDeployment) -> list[Wanted]:
     return found
 
 
-def _one(deployment: BundleDeployment, number: int, source: Mapping[str, Any], made: RemoteSource) -> Wanted:
+def _one(deployment: BundleDeployment, number: int, source: Mapping[str, Any], made: RemoteSource) -> WantedReference:
     parts = [str(source["kind"]), *_address(made)]
     if secret := secret_of(source):
         ref = named("Secret", secret, deployment.spec, f"spec.sources[{number}]")
         parts += [str(deployment.cluster_id), ref.namespace, ref.name]
     host = str(place_of_remote(made))
-    return Wanted(number, digest_of(parts), str(source["kind"]), host, shown_reference(made), interval_seconds(source))
+    return WantedReference(
+        number, digest_of(parts), str(source["kind"]), host, shown_reference(made), interval_seconds(source)
+    )
 
 
 def _address(made: RemoteSource) -> tuple[str, ...]:
