@@ -12,6 +12,7 @@ import yaml
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
+from provisioner.cluster.tracking import NONCE
 from provisioner.reading import MAX_QUESTIONS
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.output.terminal import as_text
@@ -176,8 +177,8 @@ def test_who_reads_with_their_own_credential_is_told_everything(
     api: ClusterClient, namespace: str, tmp_path: Path
 ) -> None:
     """What live objects decide is withheld in a report that many read, and in that of the reader is not."""
-    live = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": namespace}}
-    made = api.create({**live, "data": {"mode": "old"}})
+    ours = {"name": "web", "namespace": namespace, "annotations": {NONCE: "n-1"}}
+    made = api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": ours, "data": {"mode": "old"}})
     content = prepare(LocalSource(str(bundle(tmp_path, web="x"))), namespace=namespace)
     inventory = {ObjectRef.of(made).identity: str(made["metadata"]["uid"])}
     many = pipeline.look(api, content, previous=None, inventory=inventory)
