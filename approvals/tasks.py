@@ -116,7 +116,6 @@ def sweep() -> None:
         act_on_delivery.delay(pk)
     for pk in quotas.waiting().values_list("pk", flat=True):
         pivots.take_up(pk)
-    _sweep_references(now)
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
     stale_since = now - timedelta(seconds=LOOK_AFTER_SECONDS)
@@ -125,6 +124,7 @@ def sweep() -> None:
     )
     for pk in unseen.values_list("pk", flat=True):
         wake.deployment(pk)
+    _sweep_references(now)
 
 
 def _sweep_references(now: datetime) -> None:
@@ -132,7 +132,11 @@ def _sweep_references(now: datetime) -> None:
     for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.poll(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
-        pivots.answer_moves(pk)
+        try:
+            pivots.answer_moves(pk)
+        except Exception:
+            logger.exception("a move could not be answered", extra={"deployment_id": pk})
+            references.put_off(pk, now + timedelta(seconds=LOOK_AFTER_SECONDS))
 
 
 def _undecided(free: Q, now: datetime) -> list[int]:

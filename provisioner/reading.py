@@ -19,6 +19,7 @@ from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, Listed, Listing, ServedKind
 from provisioner.review.checks.objects.offline import untried_kinds
+from provisioner.review.foreign import without_foreign
 from provisioner.review.frame import listings, mentioned, questions
 from provisioner.review.preflight.answer import questions as questions_of
 from provisioner.review.preflight.needs import PreflightFacts
@@ -137,13 +138,19 @@ def installer(account: Identity | None) -> Installer | None:
 
 
 def with_rights(cluster: ClusterClient, facts: Facts) -> Facts:
-    """`facts` with the API server's word on at most MAX_QUESTIONS rights that the installer's roles do not give it."""
+    """`facts` with the API server's word on at most MAX_QUESTIONS rights that the installer's roles do not give it.
+
+    First on what everybody is told of, as if no role of somebody else were there: what such a role gives decides
+    nothing that is said to everybody (S09).
+    """
     found = facts.installer
     if found is None:
         return facts
 
     def wanted(answers: _Answers) -> list[AccessRequest]:
-        return questions(replace(facts, installer=replace(found, answers=answers)))
+        known = replace(facts, installer=replace(found, answers=answers))
+        public = questions(without_foreign(known)) if known.bundle is not None else []
+        return list(dict.fromkeys([*public, *questions(known)]))
 
     answers, gaps = _answered(cluster, found.account.identity, wanted, MAX_QUESTIONS)
     return replace(facts, installer=replace(found, answers=answers, gaps=tuple(gaps)))

@@ -106,11 +106,6 @@ def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) 
     return learn(lambda: _collisions(request, from_record(report.body).plan, connect()))
 
 
-def foreign_words(plan: Plan) -> tuple[str, ...]:
-    """Of each object that is someone else's and not to be adopted why, by the plan."""
-    return tuple(one.problem for one in _foreign(plan))
-
-
 def _foreign(plan: Plan) -> list[PlannedAction]:
     return [one for one in plan.actions if one.problem_code == AlreadyExists.code]
 

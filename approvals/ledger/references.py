@@ -6,7 +6,7 @@ One row for a reference, however many deployments name it (models.floating).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -67,37 +67,59 @@ def follow(deployment: BundleDeployment) -> None:
     """
     wanted = {one.position: one for one in _wanted(deployment)}
     rows = {row.position: row for row in deployment.followed_references.select_related("reference")}
+    held = _held(wanted.values(), rows.values())
+    touched = set()
     for position, row in rows.items():
         if position not in wanted or wanted[position].key != row.reference.key:
             row.delete()
-            schedule(row.reference)
+            touched.add(row.reference.key)
     for position, one in wanted.items():
         before = rows.get(position)
         if before is None or before.reference.key != one.key:
-            _begin(deployment, one)
+            _begin(deployment, one, held[one.key])
+            touched.add(one.key)
         elif before.interval_seconds != one.interval_seconds:
             before.interval_seconds = one.interval_seconds
             before.save(update_fields=["interval_seconds"])
-            schedule(before.reference)
+            touched.add(one.key)
+    for key in touched & held.keys():
+        _schedule(held[key])
 
 
 def resume(deployment: BundleDeployment) -> None:
     """The deployment was paused, or resumed: its references are looked at again when they are due."""
-    for row in deployment.followed_references.select_related("reference"):
-        schedule(row.reference)
+    for reference in _held((), deployment.followed_references.select_related("reference")).values():
+        _schedule(reference)
 
 
 def let_go(deployment: BundleDeployment) -> None:
     """The deployment is gone: what nobody else follows is not looked at any more."""
-    for row in deployment.followed_references.select_related("reference"):
-        row.delete()
-        schedule(row.reference)
+    held = _held((), deployment.followed_references.select_related("reference"))
+    deployment.followed_references.all().delete()
+    for reference in held.values():
+        _schedule(reference)
 
 
-def schedule(reference: FloatingReference) -> None:
-    """Set when to look next: by the shortest interval of those who follow it now, never where nobody does."""
+def _held(wanted: Iterable[WantedReference], rows: Iterable[ReferenceFollower]) -> dict[str, FloatingReference]:
+    """The references of both, by key, locked before any follower of theirs: what is wanted is made where there is none.
+
+    Who follows a reference and who lets it go wait for each other, so that none is deleted under a new follower and
+    none is left without a time for its next look.
+    """
+    new = {one.key: FloatingReference(key=one.key, kind=one.kind, host=one.host) for one in wanted}
+    keys = {*new, *(row.reference.key for row in rows)}
+    while True:
+        FloatingReference.objects.bulk_create([new[key] for key in sorted(new)], ignore_conflicts=True)
+        found = {one.key: one for one in for_change(FloatingReference.objects.filter(key__in=keys).order_by("pk"))}
+        if new.keys() <= found.keys():  # else one was deleted after we had found it there
+            return found
+
+
+def _schedule(reference: FloatingReference) -> None:
+    """Set when to look at a locked reference next: by the shortest interval of those who follow it now, never where
+    nobody does."""
     if not reference.followers.exists():
-        FloatingReference.objects.filter(pk=reference.pk).delete()
+        reference.delete()
         return
     seconds = interval(reference)
     since = reference.tried_at or timezone.now()
@@ -146,9 +168,7 @@ def note_seen(reference: FloatingReference, saw: Seen) -> list[int]:
     row.save()
     hold(row.followers.all())
     row.followers.filter(pk__in=saw.told).update(answer_at=saw.began, problem="", problem_since=None)
-    for pk, words in saw.refused.items():
-        since = Coalesce("problem_since", Value(saw.began, output_field=DateTimeField()))
-        row.followers.filter(pk=pk).update(problem=words, problem_since=since)
+    note_refused(row, saw.refused, saw.began)
     return sorted(set(following(row).filter(pk__in=saw.told).values_list("deployment_id", flat=True)))
 
 
@@ -161,6 +181,13 @@ def note_problem(reference: FloatingReference, *, code: str, words: str, began: 
     row.save()
 
 
+def note_refused(reference: FloatingReference, refused: Mapping[int, str], began: datetime) -> None:
+    """Keep why a look was not for these followers, and since when. In a transaction that holds the reference."""
+    since = Coalesce("problem_since", Value(began, output_field=DateTimeField()))
+    for pk in sorted(refused):
+        reference.followers.filter(pk=pk).update(problem=refused[pk], problem_since=since)
+
+
 def postpone(reference: FloatingReference, until: datetime) -> None:
     """Its turn has not come: nothing was asked."""
     FloatingReference.objects.filter(pk=reference.pk).update(look_at=until)
@@ -171,9 +198,7 @@ def _after(row: FloatingReference, began: datetime, wait: float = 0.0) -> dateti
     return next_look(began, interval=seconds, failures=row.failures, asked_to_wait=wait) if seconds else None
 
 
-def _begin(deployment: BundleDeployment, one: WantedReference) -> None:
-    fixed = {"kind": one.kind, "host": one.host}
-    reference, _ = FloatingReference.objects.get_or_create(key=one.key, defaults=fixed)
+def _begin(deployment: BundleDeployment, one: WantedReference, reference: FloatingReference) -> None:
     ReferenceFollower.objects.create(
         deployment=deployment,
         reference=reference,
@@ -181,7 +206,6 @@ def _begin(deployment: BundleDeployment, one: WantedReference) -> None:
         name=one.name,
         interval_seconds=one.interval_seconds,
     )
-    schedule(reference)
 
 
 def _wanted(deployment: BundleDeployment) -> list[WantedReference]:
@@ -224,3 +248,8 @@ def pending(now: datetime) -> list[int]:
     """The deployments that are to be asked whether a reference moved away from them."""
     rows = ReferenceFollower.objects.filter(answer_at__lte=now, deployment__gone_at__isnull=True)
     return list(dict.fromkeys(rows.order_by("answer_at", "pk").values_list("deployment_id", flat=True)))
+
+
+def put_off(deployment_id: int, until: datetime) -> None:
+    """What could not be answered is asked again then, so that others are answered meanwhile."""
+    ReferenceFollower.objects.filter(deployment_id=deployment_id, answer_at__isnull=False).update(answer_at=until)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from approvals.access.sight import private_to_judge
+from approvals.access.sight import is_private, private_to_judge
 from approvals.errors import TooSerious
 from approvals.models import Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
@@ -33,6 +33,9 @@ def why_not_unseen(request: Request) -> str:
     report = request.reports.filter(round=request.round).first()
     if report is None:
         return "the report is not ready yet"
+    if any(map(is_private, report.body["plan"]["actions"])):
+        # In the same words whatever these objects hold: not everybody who reads this may get them (S09).
+        return "it adopts objects of somebody else"
     private = private_to_judge(report.body)
     rules = [*report.findings.values_list("rule", flat=True), *(one["rule"] for one in private)]
     if any(rule.startswith(OWN_RULES_PREFIX) for rule in rules):

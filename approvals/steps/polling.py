@@ -23,7 +23,7 @@ from approvals.source_refs import listed_sources, secret_of
 from approvals.steps.prepare import reader_as_requester
 from approvals.steps.sources import limits, polling_egress, read_for, source_at
 from approvals.working import Recurring, WorkStep
-from provisioner.errors import BadSource, PratiqueError, TryLater, Unreachable, WorkerDied
+from provisioner.errors import Forbidden, PratiqueError, TryLater, Unreachable, WorkerDied
 from provisioner.source import Polled, RemoteSource, poll
 
 logger = logging.getLogger(__name__)
@@ -65,17 +65,17 @@ class Poll(Recurring):
 
     def _look(self, reference: FloatingReference, worker: str) -> None:
         began, clock = timezone.now(), time.perf_counter()
-        told, refused = _readers(reference)
+        told: dict[int, RemoteSource] = {}
+        refused: dict[int, PratiqueError] = {}
         try:
+            _ask_readers(reference, told, refused)
             found = _seen(reference, told, refused)
         except PratiqueError as exc:
-            self._note_problem(reference, exc, worker, began)
+            self._note_problem(reference, exc, refused, worker, began)
             return
         finally:
             instruments.source_poll_seconds.labels(reference.kind).observe(time.perf_counter() - clock)
-        saw = references.Seen(
-            found.digest, found.etag, began, tuple(told), {pk: str(exc) for pk, exc in refused.items()}
-        )
+        saw = references.Seen(found.digest, found.etag, began, tuple(told), _words(refused))
         with transaction.atomic(durable=True):
             claims.check_still_held(self.rows, worker)
             asked = references.note_seen(reference, saw)
@@ -86,11 +86,19 @@ class Poll(Recurring):
         for deployment_id in asked:
             pivots.answer_moves(deployment_id)
 
-    def _note_problem(self, reference: FloatingReference, exc: PratiqueError, worker: str, began: datetime) -> None:
+    def _note_problem(
+        self,
+        reference: FloatingReference,
+        exc: PratiqueError,
+        refused: Mapping[int, PratiqueError],
+        worker: str,
+        began: datetime,
+    ) -> None:
         wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
         with transaction.atomic(durable=True):
             claims.check_still_held(self.rows, worker)
             references.note_problem(reference, code=exc.code, words=str(exc), began=began, wait=wait)
+            references.note_refused(reference, _words(refused), began)
         outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
         instruments.source_polls.labels(reference.kind, outcome).inc()
         logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
@@ -104,27 +112,38 @@ def _show(reference: FloatingReference) -> None:
         wake.deployment(one.deployment_id)
 
 
-def _readers(reference: FloatingReference) -> tuple[dict[int, RemoteSource], dict[int, PratiqueError]]:
-    """By key of those who follow it: the source as they may read it, and why others may not (S08, S09).
+def _ask_readers(
+    reference: FloatingReference, told: dict[int, RemoteSource], refused: dict[int, PratiqueError]
+) -> None:
+    """Fill in, by key of those who follow it: the source as they may read it, and why others may not (S08, S09).
 
-    Who may not read a private source is not told either that it moved.
+    Who may not read a private source is not told either that it moved. A cluster that does not answer ends the look:
+    all who follow a private source are on one.
     """
-    told: dict[int, RemoteSource] = {}
-    refused: dict[int, PratiqueError] = {}
     for follower in references.following(reference).order_by("deployment_id", "position"):
         try:
             told[follower.pk] = _source(follower)
+        except Unreachable:
+            raise
         except PratiqueError as exc:
             refused[follower.pk] = exc
-    return told, refused
+
+
+def _words(refused: Mapping[int, PratiqueError]) -> dict[int, str]:
+    return {pk: str(exc) for pk, exc in refused.items()}
 
 
 def _seen(
     reference: FloatingReference, told: Mapping[int, RemoteSource], refused: Mapping[int, PratiqueError]
 ) -> Polled:
-    """What the reference is now, by one look for all; raises why nobody may read it, and what goes wrong."""
+    """What the reference is now, by one look for all; raises what goes wrong.
+
+    Where nobody may read it, why is said to each by itself: it names people and rights of one deployment.
+    """
+    if any(isinstance(exc, TryLater) for exc in refused.values()) and not told:
+        raise TryLater("nobody who follows it can be asked for yet")
     if not told:
-        raise next(iter(refused.values()), BadSource("no deployment names it any more"))
+        raise Forbidden("nobody who follows it may read it now")
     known = Polled(reference.seen, reference.etag)
     source = next(iter(told.values()))
     return poll(source, egress=polling_egress(), max_bytes=limits().max_bytes, known=known)

@@ -34,7 +34,10 @@ def answer_moves(deployment_id: int) -> Request | None:
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))
     latest = _latest(deployment)
-    answers = {row.pk: answer_of(_facts(deployment, row, latest, open_requests)) for row in rows}
+    answers = {
+        row.pk: answer_of(_facts(deployment, row, latest, open_requests)) if _is_told(row) else Answer.NOTHING
+        for row in rows
+    }
     now = timezone.now()
     made = None
     is_due = Answer.ASK in answers.values()
@@ -70,7 +73,12 @@ def _facts(
 def _pin(row: ReferenceFollower, latest: Request | None) -> str:
     """Pins stand in the order of the sources."""
     pins = latest.pins if latest else []
-    return str(pins[row.position]["digest"]) if row.position < len(pins) else ""
+    return str(pins[row.position].get("digest", "")) if row.position < len(pins) else ""
+
+
+def _is_told(row: ReferenceFollower) -> bool:
+    """Whether a look was for this deployment: who may not read a source is not told that it moved (S09)."""
+    return row.answer_at is not None and not row.problem
 
 
 def _is_fresh(row: ReferenceFollower, latest: Request | None) -> bool:

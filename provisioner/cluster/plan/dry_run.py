@@ -165,7 +165,7 @@ def _in_the_way(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], obj
     come of it if it were.
 
     All of that is for who may get the object (S09). It is tried under the terms of any other object that is not ours:
-    not for who is unknown, and never a Secret.
+    not for who is unknown, and never a Secret. Where the API server cannot say it now, the report does not wait for it.
     """
     met = _foreign(manifest, live, objection)
     if not scene.options.tells_adoption:
@@ -175,7 +175,10 @@ def _in_the_way(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], obj
     if manifest.ref.group_kind == _SECRET or is_dying or not scene.options.may_try_foreign:
         return met
     planned = offline(manifest, Action.ADOPT, live)
-    found = _tried(scene, manifest, planned, lambda: supposed(scene, manifest, live))
+    try:
+        found = _tried(scene, manifest, planned, lambda: supposed(scene, manifest, live))
+    except TryLater:
+        return met
     said = [met.server_words, f"if it were adopted: {found.problem}" if found.problem else "", found.server_words]
     return replace(
         met,

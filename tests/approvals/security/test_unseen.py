@@ -140,6 +140,17 @@ def test_S32_what_the_report_keeps_from_some_readers_counts_as_well(
         decide(asked, here.ada, "webhook")
 
 
+def test_S09_S32_what_is_adopted_is_told_of_in_the_same_words_whatever_it_holds(here: World, asked: Request) -> None:
+    report = Report.objects.get()
+    adopted = {"action": "adopt", "problemCode": ""}
+    words = set()
+    for private in ([], [{"rule": "RB-02", "severity": "critical"}], [{"rule": "RB-00", "severity": "unknown"}]):
+        report.body = {**report.body, "plan": {**report.body["plan"], "actions": [adopted]}, "private": private}
+        report.save()
+        words.add(services.why_not_unseen(asked))
+    assert words == {"it adopts objects of somebody else"}
+
+
 @pytest.mark.parametrize(
     ("depends", "other", "is_refused"),
     [

@@ -1,0 +1,69 @@
+"""What a reference that moved calls for, and who is told of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from approvals import tasks
+from approvals.ledger import pivots, references
+from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+
+
+@pytest.fixture
+def followed(here: World) -> BundleDeployment:
+    """An applied request of two sources; the second has moved since."""
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), by=here.rita)
+    request = world.in_review(Request.objects.get())
+    pins = [{"kind": "git", "reference": name, "digest": f"sha256:{name}"} for name in "ab"]
+    Request.objects.filter(pk=request.pk).update(state="applied", pins=pins)
+    for position, seen in enumerate(["sha256:a", "sha256:moved"]):
+        reference = FloatingReference.objects.create(key=str(position), kind="git", host="example.com", seen=seen)
+        reference.followers.create(deployment=deployment, position=position, name=str(position))
+    return deployment
+
+
+def told(position: int) -> None:
+    """A look has just been made for the source at this position."""
+    FloatingReference.objects.filter(key=str(position)).update(looked_at=timezone.now())
+    ReferenceFollower.objects.filter(position=position).update(answer_at=timezone.now())
+
+
+def test_a_move_makes_a_request(followed: BundleDeployment) -> None:
+    told(1)
+    assert pivots.answer_moves(followed.pk) is not None
+
+
+@pytest.mark.parametrize("problem", ["", "rita may not get Secret x/pull"], ids=["not looked at", "refused"])
+def test_S09_a_look_at_another_source_tells_nothing_of_one_that_may_not_be_read(
+    followed: BundleDeployment, problem: str
+) -> None:
+    told(0)
+    ReferenceFollower.objects.filter(position=1).update(problem=problem)
+    assert pivots.answer_moves(followed.pk) is None
+    assert ReferenceFollower.objects.get(position=1).moved_at is None
+
+
+def test_one_that_cannot_be_answered_keeps_no_other_waiting(
+    followed: BundleDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(deployment_id: int) -> None:
+        raise KeyError(deployment_id)
+
+    told(1)
+    monkeypatch.setattr(pivots, "answer_moves", fail)
+    tasks._sweep_references(timezone.now())
+    assert references.pending(timezone.now()) == []
+    assert references.pending(timezone.now() + timedelta(minutes=5)) == [followed.pk]
+
+
+def test_what_nobody_follows_any_more_goes_and_what_another_follows_stays(followed: BundleDeployment) -> None:
+    other = world.wish(followed.cluster, world.seen("kafka", world.spec()))
+    FloatingReference.objects.get(key="1").followers.create(deployment=other, position=0, name="1")
+    references.let_go(followed)
+    assert list(FloatingReference.objects.values_list("key", flat=True)) == ["1"]
+    assert FloatingReference.objects.get().look_at is not None
