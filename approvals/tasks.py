@@ -134,7 +134,7 @@ def _sweep_references(now: datetime) -> None:
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
         try:
             pivots.answer_moves(pk)
-        except Exception:
+        except Exception:  # whatever it is, those behind it are answered, and this one is asked again
             logger.exception("a move could not be answered", extra={"deployment_id": pk})
             references.put_off(pk, now + timedelta(seconds=LOOK_AFTER_SECONDS))
 

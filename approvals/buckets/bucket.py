@@ -125,7 +125,7 @@ class Bucket(Storage):
     @contextmanager
     def _worded(self, doing: str, *, is_quick: bool = False) -> Iterator[Any]:
         from boto3.exceptions import Boto3Error  # noqa: PLC0415 - loaded where a bucket is used
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 - the same
 
         try:
             yield self._clients.client(is_quick=is_quick)

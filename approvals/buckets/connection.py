@@ -20,7 +20,7 @@ POOL_CONNECTIONS = 32
 def load() -> None:
     """Import now what the first call would import: for those who are forked later (half a second each)."""
     import boto3.s3.transfer  # noqa: PLC0415 - loaded where a bucket is used
-    import boto3.session  # noqa: PLC0415, F401
+    import boto3.session  # noqa: PLC0415, F401 - the same, and only for what the import leaves loaded
 
 
 @dataclass(frozen=True, slots=True)
