@@ -29,7 +29,7 @@ from provisioner.rbac.objects import (
     written_rules,
 )
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
-from provisioner.rbac.power import BypassPower, Ours, is_strong_name, powers, powers_of
+from provisioner.rbac.power import BypassPower, Ours, PowerJudge, is_strong_name
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
 from provisioner.rbac.risks import SENSITIVE_NAMESPACES, Risk, names_of_risk, risks
 from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
@@ -63,6 +63,7 @@ __all__ = [
     "Ours",
     "PermissionDiff",
     "PolicyRule",
+    "PowerJudge",
     "RbacObjects",
     "RbacSubject",
     "Risk",
@@ -90,8 +91,6 @@ __all__ = [
     "minimal",
     "names_of_risk",
     "plural_of",
-    "powers",
-    "powers_of",
     "remainder",
     "risks",
     "role_key_of",

@@ -11,6 +11,7 @@ from provisioner.rbac.held import size
 from provisioner.rbac.objects import CLUSTER
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import MAX_ATOMS, compact, covers
+from provisioner.values import ObjectRef
 
 # Three comparisons as large as one may be: some seconds in all, however many accounts a bundle binds.
 MAX_ATOMS_OF_BUNDLE = 3 * MAX_ATOMS
@@ -99,11 +100,17 @@ def _beyond(known: EffectiveRules, other: EffectiveRules) -> tuple[list[ScopedRu
 
 def _largest(sides: Iterable[EffectiveRules]) -> str:
     """The role that grants most, with how much."""
-    total: dict[str, int] = {}
-    for grant in dict.fromkeys(grant for side in sides for grant in side.grants):
-        total[str(grant.origin)] = total.get(str(grant.origin), 0) + size(grant.rule)
-    name = max(sorted(total), key=lambda it: total[it], default="no role")
-    return f"{name} grants {total.get(name, 0)} single rights"
+    total: dict[ObjectRef, int] = {}
+    for side in sides:
+        by_role: dict[ObjectRef, dict[int, PolicyRule]] = {}
+        for grant in side.grants:
+            by_role.setdefault(grant.origin, {})[grant.rule_index] = grant.rule
+        for role, rules in by_role.items():
+            total[role] = max(total.get(role, 0), sum(map(size, rules.values())))
+    if not total:
+        return "no role grants 0 single rights"
+    largest = max(sorted(total), key=lambda it: total[it])
+    return f"{largest} grants {total[largest]} single rights"
 
 
 def _resource_rules(rules: list[PolicyRule]) -> list[PolicyRule]:

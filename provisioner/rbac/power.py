@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
@@ -26,7 +26,6 @@ from provisioner.rbac.objects import CLUSTER, RbacObjects, role_rules
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES
 from provisioner.sentences import some
-from provisioner.values import JsonObject
 
 OWN_NAME = "pratique"
 MAX_NAMES = 3
@@ -81,17 +80,33 @@ class _At:
     seen: frozenset[tuple[str, str]] = frozenset()
 
 
-def powers(
-    held: Iterable[tuple[PolicyRule, str]], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()
-) -> list[BypassPower]:
-    """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first.
+@dataclass(frozen=True, slots=True)
+class PowerJudge:
+    """Judges rules of one cluster; a rule that many accounts hold is judged once.
 
     `known` are all roles, so that a right to bind a role by name is judged by what that role grants.
     """
-    objects, everything = RbacObjects.of(known), list(held)
-    found = {power for rule, scope in everything for power in _of_rule(rule, _At(scope, ours, objects))}
-    found |= set(_by_filled_secrets(everything, ours))
-    return sorted(found, key=lambda it: (_ORDER.index(it.means), it.words))
+
+    ours: Ours
+    known: RbacObjects
+    _judged: dict[tuple[PolicyRule, str], tuple[BypassPower, ...]] = field(default_factory=dict)
+
+    def powers(self, held: Iterable[tuple[PolicyRule, str]]) -> list[BypassPower]:
+        """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first."""
+        everything = list(dict.fromkeys(held))
+        found = {power for rule, scope in everything for power in self._of_rule(rule, scope)}
+        found |= set(_by_filled_secrets(everything, self.ours))
+        return sorted(found, key=lambda it: (_ORDER.index(it.means), it.words))
+
+    def powers_of(self, grants: Iterable[Grant]) -> list[BypassPower]:
+        """`powers` of grants."""
+        return self.powers((grant.rule, grant.scope) for grant in grants)
+
+    def _of_rule(self, rule: PolicyRule, scope: str) -> tuple[BypassPower, ...]:
+        key = (rule, scope)
+        if key not in self._judged:
+            self._judged[key] = tuple(_of_rule(rule, _At(scope, self.ours, self.known)))
+        return self._judged[key]
 
 
 def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> Iterator[BypassPower]:
@@ -113,11 +128,6 @@ def _secrets(verb: str) -> PolicyRule:
 def _with_installer(home: str, ours: Ours) -> str:
     names = sorted(name for namespace, name in ours.strong if namespace == home)
     return "where an installer lives" + (f" ({', '.join(names)})" if names else "")
-
-
-def powers_of(grants: Iterable[Grant], ours: Ours, known: RbacObjects | Iterable[JsonObject] = ()) -> list[BypassPower]:
-    """`powers` of grants."""
-    return powers(((grant.rule, grant.scope) for grant in grants), ours, known)
 
 
 def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:

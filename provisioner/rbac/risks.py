@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from provisioner.rbac.catalogue import (
     IMPERSONATE_ON,
@@ -28,7 +29,11 @@ SENSITIVE_NAMESPACES = frozenset({"kube-system"})
 STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
 URL_WRITE_VERBS = frozenset({ANY, "post", "put", "patch", "delete"})
 NODE_URLS = ("/debug", "/logs")
+# Many accounts hold the same few thousand rules at most, and each rule is judged once for all of them.
+MAX_JUDGED_RULES = 16_384
 _EVERYTHING = {"RB-01", "RB-02"}
+_POWERS = tuple(dict.fromkeys(power for pattern in PATTERNS for power in pattern.powers))
+_Holding = list[tuple[Grant, bool]]
 _WHOSE = {
     "Group": "as every pod of that namespace then does",
     "ServiceAccount": "and every pod there that names no account runs as this one",
@@ -62,7 +67,7 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
     What is held for the whole cluster is not repeated for namespaces. In a namespace a risk weighs one step less, but
     for kube-system and the namespaces named in `sensitive`; so does one that is limited to named objects.
     """
-    matcher = _Matcher(effective, SENSITIVE_NAMESPACES | set(sensitive))
+    matcher = _Matcher(effective, SENSITIVE_NAMESPACES | set(sensitive), effective.scopes)
     found = matcher.patterns() + _impersonated_requests(effective) + _strong_roles(effective) + _urls(effective)
     found += _wide_subjects(effective) + _dead_rules(effective)
     held = _merged(found)
@@ -75,6 +80,8 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
 class _Matcher:
     effective: EffectiveRules
     sensitive: frozenset[str]
+    scopes: list[str]
+    _held: dict[str, dict[RulePower, _Holding]] = field(default_factory=dict)
 
     def patterns(self) -> list[Risk]:
         found: list[Risk] = []
@@ -88,7 +95,7 @@ class _Matcher:
     def _everywhere(self, pattern: RiskPattern) -> list[Risk]:
         cluster_wide = self._match(pattern, CLUSTER)
         found = [cluster_wide] if cluster_wide is not None else []
-        for scope in self.effective.scopes:
+        for scope in self.scopes:
             if scope == CLUSTER or (cluster_wide is not None and not _is_lower(cluster_wide, pattern)):
                 continue
             if pattern.namespaces and scope not in pattern.namespaces:
@@ -99,12 +106,9 @@ class _Matcher:
         return found
 
     def _match(self, pattern: RiskPattern, scope: str) -> Risk | None:
-        within, held = self.effective.grants_in(scope), []
-        for power in pattern.powers:
-            holding = _holding(within, power)
-            if not holding:
-                return None
-            held.append(holding)
+        held = [self._holding(scope).get(power, []) for power in pattern.powers]
+        if not all(held):
+            return None
         grants = tuple(dict.fromkeys(grant for powers in held for grant, _ in powers))
         names = _names(held)
         severity, sentence = pattern.severity, pattern.sentence
@@ -116,8 +120,18 @@ class _Matcher:
         reach = "in the whole cluster" if scope == CLUSTER else f"in namespace {scope}"
         return Risk(pattern.id, severity, f"can {sentence} {reach}", scope, grants)
 
+    def _holding(self, scope: str) -> dict[RulePower, _Holding]:
+        """By each power that is held for requests in `scope` the grants, each with whether it is limited to names."""
+        if scope not in self._held:
+            found: dict[RulePower, _Holding] = {}
+            for grant in self.effective.grants_in(scope):
+                for power in _powers_in(grant.rule):
+                    found.setdefault(power, []).append((grant, bool(grant.rule.resource_names)))
+            self._held[scope] = found
+        return self._held[scope]
 
-def _names(held: list[list[tuple[Grant, bool]]]) -> list[str]:
+
+def _names(held: list[_Holding]) -> list[str]:
     """The names to which what is held is limited, none where it is not: one power that is limited limits all."""
     limited = [powers for powers in held if all(is_named for _, is_named in powers)]
     return sorted({name for powers in limited for grant, _ in powers for name in grant.rule.resource_names})
@@ -145,17 +159,18 @@ def _namespaced(pattern: RiskPattern) -> RiskPattern:
     return RiskPattern("RB-02", pattern.severity, pattern.sentence, pattern.powers)
 
 
-def _holding(grants: list[Grant], power: RulePower) -> list[tuple[Grant, bool]]:
-    """The grants that hold the power, each with whether it is limited to named objects."""
-    found = []
-    for grant in grants:
-        resources = _resources(grant.rule, power)
-        if not resources:
-            continue
-        verbs, is_named = _verbs(grant.rule, power.verbs), bool(grant.rule.resource_names)
-        if verbs and not (is_named and _carry_no_name(verbs, resources)):
-            found.append((grant, is_named))
-    return found
+@lru_cache(maxsize=MAX_JUDGED_RULES)
+def _powers_in(rule: PolicyRule) -> tuple[RulePower, ...]:
+    """The powers of the catalogue that the rule gives."""
+    return tuple(power for power in _POWERS if _gives(rule, power))
+
+
+def _gives(rule: PolicyRule, power: RulePower) -> bool:
+    resources = _resources(rule, power)
+    if not resources:
+        return False
+    verbs = _verbs(rule, power.verbs)
+    return bool(verbs) and not (rule.resource_names and _carry_no_name(verbs, resources))
 
 
 def _carry_no_name(verbs: Iterable[str], resources: Iterable[str]) -> bool:
@@ -287,6 +302,7 @@ def _dead_rules(effective: EffectiveRules) -> list[Risk]:
     return found
 
 
+@lru_cache(maxsize=MAX_JUDGED_RULES)
 def _why_dead(rule: PolicyRule) -> str:
     if not rule.verbs:
         return "it has no verbs"

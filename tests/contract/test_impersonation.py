@@ -10,7 +10,7 @@ import pytest
 from provisioner.cluster.client.access import ask
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
-from provisioner.rbac import Ours, PolicyRule, powers
+from provisioner.rbac import Ours, PolicyRule, PowerJudge, RbacObjects
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.contract.conftest import Reply, Request, Server, admin
 from tests.contract.objects import binding, role
@@ -223,5 +223,5 @@ def test_S07_every_request_is_asked_by_stars(server: Server, carol: Granted) -> 
 def test_S28_what_is_counted_as_power_is_what_the_api_server_grants(
     server: Server, carol: Granted, right: Rule
 ) -> None:
-    assert powers([(PolicyRule.from_object(right), "")], Ours("pratique"))
+    assert PowerJudge(Ours("pratique"), RbacObjects()).powers([(PolicyRule.from_object(right), "")])
     carol.give(right)

@@ -188,8 +188,10 @@ def test_roles_and_bindings_that_are_none(objects: list[Any], one: Any, other: A
         asked(ask, one)
     asked(rbac.risks, held)
     asked(rbac.collects, one, other)
-    asked(rbac.powers_of, held.grants, OURS, known)
-    asked(rbac.powers, [(each.rule, each.scope) for each in held.grants], OURS, one)
+    for roles in (known, one):
+        objects_known = asked(rbac.RbacObjects.of, roles)
+        if objects_known is not None:
+            asked(rbac.PowerJudge(OURS, objects_known).powers_of, held.grants)
     asked(rbac.is_strong_name, str(one))
     asked(rbac.names_of_risk, str(one))
     asked(rbac.diff, EffectiveRules(ROBOT, (), ()), held)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from provisioner.rbac import Means, Ours, PolicyRule, powers
+from provisioner.rbac import BypassPower, Means, Ours, PolicyRule, PowerJudge, RbacObjects, power
 from tests.support.provisioner.roles import API, cluster_role, rule
 
 OURS = Ours("pratique", frozenset({("shop", "installer")}))
@@ -14,8 +15,12 @@ OWN, IDENTITY, ADMISSION = "core.rukpak.io", "authentication.k8s.io", "admission
 CERTIFICATES, CRDS, SERVICES = "certificates.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"
 
 
+def powers(entry: dict[str, Any], scope: str = "", *known: dict[str, Any]) -> list[BypassPower]:
+    return PowerJudge(OURS, RbacObjects.of(known)).powers([(PolicyRule.from_object(entry), scope)])
+
+
 def means(entry: dict[str, Any], scope: str = "", *known: dict[str, Any]) -> set[Means]:
-    return {one.means for one in powers([(PolicyRule.from_object(entry), scope)], OURS, known)}
+    return {one.means for one in powers(entry, scope, *known)}
 
 
 CLUSTER_WIDE = {
@@ -151,7 +156,7 @@ def test_S28_a_role_in_a_namespace_of_ours_is_power(entry: dict[str, Any], place
 )
 def test_S28_who_can_be_an_installer_where_it_lives_has_power(entry: dict[str, Any]) -> None:
     assert means(entry, "shop")
-    assert "where an installer lives" in powers([(PolicyRule.from_object(entry), "shop")], OURS)[0].words
+    assert "where an installer lives" in powers(entry, "shop")[0].words
     assert not means(entry, "elsewhere")
 
 
@@ -200,5 +205,21 @@ def test_a_role_that_may_bind_itself_is_judged_once() -> None:
 
 
 def test_what_is_limited_to_names_says_so() -> None:
-    (found,) = powers([(PolicyRule.from_object(rule("get", "secrets", names="a b c d")), "")], OURS)
+    (found,) = powers(rule("get", "secrets", names="a b c d"))
     assert found.words == "read the Secrets in the namespace pratique, limited to a, b, c and 1 more"
+
+
+def test_a_rule_that_many_accounts_hold_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[PolicyRule] = []
+    of_rule = power._of_rule
+
+    def counted(rule: PolicyRule, at: Any) -> Iterator[BypassPower]:
+        judged.append(rule)
+        return of_rule(rule, at)
+
+    monkeypatch.setattr(power, "_of_rule", counted)
+    rules = [PolicyRule.from_object(rule("get", f"secrets{number}")) for number in range(50)]
+    judge = PowerJudge(OURS, RbacObjects())
+    for _ in range(20):
+        judge.powers((one, "") for one in rules)
+    assert judged == rules

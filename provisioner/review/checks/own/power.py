@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.rbac import BypassPower, EffectiveRules, Grant, Means, Ours, PolicyRule, RbacObjects, RbacSubject
+from provisioner.rbac import (
+    BypassPower,
+    EffectiveRules,
+    Grant,
+    Means,
+    Ours,
+    PolicyRule,
+    PowerJudge,
+    RbacObjects,
+    RbacSubject,
+)
 from provisioner.review.base.facts import Facts, ReviewRule, items, mapping, said
 from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
 from provisioner.review.rights.altered import RoleChange, altered_by, holders_alike, is_given_by_bundle
@@ -32,12 +42,18 @@ class Judge:
     ours: Ours
     states: RbacBeforeAfter
     files: Mapping[ObjectIdentity, str]
+    old: PowerJudge
+    new: PowerJudge
+
+    @classmethod
+    def of(cls, ours: Ours, states: RbacBeforeAfter, files: Mapping[ObjectIdentity, str]) -> Judge:
+        return cls(ours, states, files, PowerJudge(ours, states.before), PowerJudge(ours, states.after))
 
     def before(self, grants: Iterable[Grant]) -> list[BypassPower]:
-        return rbac.powers_of(grants, self.ours, self.states.before)
+        return self.old.powers_of(grants)
 
     def after(self, grants: Iterable[Grant]) -> list[BypassPower]:
-        return rbac.powers_of(grants, self.ours, self.states.after)
+        return self.new.powers_of(grants)
 
     def held(self, subject: RbacSubject) -> tuple[list[Grant], list[BypassPower], list[str]]:
         """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
@@ -56,7 +72,7 @@ def judge_of(facts: Facts) -> Judge:
     ours = Ours(facts.around.own_namespace, installers)
     is_unknown = facts.live_rbac is None and not facts.is_offline
     strong = installers if is_unknown else _strong(ours, states.after)
-    return Judge(replace(ours, strong=strong), states, files_of(content))
+    return Judge.of(replace(ours, strong=strong), states, files_of(content))
 
 
 def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:
@@ -65,15 +81,15 @@ def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:
     grants = {one: rbac.effective_rules(identity, known).grants for one, identity in accounts.items()}
     found: frozenset[tuple[str, str]] = frozenset()
     while True:
-        judged = Ours(ours.namespace, found, found)
-        more = frozenset(one for one in grants if one not in found and _has_power(grants[one], judged, known))
+        judge = PowerJudge(Ours(ours.namespace, found, found), known)
+        more = frozenset(one for one in grants if one not in found and _has_power(judge, grants[one]))
         if not more:
             return found
         found |= more
 
 
-def _has_power(grants: Iterable[Grant], ours: Ours, known: RbacObjects) -> bool:
-    return any(one.means is not Means.DESTROY for one in rbac.powers_of(grants, ours, known))
+def _has_power(judge: PowerJudge, grants: Iterable[Grant]) -> bool:
+    return any(one.means is not Means.DESTROY for one in judge.powers_of(grants))
 
 
 def of_power(facts: Facts) -> Iterator[Finding]:
@@ -161,7 +177,7 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
     except InvalidManifest as exc:
         yield _UNREADABLE.at(ref, f"What {said(ref)} grants cannot be read: {exc}", key=str(exc))
         return
-    found = rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.states.after)
+    found = judge.new.powers((rule, scope) for rule in rules)
     if _collects_everything(role):
         found = [_EVERY_ROLE]
     if found:
@@ -231,7 +247,7 @@ def _before(judge: Judge, scope: str, name: str) -> set[BypassPower]:
     rules = (_readable(judge.states.before, old) or []) if old is not None else []
     if old is not None and _collects_everything(old):
         return {_EVERY_ROLE}
-    return set(rbac.powers(((rule, scope) for rule in rules), judge.ours, judge.states.before))
+    return set(judge.old.powers((rule, scope) for rule in rules))
 
 
 def _readable(known: RbacObjects, role: JsonObject) -> list[PolicyRule] | None:

@@ -129,7 +129,7 @@ def assert_power_told(seed: int) -> int:
     count = 0
     for subject in rbac.subjects(after):
         old, new = (rbac.effective_rules(subject.identity, side).grants for side in (before, after))
-        powers = set(rbac.powers_of(new, judge.ours, after)) - set(rbac.powers_of(old, judge.ours, before))
+        powers = set(judge.after(new)) - set(judge.before(old))
         if any(one.means is not rbac.Means.DESTROY for one in powers):
             count += 1
             roles_of_bundle = {str(one.ref) for one in critical if one.ref and one.ref.name in (*NAMES, "local")}
