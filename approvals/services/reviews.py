@@ -215,9 +215,7 @@ def _check_digest(request: Request, seen: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _record(
-    by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]
-) -> Review:
+def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]) -> Review:
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,12 +172,8 @@ class Counting(Chaos):
         names = []
         for number, decision in enumerate(DECIDED[said].decisions, start=1):
             name = f"{request.deployment.name}-{number}"
-            wait_for(
-                lambda obj=_review(name, said, decision, request): self._refusal(obj),
-                f"{name} is created",
-                IN_FORCE_SECONDS,
-                is_so=lambda it: it is None,
-            )
+            create = partial(self._refusal, _review(name, said, decision, request))
+            wait_for(create, f"{name} is created", IN_FORCE_SECONDS, is_so=lambda it: it is None)
             names.append(name)
         return names
 
@@ -190,13 +187,17 @@ class Counting(Chaos):
 
     def _found(self, case: ReviewedCase) -> dict[str, Any]:
         request = Request.objects.get(pk=case.request_id)
-        verbs = AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
+        verbs = (
+            AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
+        )
         mirror = self._endpoint().ask("GET", f"{CUSTOM}/bundledeploymentrequests/{case.namespace}-{request.number}")
         wish = self._endpoint().ask("GET", f"{CUSTOM}/bundledeployments/{case.namespace}")
         everything = {
             "state": request.state,
             "problem": request.problem,
-            "reviews": [list(one) for one in request.reviews.order_by("pk").values_list("decision", "username", "channel")],
+            "reviews": [
+                list(one) for one in request.reviews.order_by("pk").values_list("decision", "username", "channel")
+            ],
             "counted": list(request.reviews.counted().values_list("decision", flat=True)),
             "rows": [[row.code, row.review.decision if row.review else ""] for row in case.rows],
             "statuses": [self._status(row) for row in case.rows],
