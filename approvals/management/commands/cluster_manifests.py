@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without-author-stamp",
             action="store_true",
-            help="leave out the policies that stamp authors and keep the finalizer, which Kubernetes before 1.36 does not serve",
+            help="leave out the policies that stamp authors and keep finalizers, for Kubernetes before 1.36",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -109,7 +109,7 @@ class Service:
 
 @contextmanager
 def told_by(service: Service) -> Iterator[None]:
-    """Read within this what the service answered. Raises ServiceSilent where it is not of the shape that is expected."""
+    """Read within this what the service answered. Raises ServiceSilent where it is not of the expected shape."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as exc:
