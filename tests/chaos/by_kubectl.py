@@ -32,7 +32,7 @@ from provisioner.errors import PratiqueError
 from tests.chaos.draw import Harm, Kind, Scenario
 from tests.chaos.found import CUSTOM
 from tests.chaos.rewind import Rewound
-from tests.chaos.runner import ADVANCE, COUNT, LOOK_AFTER, SEE, Case, Chaos, Message, kept
+from tests.chaos.runner import ADVANCE, COUNT, LONG_AGO, LOOK_AFTER, SEE, Case, Chaos, Message, kept
 from tests.chaos.scenarios import source
 from tests.support.folders import ROOT
 from tests.support.journeys.station import SEEDER, prepare_namespace
@@ -145,6 +145,8 @@ class Counting(Chaos):
         here, name = self.station, f"said-{number}"
         here.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=scaled(60))
         self._put_in_force()
+        # A person has so many in an hour.
+        KubectlReview.objects.update(created_at=LONG_AGO)
         here.namespace = name
         prepare_namespace(here.api, name)
         asked = here.wish(name, source(self.bundles, "1"), paused=True)
