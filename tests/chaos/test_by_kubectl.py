@@ -20,7 +20,7 @@ from tests.chaos.found import differences
 from tests.chaos.starting import Starter
 from tests.support.servers.postgresql import Postgres
 
-RUNS = int(os.environ.get("PRATIQUE_CHAOS_REVIEW_RUNS", "32"))
+RUNS = int(os.environ.get("PRATIQUE_CHAOS_REVIEW_RUNS", "24"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))
 # Nobody looks at the report here.
 SETTINGS = {"PRATIQUE_UNSEEN_SEVERITY": "critical"}
