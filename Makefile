@@ -72,11 +72,11 @@ screenshots: .venv/installed-dev ## make the pictures of pages in docs/ anew, fr
 	tests/install
 	$(BIN)/python -m docs.screenshots
 
-bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; memory of a worker; and all of chaos
+bench: .venv/installed-dev ## figures: beside kubectl and (with Go) kapp, helm, crdify; memory of a worker and a watch; and all of chaos
 	tests/install
 	$(BIN)/python tests/controlplane/build
-	PRATIQUE_CHAOS_RUNS=0 PRATIQUE_CHAOS_REAL_RUNS=24 PRATIQUE_TOGETHER_ROUNDS=20 PRATIQUE_CHAOS_SECONDS=10800 \
-		$(BIN)/python -m pytest tests/chaos
+	PRATIQUE_CHAOS_RUNS=0 PRATIQUE_CHAOS_REAL_RUNS=24 PRATIQUE_CHAOS_REVIEW_RUNS=120 PRATIQUE_TOGETHER_ROUNDS=20 \
+		PRATIQUE_CHAOS_SECONDS=10800 $(BIN)/python -m pytest tests/chaos
 	$(BIN)/python -m pytest tests/bench -s
 
 # Each lock holds all of the one before, in the same versions: the image's, then the demo's, then the developers'.

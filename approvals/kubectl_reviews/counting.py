@@ -20,6 +20,7 @@ from approvals.access.port import connect
 from approvals.audit import Actor
 from approvals.errors import CouldNotAsk, NotAllowed, Refused, Unacknowledged
 from approvals.kubectl_reviews.judging import LATE, MAX_PER_HOUR, KnownRequest, NotCounted, SaidReview, judge, unproved
+from approvals.ledger.locks import for_change
 from approvals.models import Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -39,6 +40,10 @@ AT_ONCE = 100
 PATIENCE = timedelta(hours=1)
 MAX_MESSAGE = 8000
 HOUR = timedelta(hours=1)
+
+
+class _SettledMeanwhile(Exception):
+    """Another worker has said what became of the review."""
 
 
 def note_seen(cluster: Cluster, about: Mapping[str, Any]) -> None:
@@ -137,7 +142,7 @@ def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidRev
     """Through the same door as every channel. Raises CouldNotAsk."""
     try:
         by = services.caller_by_admission(proved=services.Proved(cluster, said.reviewer, said.created_at))
-        review = services.review(
+        services.review(
             by=by,
             request_id=request.pk,
             decision=said.decision,
@@ -146,15 +151,31 @@ def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidRev
             channel=CHANNEL,
             acknowledges=said.acknowledges,
             said_at=said.created_at if row.seen_at - said.created_at > LATE else row.seen_at,
+            keep=lambda review: _keep(row, review),
         )
     except CouldNotAsk:
         raise
+    except _SettledMeanwhile:
+        return None
     except Refused as exc:
         rule = exc.facts.get("rule") if isinstance(exc, NotAllowed) else ""
         return NotCounted(exc.code, f"{exc}. To allow it, apply:\n{rule}" if rule else str(exc))
+    return None
+
+
+def _keep(row: KubectlReview, review: Review) -> None:
+    """Say that it counted in the transaction that records it: after its commit, the verdict may be there before this
+    worker goes on, and whoever asked again would hear that nothing can be decided any more.
+    """
+    if not _is_still_due(row):
+        raise _SettledMeanwhile
     row.review, row.settled_at = review, timezone.now()
     row.save(update_fields=["review", "settled_at"])
-    return None
+
+
+def _is_still_due(row: KubectlReview) -> bool:
+    """Not where another worker settled it, while this one stood still; locked until the transaction ends."""
+    return for_change(KubectlReview.objects.filter(pk=row.pk)).get().settled_at is None
 
 
 @transaction.atomic
@@ -162,6 +183,8 @@ def _settle(
     row: KubectlReview, refusal: NotCounted, request: Request | None = None, said: SaidReview | None = None
 ) -> None:
     """Keep why it does not count; on the request's activity as well, but not of who creates them without end."""
+    if not _is_still_due(row):
+        return
     row.code, row.words, row.settled_at = refusal.code, refusal.words, timezone.now()
     row.save(update_fields=["code", "words", "settled_at"])
     told = KubectlReview.objects.filter(cluster=row.cluster_id, settled_at__gte=row.settled_at - HOUR, review=None)
@@ -237,7 +260,9 @@ def _read(live: Mapping[str, Any]) -> SaidReview:
 def _request(cluster: Cluster, said: SaidReview) -> Request | None:
     """The request that is called so: of the deployment that has the name now."""
     name, _, number = said.request_name.rpartition("-")
-    if not (number.isascii() and number.isdigit() and len(number) < 10):
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    # web-01 is no name of request web-1.
+    if not is_number or number != str(int(number)):
         return None
     there = Request.objects.filter(deployment__cluster=cluster, deployment__gone_at__isnull=True)
     return there.select_related("deployment__cluster").filter(deployment__name=name, number=int(number)).first()

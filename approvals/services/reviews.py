@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
@@ -84,12 +84,14 @@ def review(
     acknowledges: Sequence[str] = (),
     waives: Sequence[Waiver] = (),
     said_at: datetime | None = None,
+    keep: Callable[[Review], object] | None = None,
 ) -> Review:
     """Record one reviewer's decision on exactly the subject that they saw, and which of its findings they accept.
 
     Until the verdict it may be given again: the last one counts, and the earlier one stays on record. The same once
     more gives the one that is recorded. `said_at` is when it was said, where that was before now: it does not replace
-    what the reviewer has said since.
+    what the reviewer has said since. `keep` is called with the review within the transaction that records it, and what
+    it raises undoes that.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
     answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
@@ -109,7 +111,7 @@ def review(
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
     said_at = said_at or timezone.now()
     given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at)
-    return _record(by, request_id, given, checked)
+    return _record(by, request_id, given, checked, keep or (lambda _: None))
 
 
 def dismiss(*, by: Caller, request_id: int, review_id: int, reason: str, channel: str) -> Dismissal:
@@ -213,7 +215,7 @@ def _check_digest(request: Request, seen: str) -> None:
 
 
 @transaction.atomic(durable=True)
-def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Review:
+def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]) -> Review:
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
@@ -224,9 +226,11 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked) -> Revi
     earlier = _earlier(by, request, checked, given.decision)
     review = _new(by, request, given, checked, earlier)
     if earlier and _says_the_same(earlier, review):
+        keep(earlier)
         return earlier
     _check_may_replace(earlier, review)
     review.save()
+    keep(review)
     audit.record(
         verb="review.given",
         actor=Actor(checked.identity.username, given.channel),

@@ -28,8 +28,9 @@ from approvals import tasks
 from approvals.access import port
 from approvals.ledger import drifts
 from approvals.lifecycle import OPEN
-from approvals.models import BundleDeployment, InventoryItem, OptionalObject, Request, Stray, TaskClaim
+from approvals.models import BundleDeployment, Cluster, InventoryItem, OptionalObject, Request, Stray, TaskClaim
 from approvals.project.celery import app
+from approvals.watch.kubectl_reviews import SeenReviews
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, begins_of, can_be, drawn, drawn_by_class
 from tests.chaos.found import found, uids
@@ -52,6 +53,9 @@ SETTLE_SECONDS = 180.0
 RIVAL_SECONDS = 0.05
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 ADVANCE, LOOK_AFTER, CORRECT = "approvals.advance", "approvals.look_after", "approvals.correct"
+COUNT = "approvals.count_kubectl_reviews"
+# Not from the queue: what the watch does whenever it begins.
+SEE = "see reviews"
 Message = tuple[str, int]
 
 
@@ -285,9 +289,17 @@ def act(messages: Sequence[Message]) -> None:
         ADVANCE: tasks.advance_request,
         LOOK_AFTER: tasks.look_after_deployment,
         CORRECT: tasks.correct_deployment,
+        COUNT: tasks.count_kubectl_reviews,
+        SEE: _see_reviews,
     }
     for name, pk in messages:
         acts[name](pk)
+
+
+def _see_reviews(cluster_id: int) -> None:
+    watch = SeenReviews(cluster=Cluster.objects.get(pk=cluster_id))
+    watch.stop.set()
+    watch.look(port.connect(watch.cluster))
 
 
 def _messages() -> Iterator[Message]:

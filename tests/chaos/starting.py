@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ class Starter:
     postgres: Postgres
     bundles: str
     tmp_path: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self, module: str, name: str, *words: object) -> list[str]:
         """What `python -m tests.support.program MODULE` prints, given a folder, the bundles and `words`."""
@@ -58,4 +60,5 @@ class Starter:
             # Nobody listens: the runner takes out what the sweep puts in.
             "PRATIQUE_REDIS_URL": "memory://",
             "PRATIQUE_LOG_FORMAT": "json",
+            **self.settings,
         }

@@ -31,6 +31,7 @@ APPLIED = (
     "deploy/kubernetes/accounts.yaml",
     "deploy/admission/authors.yaml",
     "deploy/admission/author-stamp.yaml",
+    "deploy/admission/finalizer.yaml",
 )
 NAME = "here"
 NAMESPACE = "pratique"

@@ -20,13 +20,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without-author-stamp",
             action="store_true",
-            help="leave out the policy that stamps authors, which Kubernetes before 1.36 does not serve",
+            help="leave out the policies that stamp authors and keep finalizers, for Kubernetes before 1.36",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         deploy = Path(settings.BASE_DIR) / "deploy"
         admission = [deploy / "admission" / name for name in ("mirrors.yaml", "reviews.yaml", "authors.yaml")]
         if not options["without_author_stamp"]:
-            admission.append(deploy / "admission/author-stamp.yaml")
+            admission += [deploy / "admission" / name for name in ("author-stamp.yaml", "finalizer.yaml")]
         files = [*sorted((deploy / "crds").glob("*.yaml")), deploy / "rbac.yaml", *admission]
         self.stdout.write("\n---\n".join(file.read_text().strip() for file in files))

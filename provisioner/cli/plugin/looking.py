@@ -29,7 +29,7 @@ from provisioner.cli.plugin.reading import (
     why_not_installed,
 )
 from provisioner.cli.plugin.reports import WholeReport, planned_objects, title_of, whole_report
-from provisioner.cli.plugin.service import Service, ServiceSilent, service_url
+from provisioner.cli.plugin.service import Service, ServiceSilent, service_url, told_by
 from provisioner.cli.plugin.showing import of_history, of_list, of_names, of_request
 from provisioner.cli.plugin.signing_in import login_for
 from provisioner.cli.plugin.terminal import CLEARED, is_coloured, page, write
@@ -97,7 +97,9 @@ def diff(options: argparse.Namespace) -> int:
     subject = subject_of(cluster_of(options), options.name)
     reports = _Reports(options)
     whole = reports.needed(subject)
-    found = list(planned_objects(reports.service(subject), whole, options.object))
+    service = reports.service(subject)
+    with told_by(service):
+        found = list(planned_objects(service, whole, options.object))
     records = [
         {"ref": str(one.ref), "action": str(one.action), "before": one.before, "after": one.after} for one in found
     ]
@@ -145,7 +147,8 @@ class _Reports:
     def _asked(self, subject: Subject) -> WholeReport:
         service = self.service(subject)
         try:
-            return whole_report(service, subject)
+            with told_by(service):
+                return whole_report(service, subject)
         except ServiceSilent as exc:
             if exc.status != 401:
                 raise

@@ -45,8 +45,11 @@ def whole_report(service: Service, subject: Subject) -> WholeReport:
     part = first
     while not first["is_whole"] and (wanted := _next(part, len(findings), len(actions))):
         part = service.get(f"requests/{uid}/report", **wanted)
-        findings += part["findings"] if "findings_from" in wanted else []
-        actions += part["plan"]["actions"] if "actions_from" in wanted else []
+        more = [*part["findings"]] if "findings_from" in wanted else []
+        planned = [*part["plan"]["actions"]] if "actions_from" in wanted else []
+        if not more and not planned:
+            raise Usage(f"{service.url} stopped in the middle of the report: run the command again")
+        findings, actions = findings + more, actions + planned
     record = {**first, "findings": findings, "plan": {**first["plan"], "actions": actions}}
     return WholeReport(uid, record, bool(first["is_whole"]))
 

@@ -10,7 +10,8 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -20,6 +21,7 @@ import urllib3
 
 from provisioner.api_groups import PAGE_ANNOTATION
 from provisioner.cli.usage import Usage
+from provisioner.review.base.text import visible
 
 ENVIRONMENT = "PRATIQUE_SERVICE"
 CA_ENVIRONMENT = "PRATIQUE_SERVICE_CA"
@@ -99,10 +101,20 @@ class Service:
             return None
         try:
             return json.loads(text)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             if status >= HTTPStatus.MULTIPLE_CHOICES:
                 return None
             raise ServiceSilent(f"{self.url} answers, but not as Pratique does: is this its address?") from exc
+
+
+@contextmanager
+def told_by(service: Service) -> Iterator[None]:
+    """Read within this what the service answered. Raises ServiceSilent where it is not of the expected shape."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as exc:
+        words = f"{service.url} answers what this program cannot read ({type(exc).__name__})"
+        raise ServiceSilent(f"{words}: is it Pratique's address, and of a version like this program's?") from exc
 
 
 def service_url(options: argparse.Namespace, request: Mapping[str, Any] | None = None) -> str:
@@ -141,7 +153,7 @@ def checked_url(text: str) -> str:
 def _words(status: int, found: object) -> str:
     said = found.get("detail") if isinstance(found, dict) else None
     if isinstance(said, str) and said:
-        return said[:MAX_WORDS]
+        return visible(said[:MAX_WORDS])
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return (
             f"it sends elsewhere (status {status}), and a token follows no redirect: use the address that it leads to"

@@ -13,15 +13,16 @@ import secrets
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from provisioner.cli.plugin import logins
 from provisioner.cli.plugin.logins import Login
-from provisioner.cli.plugin.service import ENVIRONMENT, LOOPBACK, Service, ServiceSilent, service_url
+from provisioner.cli.plugin.service import ENVIRONMENT, LOOPBACK, Service, ServiceSilent, service_url, told_by
 from provisioner.cli.plugin.terminal import is_conversation
 from provisioner.cli.usage import Usage
 from provisioner.review.base.text import visible
@@ -39,11 +40,10 @@ def login(options: argparse.Namespace) -> int:
     service = Service(_needed_url(options))
     token = _pasted(service, options) if options.token else _by_browser(service, options)
     about = _checked(Service(service.url, token))
-    ends_at = str(about.get("expires_at") or "")
-    path = logins.keep(Login(service.url, token, ends_at))
-    people = ", ".join(f"{one.get('username')} on cluster {one.get('cluster')}" for one in about.get("proofs") or [])
+    path = logins.keep(Login(service.url, token, about.ends_at))
+    people = ", ".join(about.people)
     print(visible(f"signed in at {service.url}{f' as {people}' if people else ''}"))
-    print(visible(f"the token ends at {ends_at or 'an unknown time'}; it is kept in {path}"))
+    print(visible(f"the token ends at {about.ends_at or 'an unknown time'}; it is kept in {path}"))
     return 0
 
 
@@ -92,25 +92,62 @@ def _pasted(service: Service, options: argparse.Namespace) -> str:
     else:
         text = sys.stdin.readline()
     text = text.strip()
+    try:
+        return _token_in(text)
+    except ValueError as exc:
+        raise Usage(f"{exc}; nothing was sent") from exc
+
+
+def _token_in(text: str) -> str:
+    """Raises ValueError where it is none."""
     if not TOKEN.fullmatch(text):
-        raise Usage("this is no API token of Pratique, which begins with prq_; nothing was sent")
+        raise ValueError("this is no API token of Pratique, which begins with prq_")
     return text
 
 
-def _checked(service: Service) -> dict[str, Any]:
-    """What the token may do, as the service says."""
+@dataclass(frozen=True, slots=True)
+class _TokenFacts:
+    """What the service says of a token; `people` are in words, one for each cluster."""
+
+    scopes: frozenset[str]
+    people: tuple[str, ...]
+    ends_at: str
+
+
+def _checked(service: Service) -> _TokenFacts:
+    """What the token may do, as the service says. Raises Usage where that is not enough."""
     about = service.get("tokens/current")
-    if not isinstance(about, dict):
-        raise Usage(f"{service.url} answers, but not as Pratique does: is this its address?")
-    if READ not in (about.get("scopes") or []):
+    with told_by(service):
+        facts = _TokenFacts(
+            frozenset(str(one) for one in about["scopes"]),
+            tuple(f"{one['username']} on cluster {one['cluster']}" for one in about.get("proofs") or []),
+            str(about.get("expires_at") or ""),
+        )
+    if READ not in facts.scopes:
         raise Usage("this token lacks the scope read: create one with it on the account page")
-    more = sorted({*about["scopes"]} - {READ})
+    more = sorted(facts.scopes - {READ})
     if more:
         print(
             visible(f"kubectl pratique: the token may also {' and '.join(more)}; the scope read is enough here"),
             file=sys.stderr,
         )
-    return about
+    return facts
+
+
+@dataclass(frozen=True, slots=True)
+class _Issuer:
+    """Where people sign in, as the service says."""
+
+    name: str
+    authorization_url: str
+    client_id: str
+    scopes: tuple[str, ...]
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether nobody reads on the way what is said there. Raises ValueError where it is no address."""
+        parts = urlsplit(self.authorization_url)
+        return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
 def _by_browser(service: Service, options: argparse.Namespace) -> str:
@@ -124,36 +161,41 @@ def _by_browser(service: Service, options: argparse.Namespace) -> str:
     with _waiting(state) as waiting:
         wish = {
             "response_type": "code",
-            "client_id": issuer["client_id"],
+            "client_id": issuer.client_id,
             "redirect_uri": waiting.address,
-            "scope": " ".join(issuer["scopes"]),
+            "scope": " ".join(issuer.scopes),
             "state": state,
             "nonce": _digest(f"{service.url}\n{verifier}"),
             "code_challenge": _digest(verifier),
             "code_challenge_method": "S256",
         }
-        _open(
-            f"{issuer['authorization_url']}{'&' if '?' in issuer['authorization_url'] else '?'}{urlencode(wish)}",
-            options,
-        )
+        joint = "&" if "?" in issuer.authorization_url else "?"
+        _open(f"{issuer.authorization_url}{joint}{urlencode(wish)}", options)
         code = waiting.code(options.timeout)
     body = {
-        "issuer": issuer["name"],
+        "issuer": issuer.name,
         "code": code,
         "redirect_uri": waiting.address,
         "verifier": verifier,
         "service": service.url,
         "name": f"kubectl pratique on {platform.node() or 'a computer'}"[:100],
     }
-    return str(service.post("sign-in/exchange", body)["token"])
+    answer = service.post("sign-in/exchange", body)
+    with told_by(service):
+        return _token_in(str(answer["token"]))
 
 
 def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
-def _issuer(service: Service, name: str) -> dict[str, Any]:
-    found = {str(one["name"]): one for one in service.get("sign-in/issuers") or []}
+def _issuer(service: Service, name: str) -> _Issuer:
+    """The one that is meant. Raises Usage where there is none, or the browser must not be sent there."""
+    answer = service.get("sign-in/issuers") or []
+    with told_by(service):
+        issuers = [_issuer_in(one) for one in answer]
+        unsafe = [one.name for one in issuers if not one.is_safe]
+    found = {one.name: one for one in issuers}
     if not found:
         raise Usage(
             f"{service.url} has no issuer for the command line. Create a token with the scope read on "
@@ -162,10 +204,14 @@ def _issuer(service: Service, name: str) -> dict[str, Any]:
     if (name and name not in found) or (not name and len(found) > 1):
         raise Usage(f"choose one with --issuer: {', '.join(found)}")
     issuer = found[name] if name else next(iter(found.values()))
-    parts = urlsplit(str(issuer["authorization_url"]))
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
+    if issuer.name in unsafe:
         raise Usage(f"{service.url} names an issuer without https: nothing was opened")
-    return dict(issuer)
+    return issuer
+
+
+def _issuer_in(record: Mapping[str, Any]) -> _Issuer:
+    scopes = tuple(str(one) for one in record["scopes"])
+    return _Issuer(str(record["name"]), str(record["authorization_url"]), str(record["client_id"]), scopes)
 
 
 def _open(address: str, options: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from django.db import DataError
 from django.utils import timezone
 
 from approvals.kubectl_reviews import counting
+from approvals.kubectl_reviews.judging import NotCounted
 from approvals.models import KubectlReview
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden, InvalidObject, Unauthenticated
@@ -50,3 +51,11 @@ def test_what_is_forbidden_now_is_tried_again(here: World, error: Exception) -> 
     counting._give_up(row, error)
     row.refresh_from_db()
     assert (row.settled_at, row.finished_at) == (None, None)
+
+
+def test_what_another_worker_has_settled_is_not_settled_again(here: World) -> None:
+    row = seen(here)
+    KubectlReview.objects.filter(pk=row.pk).update(settled_at=timezone.now())
+    counting._settle(row, NotCounted("not-open", "the request is approved"))
+    row.refresh_from_db()
+    assert row.code == ""

@@ -53,6 +53,19 @@ def test_an_allowed_person_approves(here: World, request_: Request) -> None:
     assert given.access_reason == "by rule"
 
 
+def test_what_is_kept_beside_a_review_is_there_with_it_or_neither_is(here: World, request_: Request) -> None:
+    def fail(_: Review) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        approve(request_, here.ada, keep=fail)
+    assert not Review.objects.exists()
+    kept: list[Review] = []
+    given = approve(request_, here.ada, keep=kept.append)
+    assert approve(request_, here.ada, keep=kept.append) == given
+    assert kept == [given, given]
+
+
 def test_promise_3_nobody_approves_whom_kubernetes_does_not_let(here: World, request_: Request) -> None:
     with pytest.raises(NotAllowed) as refused:
         approve(request_, here.bert)

@@ -21,7 +21,7 @@ from tests.support.kubernetes.live import is_unreachable, wait_until
 
 POLICIES = [
     obj
-    for file in ("author-stamp.yaml", "authors.yaml")
+    for file in ("author-stamp.yaml", "authors.yaml", "finalizer.yaml")
     for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text())
 ]
 SECONDS = 1.0

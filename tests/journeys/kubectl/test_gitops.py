@@ -167,6 +167,7 @@ def test_a_replaced_object_keeps_author_status_and_finalizer(repository: Reposit
     repository.look_after()
     before = repository.live()
     repository.replace()
+    assert repository.live()["metadata"]["finalizers"] == before["metadata"]["finalizers"], "in the same write"
     seen.watch()
     repository.look_after()
     after = repository.live()

@@ -182,8 +182,27 @@ def test_a_review_of_something_else_does_not_count(
 
 def test_a_request_that_is_not_there_is_not_found(reviewed: tuple[Station, Request]) -> None:
     station, request = reviewed
-    other = {"requestRef": {"name": f"{request.deployment.name}-99"}}
-    assert give(station, said(request, "alice", **other), "alice")["reason"] == "NotFound"
+    for number in ("99", f"0{request.number}"):
+        other = {"requestRef": {"name": f"{request.deployment.name}-{number}"}}
+        assert give(station, said(request, "alice", **other), "alice")["reason"] == "NotFound"
+    assert not Review.objects.filter(request=request).exists()
+
+
+@pytest.mark.thorough
+def test_S24_a_reason_of_controls_counts_and_is_shown_as_escapes(
+    reviewed: tuple[Station, Request], capsys: pytest.CaptureFixture[str]
+) -> None:
+    station, request = reviewed
+    station.look_after(request.deployment)
+    reason = "\x1b[2J\u202e\nCounted: True".ljust(4000, "\U0001f600")
+    assert give(station, said(request, "alice", decision="RequestChanges", reason=reason), "alice")["status"] == "True"
+    assert Review.objects.get(request=request).reason == reason
+    words = ["history", request.deployment.name, "--kubeconfig", str(station.kubeconfig), "--context", "alice"]
+    assert main(words) == 0
+    assert main(["show", *words[1:]]) == 0
+    shown = capsys.readouterr().out
+    assert "RequestChanges by alice" in shown
+    assert not {"\x1b", "\u202e"} & {*shown}
 
 
 def said_last(here: Station) -> str:

@@ -110,6 +110,48 @@ def test_where_nobody_can_sign_in_it_says_what_to_do(
     assert opened == {}
 
 
+UNREAD = "answers what this program cannot read"
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "words"),
+    [
+        ("sign-in/issuers", [1], UNREAD),
+        ("sign-in/issuers", {"name": "x"}, UNREAD),
+        ("sign-in/issuers", [{**ISSUER, "scopes": 3}], UNREAD),
+        ("sign-in/issuers", [{**ISSUER, "authorization_url": "https://[::"}], UNREAD),
+        ("sign-in/issuers", [{**ISSUER, "authorization_url": "file:///etc/passwd"}], "nothing was opened"),
+        ("sign-in/issuers", b"[" * 100_000, "not as Pratique does"),
+        ("sign-in/exchange", {"token": "prq_short\nX-Evil: 1"}, UNREAD),
+        ("tokens/current", {"scopes": 5}, UNREAD),
+        ("tokens/current", {"scopes": ["read"], "proofs": ["x"]}, UNREAD),
+    ],
+    ids=lambda it: it if isinstance(it, str) and "/" in it else "",
+)
+def test_S35_a_service_that_answers_anything_is_told_of_and_leaves_no_login(
+    opened: dict[str, str],
+    service: Recorder,
+    capsys: pytest.CaptureFixture[str],
+    path: str,
+    answer: object,
+    words: str,
+) -> None:
+    service.answers[f"/api/v1/{path}"] = (200, answer)
+    assert main(["login", "--service", service.url]) == 2
+    assert words in capsys.readouterr().err
+    assert logins.every() == []
+    if path == "sign-in/issuers":
+        assert opened == {}
+
+
+def test_S24_what_a_service_says_is_no_line_of_ours(service: Recorder, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "\x1b[2J\u202eno\nkubectl pratique: signed in"
+    service.answers["/api/v1/sign-in/issuers"] = (403, {"detail": said})
+    assert main(["login", "--service", service.url]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert r"refuses: \x1b[2J\u202eno\nkubectl pratique: signed in" in line
+
+
 def test_nobody_who_comes_in_time_is_not_waited_for(service: Recorder, capsys: pytest.CaptureFixture[str]) -> None:
     service.answers["/api/v1/sign-in/issuers"] = (200, [ISSUER])
     assert main(["login", "--service", service.url, "--no-browser", "--timeout", "0.1"]) == 2

@@ -1,0 +1,209 @@
+"""The policy that keeps Pratique's finalizer, on a real API server: what leaves it out, and what is never held up."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from approvals.steps.mirroring.mirror import FIELD_MANAGER, FINALIZER
+from tests.contract.conftest import APPLY, MERGE, PATH, Reply, Request, Server
+from tests.support.folders import ROOT
+from tests.support.kubernetes import live
+from tests.support.kubernetes.controlplane import ControlPlane
+from tests.support.kubernetes.endpoint import Endpoint
+
+pytestmark = pytest.mark.controlplane
+
+POLICY = ROOT / "deploy/admission/finalizer.yaml"
+RBAC = "rbac.authorization.k8s.io"
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bundledeployments.core.rukpak.io"
+OK, CREATED, NOT_FOUND = 200, 201, 404
+JSON_PATCH = "application/json-patch+json"
+NOTHING: dict[str, Any] = {"metadata": {"finalizers": None}}
+OTHERS = "example.com/hold"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Carol may write BundleDeployments; the service and operators, here the admin, may `decide` as well."""
+
+    server: Server
+    mark: str
+
+    def wish(self, name: str) -> dict[str, Any]:
+        """As it stands in somebody's file."""
+        source = {"kind": "http", "http": {"url": "https://example.com/1.tar.gz"}}
+        spec = {"installNamespace": "a", "serviceAccountName": "b", "sources": [source]}
+        about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment"}
+        return {**about, "metadata": {"name": name}, "spec": spec}
+
+    def made(self, *, is_held: bool = True) -> str:
+        name = f"{self.mark}-{next(_numbers)}"
+        assert self.server.send(Request("POST", PATH, self.wish(name))).code == CREATED
+        if is_held:
+            assert self.service_writes(name, [FINALIZER]).code == OK
+        return name
+
+    def service_writes(self, name: str, finalizers: list[str]) -> Reply:
+        about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment"}
+        body = {**about, "metadata": {"name": name, "finalizers": finalizers}}
+        path = f"{PATH}/{name}?fieldManager={FIELD_MANAGER}&force=true"
+        return self.server.send(Request("PATCH", path, body, APPLY))
+
+    def replace(self, name: str, user: str = "carol", query: str = "") -> Reply:
+        """As kubectl does it: of what is there it takes over the version alone."""
+        version = self.server.ask("GET", f"{PATH}/{name}").body["metadata"]["resourceVersion"]
+        obj = self.wish(name)
+        obj["metadata"]["resourceVersion"] = version
+        return self.server.send(Request("PUT", f"{PATH}/{name}{query}", obj, user=user))
+
+    def change(self, name: str, body: Any, user: str = "carol", kind: str = MERGE) -> Reply:
+        return self.server.send(Request("PATCH", f"{PATH}/{name}", body, kind, user))
+
+    def delete(self, name: str, user: str = "carol", query: str = "") -> Reply:
+        return self.server.send(Request("DELETE", f"{PATH}/{name}{query}", user=user))
+
+    def finalizers(self, name: str) -> list[str] | None:
+        """None where it is gone."""
+        answer = self.server.ask("GET", f"{PATH}/{name}")
+        return None if answer.code == NOT_FOUND else list(answer.body["metadata"].get("finalizers") or [])
+
+    def keeps(self) -> bool:
+        name = self.made()
+        return self.replace(name, "admin").code == OK and self.finalizers(name) == [FINALIZER]
+
+
+@pytest.fixture(scope="module")
+def kept(controlplane: Endpoint, kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    kubeconfig = tmp_path_factory.mktemp("finalizers") / "kubeconfig"
+    controlplane.write(kubeconfig)
+    mark = f"held-{uuid.uuid4().hex[:8]}"
+    server = Server(controlplane, str(kubectl), kubeconfig, mark)
+    here = Kept(server, mark)
+    server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "deploy/crds/bundledeployments.yaml"))
+    server.ctl("wait", "--for=condition=Established", "crd/bundledeployments.core.rukpak.io")
+    server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
+    server.until_may("carol", "update", "bundledeployments", "core.rukpak.io")
+    server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(POLICY))
+    # A policy takes effect some seconds after it is there.
+    live.wait_until(here.keeps)
+    yield here
+    server.ctl("delete", "-f", str(POLICY))
+    server.ctl("delete", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
+    # Others share the cluster.
+    for obj in server.ask("GET", PATH).body.get("items", []):
+        if obj["metadata"]["name"].startswith(mark):
+            here.delete(obj["metadata"]["name"], "admin")
+            here.change(obj["metadata"]["name"], NOTHING, "admin")
+
+
+def _rights(mark: str) -> list[dict[str, Any]]:
+    rules = [{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "verbs": ["*"]}]
+    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": mark}}
+    people = [{"kind": "User", "apiGroup": RBAC, "name": "carol"}]
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": mark}
+    return [
+        {**about, "kind": "ClusterRole", "rules": rules},
+        {**about, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": people},
+    ]
+
+
+LEFT_OUT = {
+    "replace": lambda it, name, user: it.replace(name, user),
+    "replace by the name of another manager": lambda it, name, user: it.replace(name, user, "?fieldManager=kubectl"),
+    "merge patch": lambda it, name, user: it.change(name, NOTHING, user),
+    "json patch": lambda it, name, user: it.change(
+        name, [{"op": "remove", "path": "/metadata/finalizers"}], user, JSON_PATCH
+    ),
+    "merge patch with another finalizer": lambda it, name, user: it.change(
+        name, {"metadata": {"finalizers": [OTHERS]}}, user
+    ),
+}
+
+
+@pytest.mark.parametrize("user", ["carol", "admin"])
+@pytest.mark.parametrize("how", LEFT_OUT)
+def test_S15_what_leaves_the_finalizer_out_keeps_it_whoever_writes(kept: Kept, how: str, user: str) -> None:
+    name = kept.made()
+    answer = LEFT_OUT[how](kept, name, user)
+    assert answer.code == OK, answer.message
+    others = [OTHERS] if "another finalizer" in how else []
+    assert kept.finalizers(name) == [*others, FINALIZER]
+    # So a deletion in the same moment waits for its request.
+    assert kept.delete(name).code == OK
+    assert kept.finalizers(name) is not None
+
+
+def test_S15_the_name_of_our_field_manager_gives_nobody_our_right(kept: Kept) -> None:
+    name = kept.made()
+    assert kept.replace(name, "carol", f"?fieldManager={FIELD_MANAGER}").code == OK
+    assert kept.finalizers(name) == [FINALIZER]
+
+
+def test_S15_who_may_not_decide_does_not_let_go_what_is_being_deleted(kept: Kept) -> None:
+    name = kept.made()
+    kept.delete(name)
+    for answer in (kept.change(name, NOTHING), kept.replace(name)):
+        assert answer.code == OK, answer.message
+    assert kept.finalizers(name) == [FINALIZER]
+
+
+def test_operators_let_go_what_they_have_deleted_where_pratique_does_not_run(kept: Kept) -> None:
+    name = kept.made()
+    kept.delete(name, "admin")
+    assert kept.change(name, NOTHING, "admin").code == OK
+    assert kept.finalizers(name) is None
+
+
+def test_the_service_lets_go_before_and_after_the_deletion(kept: Kept) -> None:
+    before, after = kept.made(), kept.made()
+    assert kept.service_writes(before, []).code == OK
+    assert kept.finalizers(before) == []
+    kept.delete(after)
+    assert kept.service_writes(after, []).code == OK
+    assert kept.finalizers(after) is None
+
+
+def test_what_was_never_held_goes_at_once_and_gets_no_finalizer(kept: Kept) -> None:
+    name = kept.made(is_held=False)
+    assert kept.replace(name).code == OK
+    assert kept.finalizers(name) == []
+    assert kept.delete(name).code == OK
+    assert kept.finalizers(name) is None
+
+
+def test_the_garbage_collector_takes_off_its_own_finalizer_and_leaves_ours(kept: Kept) -> None:
+    name = kept.made()
+    assert kept.delete(name, query="?propagationPolicy=Foreground").code == OK
+    live.wait_until(lambda: kept.finalizers(name) == [FINALIZER])
+
+
+@pytest.mark.thorough
+def test_the_definition_can_be_deleted_though_nobody_of_ours_runs(
+    own_controlplane: ControlPlane, kubectl: Path, tmp_path: Path
+) -> None:
+    """Its objects go first, and what holds them is let go by an operator as before there was a policy."""
+    kubeconfig = tmp_path / "kubeconfig"
+    own_controlplane.endpoint.write(kubeconfig)
+    server = Server(own_controlplane.endpoint, str(kubectl), kubeconfig, "held")
+    here = Kept(server, "held")
+    for file in (ROOT / "deploy/crds/bundledeployments.yaml", POLICY):
+        server.ctl("apply", "--server-side", "-f", str(file))
+    server.ctl("wait", "--for=condition=Established", "crd/bundledeployments.core.rukpak.io")
+    live.wait_until(here.keeps)
+    free = here.made(is_held=False)
+    names = [one["metadata"]["name"] for one in server.ask("GET", PATH).body["items"]]
+    assert server.send(Request("DELETE", DEFINITION)).code == OK
+    live.wait_until(lambda: here.finalizers(free) is None)
+    for name in names:
+        if here.finalizers(name) is not None:
+            assert here.change(name, NOTHING, "admin").code == OK
+    live.wait_until(lambda: server.ask("GET", DEFINITION).code == NOT_FOUND)
