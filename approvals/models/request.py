@@ -41,6 +41,9 @@ class Content(models.Model):
     removed_at = models.DateTimeField(
         null=True, blank=True, help_text="when its bytes went from the content store (PRATIQUE_KEEP_DAYS)"
     )
+    deleting_until = models.DateTimeField(
+        null=True, blank=True, help_text="until when a deletion of its bytes that was asked for may still happen"
+    )
 
     def __str__(self) -> str:
         return self.digest
