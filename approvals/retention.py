@@ -29,6 +29,7 @@ from approvals.lifecycle import OPEN
 from approvals.models import (
     BundleDeployment,
     Content,
+    LookupAnswers,
     OptionalObject,
     Outcome,
     PolicyEvaluation,
@@ -51,7 +52,7 @@ AWAY_AFTER = 5
 # The running revision and the one before it.
 LAST_REVISIONS = 2
 # What hangs on a request and goes with its details. Reviews, verdicts and their dismissals are append-only.
-DETAILS = (Report, Outcome, PolicyEvaluation, RequestRule, RequestText, ViewedObject)
+DETAILS = (LookupAnswers, Report, Outcome, PolicyEvaluation, RequestRule, RequestText, ViewedObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +170,11 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
         for details in DETAILS:
             details._default_manager.filter(request=row).delete()
         OptionalObject.objects.filter(revision__request=row).delete()
-        row.unused_files, row.requirements, row.chart_values, row.server_words = {}, [], None, []
+        row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
         row.cleared_at = now
-        row.save(update_fields=["unused_files", "requirements", "chart_values", "server_words", "cleared_at"])
+        row.save(
+            update_fields=["unused_files", "requirements", "chart_values", "server_words", "lookups", "cleared_at"]
+        )
         audit.record(verb="request.cleared", actor=MACHINE, request=row, facts={"settledBefore": before})
     return 1
 

@@ -14,10 +14,18 @@ from approvals import models
 from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
 from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
-from approvals.ledger.locks import for_change
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import DELETING, Content, Pin, Requirement, RequirementKind, UnusedFiles
+from provisioner.values import (
+    DELETING,
+    Content,
+    Lookup,
+    ObjectRef,
+    Pin,
+    Requirement,
+    RequirementKind,
+    UnusedFiles,
+)
 
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
@@ -51,17 +59,17 @@ def _row_of(content: Content, format_name: str, byte_count: int) -> tuple[models
         "has_deletion_hooks": bool(content.hooks_at(DELETING)),
         "created_at": now,
     }
-    _, is_new = models.Content.objects.get_or_create(digest=content.digest, defaults=described)
-    row = for_change(models.Content.objects.filter(pk=content.digest)).get()
-    if row.deleting_until is not None and now < row.deleting_until:
+    row, is_new = models.Content.objects.get_or_create(digest=content.digest, defaults=described)
+    settled = models.Content.objects.filter(pk=row.pk).exclude(deleting_until__gt=now)
+    # It may be one of `retention.collect_unnamed`, which says nothing of the content.
+    settled.exclude(removed_at=None).update(**described)
+    is_settled = settled.update(used_at=now, removed_at=None, deleting_until=None)
+    row.refresh_from_db()
+    if not is_settled:
         raise StoreUnavailable(
             "the content store has not confirmed that it deleted an earlier copy of this very content, and may do so "
             f"until {row.deleting_until:%H:%M} UTC; it is stored again after that"
         )
-    if row.removed_at is not None:  # it may be one of `retention.collect_unnamed`, which says nothing of it
-        models.Content.objects.filter(pk=row.pk).update(**described)
-    models.Content.objects.filter(pk=row.pk).update(used_at=now, removed_at=None, deleting_until=None)
-    row.refresh_from_db()
     return row, is_new
 
 
@@ -93,6 +101,9 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         requirements=_requirements(fetched_by.requirements),
         values=fetched_by.chart_values,
         version=fetched_by.bundle_version,
+        lookups=tuple(
+            Lookup(ObjectRef(**one["object"]), one["digest"], tuple(one["copies"])) for one in fetched_by.lookups
+        ),
     )
 
 

@@ -33,7 +33,9 @@ def try_store() -> Iterator[Tried]:
     if not written.problem:
         yield _tried("read", partial(_read_trial, files, name))
         yield _tried("delete", partial(files.delete, name))
-    yield _tried("delete unfinished uploads", partial(files.collect_unfinished, timezone.now() - UNFINISHED_AGE, is_ours))
+    yield _tried(
+        "delete unfinished uploads", partial(files.collect_unfinished, timezone.now() - UNFINISHED_AGE, is_ours)
+    )
 
 
 def _read_trial(files: ContentFiles, name: str) -> None:

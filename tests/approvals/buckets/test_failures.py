@@ -53,7 +53,10 @@ def said(act: Callable[[], object]) -> str:
         (lambda bucket: bucket.replace(NAME, [b"x"]), "writing an object"),
         (lambda bucket: bucket.delete(NAME), "deleting an object"),
         (lambda bucket: list(bucket.stored()), "listing objects"),
-        (lambda bucket: bucket.collect_unfinished(timezone.now(), store.is_ours), "looking for uploads that were never finished"),
+        (
+            lambda bucket: bucket.collect_unfinished(timezone.now(), store.is_ours),
+            "looking for uploads that were never finished",
+        ),
     ],
     ids=["look", "exists", "open", "replace", "delete", "stored", "collect"],
 )

@@ -74,13 +74,11 @@ class Proxy:
             def log_message(self, *_: object) -> None:
                 pass
 
-            def any(self) -> None:
+            def pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 proxy.calls.append((self.command, self.path))
                 given = dict(self.headers.items())
-                call = Call(
-                    self.command, self.path, lambda: proxy._sent(self.command, self.path, given, body)
-                )
+                call = Call(self.command, self.path, lambda: proxy._sent(self.command, self.path, given, body))
                 self.answer(proxy.fault(call))
 
             def answer(self, found: Answer) -> None:
@@ -94,10 +92,7 @@ class Proxy:
                     self.wfile.write(found.body)
                     self.wfile.flush()
 
-            def handle_expect_100(self) -> bool:
-                return super().handle_expect_100()
-
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = any  # noqa: N815 -- as http.server names them
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = pass_on  # noqa: N815 -- as http.server names them
 
         return Handler
 
