@@ -10,22 +10,26 @@ What the store holds and no row names goes as well, after a time of grace: what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
 
 from approvals import audit, store
 from approvals.audit import MACHINE
 from approvals.encryption.files import UNFINISHED_AGE, StoredFile, content_files
+from approvals.errors import StoreUnavailable
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import both_locked
 from approvals.lifecycle import OPEN
 from approvals.models import (
     BundleDeployment,
     Content,
+    LookupAnswers,
     OptionalObject,
     Outcome,
     PolicyEvaluation,
@@ -41,23 +45,50 @@ logger = logging.getLogger(__name__)
 
 # Bytes that were stored a moment ago may not have their request yet.
 GRACE = timedelta(days=1)
+# S3 takes no call that was signed more than 15 minutes ago; until then one that was not answered may come through.
+DELETION_SETTLES = timedelta(minutes=20)
+# Deletions without an answer, one after the other.
+AWAY_AFTER = 5
 # The running revision and the one before it.
 LAST_REVISIONS = 2
 # What hangs on a request and goes with its details. Reviews, verdicts and their dismissals are append-only.
-DETAILS = (Report, Outcome, PolicyEvaluation, RequestRule, RequestText, ViewedObject)
+DETAILS = (LookupAnswers, Report, Outcome, PolicyEvaluation, RequestRule, RequestText, ViewedObject)
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
     """How many requests lost their details, and how many stored contents went, of together so many bytes.
 
-    `leftovers` counts what killed workers had left in the store.
+    `leftovers` counts what killed workers had left in the store, `failures` say what could not be deleted now.
     """
 
     requests: int
     contents: int
     byte_count: int
     leftovers: int = 0
+    failures: tuple[str, ...] = ()
+
+
+@dataclass
+class Deletions:
+    """One that fails leaves the others alone, unless the store itself seems to be away."""
+
+    failures: list[str] = field(default_factory=list)
+    unanswered: int = 0
+
+    def tried(self, delete: Callable[[], int]) -> int:
+        """What `delete` returns, 0 where it failed. Raises its failure where too many in a row had no answer."""
+        try:
+            found = delete()
+        except (StoreUnavailable, OSError) as exc:
+            self.failures.append(str(exc))
+            is_answer = isinstance(exc, StoreUnavailable) and exc.is_refused
+            self.unanswered = 0 if is_answer else self.unanswered + 1
+            if self.unanswered == AWAY_AFTER:
+                raise
+            return 0
+        self.unanswered = 0
+        return found
 
 
 def clear(now: datetime, *, keep_days: int) -> Cleared:
@@ -65,12 +96,14 @@ def clear(now: datetime, *, keep_days: int) -> Cleared:
 
     May be stopped at any time: the next run goes on. 0 days keep everything that has a row.
     """
-    requests, sizes = 0, []
+    requests, sizes, deletions = 0, [], Deletions()
     if keep_days:
         before = now - timedelta(days=keep_days)
         requests = sum(_clear_request(pk, before, now) for pk in list(_outlived(before)))
-        sizes = [size for digest in list(_unneeded(now)) if (size := _remove(digest, now)) is not None]
-    done = Cleared(requests, len(sizes), sum(sizes), _collect(now))
+        unneeded = list(_unneeded(now).values_list("pk", flat=True))
+        sizes = [size for digest in unneeded if (size := deletions.tried(partial(_remove, digest, now)))]
+    leftovers = _collect(now, deletions)
+    done = Cleared(requests, len(sizes), sum(sizes), leftovers, tuple(deletions.failures))
     if done.requests or done.contents or done.leftovers:
         logger.info(
             "cleared what was kept long enough",
@@ -80,6 +113,11 @@ def clear(now: datetime, *, keep_days: int) -> Cleared:
                 "bytes": done.byte_count,
                 "leftovers": done.leftovers,
             },
+        )
+    if done.failures:
+        logger.warning(
+            "some stored contents could not be deleted; they are tried again in an hour",
+            extra={"failures": len(done.failures), "first": done.failures[0]},
         )
     return done
 
@@ -132,48 +170,60 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
         for details in DETAILS:
             details._default_manager.filter(request=row).delete()
         OptionalObject.objects.filter(revision__request=row).delete()
-        row.unused_files, row.requirements, row.chart_values, row.server_words = {}, [], None, []
+        row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
         row.cleared_at = now
-        row.save(update_fields=["unused_files", "requirements", "chart_values", "server_words", "cleared_at"])
+        row.save(
+            update_fields=["unused_files", "requirements", "chart_values", "server_words", "lookups", "cleared_at"]
+        )
         audit.record(verb="request.cleared", actor=MACHINE, request=row, facts={"settledBefore": before})
     return 1
 
 
-def _unneeded(now: datetime) -> Iterator[str]:
+def _unneeded(now: datetime) -> QuerySet[Content]:
     fresh = Q(used_at__gte=now - GRACE)
     needed = Q(requests__cleared_at=None, requests__isnull=False)
     needed |= Q(revisions__request__cleared_at=None, revisions__isnull=False)
     candidates = Content.objects.filter(removed_at=None).exclude(fresh)
-    yield from candidates.exclude(pk__in=Content.objects.filter(needed).values("pk")).values_list("pk", flat=True)
+    return candidates.exclude(pk__in=Content.objects.filter(needed).values("pk"))
 
 
-def _remove(digest: str, now: datetime) -> int | None:
-    """Its size in bytes, where the content went. Who stores it again waits for this row, and writes the file anew.
+def _remove(digest: str, now: datetime) -> int:
+    """Its size in bytes, where the content went; 0 where it has come into use. Raises StoreUnavailable and OSError.
 
-    The one place where a transaction waits for the store: so briefly that its row stays locked (Bucket.delete).
+    The row says first that it is gone, and until when the deletion may happen (`store.put` waits for that). What could
+    not be deleted is then a file that no row names.
     """
     with transaction.atomic():
         row = for_change(Content.objects.filter(pk=digest)).get()
-        if row.removed_at is not None or digest not in set(_unneeded(now)):
-            return None
-        row.removed_at = now
-        row.save(update_fields=["removed_at"])
-        content_files().delete(store.path_of(digest))
+        if not _unneeded(now).filter(pk=digest).exists():
+            return 0
+        row.removed_at, row.deleting_until = now, timezone.now() + DELETION_SETTLES
+        row.save(update_fields=["removed_at", "deleting_until"])
+    content_files().delete(store.path_of(digest))
+    _deleting(row).update(deleting_until=None)
     return row.byte_count
 
 
-def _collect(now: datetime) -> int:
+def _deleting(row: Content) -> QuerySet[Content]:
+    """The row, if it still waits for our deletion."""
+    return Content.objects.filter(pk=row.pk, deleting_until=row.deleting_until).exclude(removed_at=None)
+
+
+def _collect(now: datetime, deletions: Deletions) -> int:
     storage = content_files()
-    unfinished = storage.collect_unfinished(now - UNFINISHED_AGE)
+    unfinished = deletions.tried(lambda: storage.collect_unfinished(now - UNFINISHED_AGE, store.is_ours))
     named = set(Content.objects.filter(removed_at=None).values_list("pk", flat=True))
     unnamed = [one for one in storage.stored() if store.digest_of(one.name) not in {None, *named}]
-    return unfinished + sum(collect_unnamed(one, now) for one in unnamed)
+    collected = sum(deletions.tried(partial(collect_unnamed, one, now)) for one in unnamed)
+    # Of a process that was killed while it collected what is gone now.
+    Content.objects.filter(object_count=0, removed_at=F("created_at"), deleting_until__lt=now - GRACE).delete()
+    return unfinished + collected
 
 
 def collect_unnamed(one: StoredFile, now: datetime) -> bool:
     """Whether a content went that no row names: a worker died before it wrote the row, or while it removed the content.
 
-    Who stores it meanwhile waits: for the row, or for one that is made here and never committed.
+    Who stores it meanwhile is told to wait by its row, or by one that is made here for as long.
     """
     digest = store.digest_of(one.name)
     if digest is None or now - one.modified < GRACE:
@@ -182,9 +232,14 @@ def collect_unnamed(one: StoredFile, now: datetime) -> bool:
         unused = {"object_count": 0, "byte_count": 0, "created_at": now, "removed_at": now}
         _, is_new = Content.objects.get_or_create(digest=digest, defaults=unused)
         row = for_change(Content.objects.filter(pk=digest)).get()
-        if row.removed_at is None:
+        began = timezone.now()
+        if row.removed_at is None or (row.deleting_until is not None and began < row.deleting_until):
             return False
-        content_files().delete(one.name)
-        if is_new:
-            row.delete()
+        row.deleting_until = began + DELETION_SETTLES
+        row.save(update_fields=["deleting_until"])
+    content_files().delete(one.name)
+    if is_new:
+        _deleting(row).delete()
+    else:
+        _deleting(row).update(deleting_until=None)
     return True

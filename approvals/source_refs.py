@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from provisioner.errors import BadSource
+from provisioner.errors import BadConfig, BadSource
+from provisioner.render import is_told_of_target, wanted_lookups
 from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource
 from provisioner.values import ObjectRef
 
@@ -18,7 +20,7 @@ KINDS = ("image", "git", "http", "configMap")
 
 
 def read_by(spec: Mapping[str, Any]) -> list[ObjectRef]:
-    """Every Secret and ConfigMap that the sources name: who asks must be allowed to get each of them (S08)."""
+    """Every object that the sources, or what a chart may look up, name: who asks must be allowed to get each (S08)."""
     found = []
     for number, source in enumerate(listed_sources(spec)):
         where, body = f"spec.sources[{number}]", body_of(source)
@@ -26,7 +28,17 @@ def read_by(spec: Mapping[str, Any]) -> list[ObjectRef]:
             found.append(named("ConfigMap", body, spec, f"{where}.configMap"))
         elif secret := secret_of(source):
             found.append(named("Secret", secret, spec, f"{where}.{source['kind']}.auth.secret"))
+    with suppress(BadConfig):  # nothing is read for a config that the chart is then refused for
+        found.extend(lookups_in(spec) or ())
     return list(dict.fromkeys(found))
+
+
+def lookups_in(spec: Mapping[str, Any]) -> tuple[ObjectRef, ...] | None:
+    """What a chart may look up, None where nothing. Raises BadConfig."""
+    config = spec.get("config")
+    if not isinstance(config, Mapping) or not is_told_of_target(str(spec.get("format") or "")):
+        return None
+    return wanted_lookups(config, str(spec.get("installNamespace") or ""))
 
 
 def listed_sources(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -46,7 +46,7 @@ from provisioner.reading import (
     with_answers,
     with_rights,
 )
-from provisioner.render import IsNamespaced, Rendering, Target, content_digest, render_content
+from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, content_digest, render_content
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Gap, Stored, WayBack
 from provisioner.review.frame import report, wanted
@@ -157,8 +157,11 @@ def moves(
     return tuple(found)
 
 
-def target_of(cluster: ClusterClient | None, *, is_upgrade: bool) -> Target:
-    """What a chart is told: the cluster's version and all that it serves. Without a cluster Helm's own defaults count.
+def target_of(
+    cluster: ClusterClient | None, *, is_upgrade: bool, lookups: tuple[LookedUp, ...] | None = None
+) -> Target:
+    """What a chart is told: the cluster's version, all that it serves, and what it may look up. Without a cluster
+    Helm's own defaults count.
 
     Raises TryLater where the API server does not answer.
     """
@@ -166,7 +169,7 @@ def target_of(cluster: ClusterClient | None, *, is_upgrade: bool) -> Target:
         return Target("", (), is_upgrade)
     served = {(f"{one.group}/{one.version}" if one.group else one.version, one.kind) for one in cluster.resources()}
     versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
-    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade)
+    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.core.files.base import File
@@ -20,7 +21,7 @@ from approvals.buckets import failures
 from approvals.buckets.connection import BucketClients
 from approvals.buckets.location import Location
 from approvals.buckets.transfers import PIECE_BYTES, Arriving, Sending
-from approvals.encryption.files import StoredFile
+from approvals.encryption.files import StoredFile, each_or_raise
 from approvals.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class Bucket(Storage):
         return any(one["Key"] == self._key(name) for one in self._contents(page))
 
     def delete(self, name: str) -> None:
-        """Soon or not at all: whoever deletes may hold a row meanwhile."""
+        """Answers within seconds. What was not answered may be done later: until then nothing is put there."""
         with self._worded("deleting an object", is_quick=True) as client:
             client.delete_object(Bucket=self.where.bucket, Key=self._key(name))
 
@@ -71,19 +72,22 @@ class Bucket(Storage):
         with self._worded("listing objects") as client:
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.where.bucket, Prefix=self.where.prefix)
             for page in pages:
+                if page.get("IsTruncated") and not page.get("NextContinuationToken"):
+                    raise failures.worded(failures.CUT_SHORT, "listing objects")
                 for one in self._contents(page):
                     yield StoredFile(self._name(one["Key"]), one["LastModified"], one["Size"])
 
-    def collect_unfinished(self, before: datetime) -> int:
+    def collect_unfinished(self, before: datetime, is_ours: Callable[[str], bool]) -> int:
         """Have S3 forget the parts of uploads that began before then, whose process was killed; how many uploads."""
-        count = 0
         with self._worded("looking for uploads that were never finished") as client:
             pages = client.get_paginator("list_multipart_uploads")
-            for page in pages.paginate(Bucket=self.where.bucket, Prefix=self.where.prefix):
-                for one in page.get("Uploads", ()):
-                    if one["Initiated"] < before:
-                        count += self._abort(client, one)
-        return count
+            found = [
+                one
+                for page in pages.paginate(Bucket=self.where.bucket, Prefix=self.where.prefix)
+                for one in page.get("Uploads", ())
+            ]
+        old = [one for one in found if one["Initiated"] < before and is_ours(self._name(one["Key"]))]
+        return each_or_raise(partial(self._abort, one) for one in old)
 
     def look(self) -> None:
         """Raises StoreUnavailable where the bucket is away or may not be listed; answers within seconds."""
@@ -109,11 +113,13 @@ class Bucket(Storage):
         contents: Sequence[Mapping[str, Any]] = page.get("Contents", ())
         return contents
 
-    def _abort(self, client: Any, upload: dict[str, Any]) -> int:
-        try:
-            client.abort_multipart_upload(Bucket=self.where.bucket, Key=upload["Key"], UploadId=upload["UploadId"])
-        except client.exceptions.NoSuchUpload:
-            return 0  # another process was quicker
+    def _abort(self, upload: Mapping[str, Any]) -> int:
+        where = {"Bucket": self.where.bucket, "Key": upload["Key"], "UploadId": upload["UploadId"]}
+        with self._worded("deleting an upload that was never finished") as client:
+            try:
+                client.abort_multipart_upload(**where)
+            except client.exceptions.NoSuchUpload:
+                return 0  # another process was quicker
         return 1
 
     def _key(self, name: str) -> str:

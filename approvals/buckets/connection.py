@@ -11,7 +11,7 @@ from approvals.buckets.location import Location
 
 # Of one call, which is tried as often as this in all. A server that sends nothing for so long is away.
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 5, 30, 3
-# For probes, and for what is deleted while its row is locked (apps.IDLE_IN_TRANSACTION is longer).
+# For probes, and for deletions, of which there may be many in a row.
 QUICK_SECONDS, QUICK_ATTEMPTS = 2, 1
 # As many as a worker has threads: a connection that no thread gives back in time is opened anew.
 POOL_CONNECTIONS = 32

@@ -89,6 +89,7 @@ def _answered(exc: Exception) -> str:
 
 UNVERIFIED = "the certificate of the S3 server cannot be verified; name its authority in PRATIQUE_CONTENT_S3_CA_FILE"
 NO_S3 = "what answers at PRATIQUE_CONTENT_S3_ENDPOINT is no S3 server"
+CUT_SHORT = "the list of the bucket ends early: the S3 server says that there is more, and not where"
 # By the name of the class: botocore is not loaded here.
 _UNANSWERED = {
     "NoCredentialsError": "this process has no credentials; give it some in one of AWS's own places",

@@ -8,13 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from django.core.files.storage import FileSystemStorage, storages
+
+from approvals.errors import StoreUnavailable
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -32,6 +35,11 @@ class StoredFile:
     @property
     def is_unfinished(self) -> bool:
         return self.name.endswith(UNFINISHED)
+
+    @property
+    def finished_name(self) -> str:
+        """Of an unfinished one, the name that it was to get."""
+        return self.name.removesuffix(UNFINISHED).rpartition(".")[0]
 
 
 class ContentFiles(Protocol):
@@ -51,11 +59,27 @@ class ContentFiles(Protocol):
     def stored(self) -> Iterator[StoredFile]:
         """Every file, and what nobody has finished where that can be seen as one."""
 
-    def collect_unfinished(self, before: datetime) -> int:
-        """Delete what killed processes have left of files that they began to write before then; how many."""
+    def collect_unfinished(self, before: datetime, is_ours: Callable[[str], bool]) -> int:
+        """Delete what killed processes have left of files of our names that they began to write before then; how many.
+
+        One that cannot be deleted leaves the others alone, and is raised at the end.
+        """
 
     def look(self) -> None:
         """Raises OSError or StoreUnavailable where it cannot be read now; answers within seconds."""
+
+
+def each_or_raise(acts: Iterable[Callable[[], int]]) -> int:
+    """Do all of them, also after one that fails, and return their sum; then raise the first failure."""
+    count, failure = 0, None
+    for act in acts:
+        try:
+            count += act()
+        except (OSError, StoreUnavailable) as exc:
+            failure = failure or exc
+    if failure:
+        raise failure
+    return count
 
 
 def content_files() -> ContentFiles:
@@ -92,11 +116,13 @@ class PrivateFiles(FileSystemStorage):
                 found = Path(self.path(name)).stat()
                 yield StoredFile(name, datetime.fromtimestamp(found.st_mtime, UTC), found.st_size)
 
-    def collect_unfinished(self, before: datetime) -> int:
-        left = [one.name for one in self.stored() if one.is_unfinished and one.modified < before]
-        for name in left:
-            self.delete(name)
-        return len(left)
+    def collect_unfinished(self, before: datetime, is_ours: Callable[[str], bool]) -> int:
+        left = [one for one in self.stored() if one.is_unfinished and one.modified < before]
+        return each_or_raise(partial(self._gone, one.name) for one in left if is_ours(one.finished_name))
+
+    def _gone(self, name: str) -> int:
+        self.delete(name)
+        return 1
 
     def look(self) -> None:
         self.exists("sha256")

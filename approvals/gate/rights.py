@@ -13,6 +13,7 @@ from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.pivots import has_asked
 from approvals.models import REQUEST_CHANGES, Dismissal, Policy, Request, Review
+from provisioner.rbac.resources import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 
@@ -41,7 +42,7 @@ def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Ri
     for asker in askers_of(request):
         found.append(fact_of(access.may_use_account(asker.identity, request)))
         for ref in wanted:
-            question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
+            question = AccessRequest("get", ref.group, plural_of(ref.kind), namespace=ref.namespace, name=ref.name)
             found.append(fact_of(access.ask_for(asker.identity, request.deployment.cluster, question, fresh=True)))
     return tuple(found)
 

@@ -41,6 +41,9 @@ class Content(models.Model):
     removed_at = models.DateTimeField(
         null=True, blank=True, help_text="when its bytes went from the content store (PRATIQUE_KEEP_DAYS)"
     )
+    deleting_until = models.DateTimeField(
+        null=True, blank=True, help_text="until when a deletion of its bytes that was asked for may still happen"
+    )
 
     def __str__(self) -> str:
         return self.digest
@@ -106,6 +109,8 @@ class Request(Claimed):
     bundle_version = models.CharField(max_length=100, blank=True, db_default="")
     # [{reference, before, after, since, course, why}]: how branches and tags moved since they were resolved earlier.
     source_moves = models.JSONField(default=list, db_default=[], blank=True)
+    # [{object, digest, copies}]: what a chart was told of the cluster's objects; `object` is group, version, kind, ….
+    lookups = models.JSONField(default=list, db_default=[], blank=True)
     service_account_uid = models.CharField(max_length=63, blank=True)
     state = models.CharField(max_length=12, choices=[(it, it) for it in State], default=State.PREPARING)
     round = models.PositiveIntegerField(default=1)
@@ -181,6 +186,16 @@ class Request(Claimed):
 
     def __str__(self) -> str:
         return f"{self.deployment_id}#{self.number}"
+
+
+class LookupAnswers(models.Model):
+    """What a chart was told of the cluster's objects, in the order of `Request.lookups`; null: it was not there."""
+
+    request = models.OneToOneField(Request, on_delete=models.CASCADE, related_name="lookup_answers")
+    body = EncryptedJSONField(place="lookups of request", bound_to=["request_id"])
+
+    def __str__(self) -> str:
+        return f"lookups of {self.request_id}"
 
 
 class Report(models.Model):

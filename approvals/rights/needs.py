@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from provisioner.api_groups import OWN_GROUP
+from provisioner.rbac.resources import plural_of
 from provisioner.values import ObjectRef
 
 AUTHENTICATION = "authentication.k8s.io"
@@ -25,7 +26,6 @@ WRITES_OF_PEOPLE = ("create", "delete", "update")
 # What planning, applying, health and drift send as the installing account; a server-side apply is a patch.
 REQUESTS_OF_INSTALLERS = ("delete", "get", "list", "patch", "watch")
 SEEN_AS_INSTALLERS = ("list", "watch")
-_PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 _ACCOUNT, _SYSTEM = "system:serviceaccount:", "system:"
 
 Account = tuple[str, str]
@@ -67,11 +67,11 @@ class Role:
 class Registered:
     """Who and what Pratique knows of one cluster.
 
-    `people` and `groups` are who signs in, `readers` who asked for an open request that reads `sources` (Secrets and
-    ConfigMaps that sources name), `for_accounts` those of them that are read for a ServiceAccount, `installers` are
-    accounts as (namespace, name), `watched` the (group, plural) of what bundles have brought. Names of ServiceAccounts
-    stand among `people` and `readers` with their full user names. What is `unproved` is only named by somebody's wish:
-    nothing is given for it.
+    `people` and `groups` are who signs in, `readers` who asked for an open request that reads `sources` (objects that
+    sources or lookups of charts name), `for_accounts` those of them that are read for a ServiceAccount, `installers`
+    are accounts as (namespace, name), `watched` the (group, plural) of what bundles have brought. Names of
+    ServiceAccounts stand among `people` and `readers` with their full user names. What is `unproved` is only named by
+    somebody's wish: nothing is given for it.
     """
 
     people: frozenset[str] = frozenset()
@@ -196,11 +196,11 @@ def _add_worker(rules: _Rules, known: Registered, form: ImpersonationForm) -> No
         return
     rules.add_people(form, known.people | known.readers, known.groups)
     if form is ImpersonationForm.CONSTRAINED:
-        for (namespace, plural), names in sorted(_by_place(known.sources).items()):
-            rules.add_named("", plural, _on("user-info", ["get"]), names, namespace=namespace)
+        for (namespace, group, plural), names in sorted(_by_place(known.sources).items()):
+            rules.add_named(group, plural, _on("user-info", ["get"]), names, namespace=namespace)
     # Not as the account that asked: with the verbs of installers that would be all that the account may.
-    for (namespace, plural), names in sorted(_by_place(known.for_accounts & known.sources).items()):
-        rules.add_named("", plural, ["get"], names, namespace=namespace)
+    for (namespace, group, plural), names in sorted(_by_place(known.for_accounts & known.sources).items()):
+        rules.add_named(group, plural, ["get"], names, namespace=namespace)
 
 
 def _add_watch(rules: _Rules, known: Registered, form: ImpersonationForm) -> None:
@@ -218,10 +218,10 @@ def _on(mode: str, verbs: Iterable[str]) -> Iterator[str]:
     return (f"impersonate-on:{mode}:{verb}" for verb in verbs)
 
 
-def _by_place(sources: Iterable[ObjectRef]) -> Mapping[tuple[str, str], set[str]]:
-    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+def _by_place(sources: Iterable[ObjectRef]) -> Mapping[tuple[str, str, str], set[str]]:
+    found: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for ref in sources:
-        found[ref.namespace, _PLURALS[ref.kind]].add(ref.name)
+        found[ref.namespace, ref.group, plural_of(ref.kind)].add(ref.name)
     return found
 
 

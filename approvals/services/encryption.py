@@ -108,7 +108,7 @@ def _stale_contents(done: Rotation, *, is_trial: bool) -> Iterator[StoredFile]:
     """Contents that another key encrypts. What has another form of name is not ours."""
     storage, now = content_files(), timezone.now()
     if not is_trial:
-        storage.collect_unfinished(now - UNFINISHED_AGE)
+        storage.collect_unfinished(now - UNFINISHED_AGE, store.is_ours)
     for one in storage.stored():
         if store.digest_of(one.name) is None or (head := _head_of(one.name)) is None:
             continue

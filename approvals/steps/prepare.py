@@ -25,8 +25,9 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
+from approvals.models import LookupAnswers, Request
 from approvals.models import Report as ReportRow
-from approvals.models import Request
+from approvals.source_refs import lookups_in
 from approvals.steps.records import source_history
 from approvals.steps.records.way_back import way_back
 from approvals.steps.sources import egress, limits, polling_egress, read_for, sources_of
@@ -180,10 +181,25 @@ def _target(request: Request, api: Api) -> render.Target:
     content (promise 1).
     """
     is_release = planning.helm_release_of(request.spec) is not None
-    return pipeline.target_of(api, is_upgrade=is_release or request.deployment.active_revision_id is not None)
+    is_upgrade = is_release or request.deployment.active_revision_id is not None
+    wanted = lookups_in(request.spec)
+    lookups = None if wanted is None else render.looked_up(wanted, found_as_requester(request, api))
+    return pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups)
 
 
 def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
+    """Reads as `found_as_requester` does what must be there."""
+    find = found_as_requester(request, api)
+
+    def read(ref: ObjectRef) -> JsonObject:
+        if (found := find(ref)) is None:
+            raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")
+        return found
+
+    return read
+
+
+def found_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject | None]:
     """Reads as who wrote the spec last, so that the service needs no right of its own to anybody's Secrets (S08).
 
     Kubernetes has said that they may get it (gate.reader.preparing), so it is mostly acting as them that is refused.
@@ -193,21 +209,18 @@ def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], Jso
 
     cluster = request.deployment.cluster
 
-    def read(ref: ObjectRef) -> JsonObject:
+    def find(ref: ObjectRef) -> JsonObject | None:
         person = last_writer_of(request).identity
         is_account = person.username.startswith(ACCOUNT)
         try:
-            found = (api if is_account else api.acting_as(person)).get(ref)
+            return (api if is_account else api.acting_as(person)).get(ref)
         except Forbidden as exc:
             words = f"{ref} cannot be read {'for' if is_account else 'as'} {person.username}, who may get it"
             if is_account or "impersonate" in exc.in_full:
                 raise MissingRight(missing_right(cluster.name, words)) from exc
             raise Forbidden(f"{words}: {exc}") from exc
-        if found is None:
-            raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")
-        return found
 
-    return read
+    return find
 
 
 @transaction.atomic(durable=True)
@@ -244,6 +257,10 @@ def _record(request: Request, prepared: Prepared) -> None:
         chart_values=prepared.content.values,
         bundle_version=prepared.content.version,
         source_moves=[asdict(one) for one in prepared.moves],
+        lookups=[
+            {"object": asdict(one.ref), "digest": one.digest, "copies": list(one.copies)}
+            for one in prepared.content.lookups
+        ],
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
         subject_digest=digest,
@@ -254,7 +271,16 @@ def _record(request: Request, prepared: Prepared) -> None:
         problem_code=prepared.unmet.code if prepared.unmet else "",
         remedy=prepared.unmet.remedy if prepared.unmet else "",
     )
+    _keep_answers(row, prepared.content)
     wake.notice(row.pk, "needs_you")
+
+
+def _keep_answers(request: Request, content: Content) -> None:
+    """What the chart was told, of the one time that it was rendered: a content of the store does not say it again."""
+    answers = [one.answer for one in content.lookups]
+    if any(answers):
+        LookupAnswers.objects.filter(request=request).delete()
+        LookupAnswers.objects.create(request=request, body=answers)
 
 
 def _unused_record(unused: UnusedFiles) -> dict[str, Any]:

@@ -13,10 +13,19 @@ from django.utils import timezone
 from approvals import models
 from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
 from approvals.encryption.files import ContentFiles, content_files
-from approvals.errors import KeyMissing
+from approvals.errors import KeyMissing, StoreUnavailable
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import DELETING, Content, Pin, Requirement, RequirementKind, UnusedFiles
+from provisioner.values import (
+    DELETING,
+    Content,
+    Lookup,
+    ObjectRef,
+    Pin,
+    Requirement,
+    RequirementKind,
+    UnusedFiles,
+)
 
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
@@ -26,7 +35,8 @@ def put(content: Content, *, format_name: str) -> models.Content:
     """Keep `content` under its digest and return its row. Keeping the same content twice is no error.
 
     The row says first that it is used, so that nothing that is stored here is removed as unneeded
-    (approvals.retention), and no transaction waits for the store.
+    (approvals.retention), and no transaction waits for the store. Raises StoreUnavailable also where a deletion of the
+    same bytes was asked for and may still happen: it would take the new ones.
     """
     data = render.serialise(content.everything)
     row, is_new = _row_of(content, format_name, len(data))
@@ -38,22 +48,28 @@ def put(content: Content, *, format_name: str) -> models.Content:
 
 @transaction.atomic
 def _row_of(content: Content, format_name: str, byte_count: int) -> tuple[models.Content, bool]:
-    """The row, used now, and whether it is new; waits for who removes it."""
+    """The row, used now, and whether it is new; waits for who is about to remove it."""
     now = timezone.now()
-    row, is_new = models.Content.objects.get_or_create(
-        digest=content.digest,
-        defaults={
-            "install_namespace": content.install_namespace,
-            "service_account": content.service_account,
-            "format": format_name,
-            "object_count": len(content.everything),
-            "byte_count": byte_count,
-            "has_deletion_hooks": bool(content.hooks_at(DELETING)),
-            "created_at": now,
-        },
-    )
-    models.Content.objects.filter(pk=row.pk).update(used_at=now, removed_at=None)
+    described = {
+        "install_namespace": content.install_namespace,
+        "service_account": content.service_account,
+        "format": format_name,
+        "object_count": len(content.everything),
+        "byte_count": byte_count,
+        "has_deletion_hooks": bool(content.hooks_at(DELETING)),
+        "created_at": now,
+    }
+    row, is_new = models.Content.objects.get_or_create(digest=content.digest, defaults=described)
+    settled = models.Content.objects.filter(pk=row.pk).exclude(deleting_until__gt=now)
+    # It may be one of `retention.collect_unnamed`, which says nothing of the content.
+    settled.exclude(removed_at=None).update(**described)
+    is_settled = settled.update(used_at=now, removed_at=None, deleting_until=None)
     row.refresh_from_db()
+    if not is_settled:
+        raise StoreUnavailable(
+            "the content store has not confirmed that it deleted an earlier copy of this very content, and may do so "
+            f"until {row.deleting_until:%H:%M} UTC; it is stored again after that"
+        )
     return row, is_new
 
 
@@ -85,6 +101,9 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         requirements=_requirements(fetched_by.requirements),
         values=fetched_by.chart_values,
         version=fetched_by.bundle_version,
+        lookups=tuple(
+            Lookup(ObjectRef(**one["object"]), one["digest"], tuple(one["copies"])) for one in fetched_by.lookups
+        ),
     )
 
 
@@ -138,6 +157,11 @@ def digest_of(path: str) -> str | None:
     """The digest whose path this is; None where it is none of ours."""
     found = PATH.fullmatch(path)
     return f"sha256:{found[2]}" if found and found[2].startswith(found[1]) else None
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file of the store is a content by its name: what has another one is somebody else's."""
+    return digest_of(name) is not None
 
 
 def place_of(digest: str) -> StoredPlace:

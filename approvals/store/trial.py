@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from approvals.encryption.files import UNFINISHED_AGE, ContentFiles, content_files
 from approvals.errors import StoreUnavailable
+from approvals.store.contents import is_ours
 
 TRIAL = b"written and deleted by pratique-manage check_content_store"
 
@@ -32,7 +33,9 @@ def try_store() -> Iterator[Tried]:
     if not written.problem:
         yield _tried("read", partial(_read_trial, files, name))
         yield _tried("delete", partial(files.delete, name))
-    yield _tried("delete unfinished uploads", partial(files.collect_unfinished, timezone.now() - UNFINISHED_AGE))
+    yield _tried(
+        "delete unfinished uploads", partial(files.collect_unfinished, timezone.now() - UNFINISHED_AGE, is_ours)
+    )
 
 
 def _read_trial(files: ContentFiles, name: str) -> None:

@@ -14,7 +14,7 @@ from provisioner import pipeline
 from provisioner.cli.arguments import DEFAULT_ACCOUNT
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.render import BUILT_IN, IsNamespaced, Target, is_told_of_target
+from provisioner.render import BUILT_IN, IsNamespaced, Target, is_told_of_target, looked_up, wanted_lookups
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits
 from provisioner.values import Content, GroupKind
@@ -35,10 +35,17 @@ def scopes_of(cluster: ClusterClient | None) -> IsNamespaced:
 def contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
     """What the BUNDLE argument and `--old` come to. A chart is told of the cluster, and of `--old` before it."""
     is_namespaced = scopes_of(cluster)
-    target = pipeline.target_of(cluster, is_upgrade=False) if is_told_of_target(options.format) else None
+    target = _target_of(options, cluster) if is_told_of_target(options.format) else None
     old = content_of(options.old, options, is_namespaced, target) if options.old else None
     target = replace(target, is_upgrade=old is not None) if target else None
     return content_of(options.bundle, options, is_namespaced, target), old
+
+
+def _target_of(options: argparse.Namespace, cluster: ClusterClient | None) -> Target:
+    """What a chart is told of the cluster, read as who the kubeconfig is."""
+    wanted = wanted_lookups(_config_of(options), options.install_namespace)
+    lookups = looked_up(wanted, cluster.get) if cluster is not None and wanted is not None else None
+    return pipeline.target_of(cluster, is_upgrade=False, lookups=lookups)
 
 
 def content_of(

@@ -11,10 +11,11 @@ from provisioner.render.formats import (
     is_told_of_target,
     render_content,
 )
+from provisioner.render.helm import looked_up, wanted_lookups
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced, admit
 from provisioner.render.scopes import BUILT_IN, defined_scopes
-from provisioner.render.targets import Target
+from provisioner.render.targets import LookedUp, Target
 from provisioner.render.writing import write, write_quoted
 from provisioner.render.yaml import load_all, load_documents
 
@@ -24,6 +25,7 @@ __all__ = [
     "Format",
     "Found",
     "IsNamespaced",
+    "LookedUp",
     "Rendered",
     "Rendering",
     "Target",
@@ -39,10 +41,12 @@ __all__ = [
     "is_told_of_target",
     "load_all",
     "load_documents",
+    "looked_up",
     "parse",
     "render_content",
     "serialise",
     "stored_digest",
+    "wanted_lookups",
     "write",
     "write_quoted",
 ]

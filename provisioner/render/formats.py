@@ -20,7 +20,18 @@ from provisioner.render.canonical import canonical, content_digest
 from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, IsNamespaced, admit
 from provisioner.render.targets import Target
-from provisioner.values import Content, Hook, HookMoment, Manifest, Pin, Requirement, RequirementKind, Tree, UnusedFiles
+from provisioner.values import (
+    Content,
+    Hook,
+    HookMoment,
+    Lookup,
+    Manifest,
+    Pin,
+    Requirement,
+    RequirementKind,
+    Tree,
+    UnusedFiles,
+)
 
 # So many names of files that no format used are kept; all are counted.
 MAX_UNUSED_PATHS = 100
@@ -47,13 +58,15 @@ class Rendering:
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
-    bundle asks of its cluster, the values that it was given, as JSON texts by path, and the version that it claims."""
+    bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, and
+    the objects of the cluster that it was told of."""
 
     objects: Iterable[Found]
     used: Collection[str]
     requirements: tuple[Requirement, ...] = ()
     values: Mapping[str, str] | None = None
     version: str = ""
+    lookups: tuple[Lookup, ...] = ()
 
 
 Format = Callable[[Tree, Rendering], Rendered]
@@ -78,7 +91,7 @@ def _registry(tree: Tree, rendering: Rendering) -> Rendered:
 
 
 def _helm(tree: Tree, rendering: Rendering) -> Rendered:
-    objects, used, values, version = helm.find(
+    found = helm.find(
         tree,
         destinations=rendering.destinations,
         config=rendering.config,
@@ -86,7 +99,7 @@ def _helm(tree: Tree, rendering: Rendering) -> Rendered:
         target=rendering.target,
         limits=rendering.limits,
     )
-    return Rendered(objects, used, values=values, version=version)
+    return Rendered(found.objects, found.used, values=found.values, version=found.version, lookups=found.lookups)
 
 
 FORMATS: dict[str, Format] = {"helm": _helm, "plain": _plain, "registry-v1": _registry}
@@ -140,6 +153,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         hooks,
         rendered.values,
         rendered.version[:MAX_VERSION],
+        rendered.lookups,
     )
 
 

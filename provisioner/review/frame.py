@@ -32,7 +32,15 @@ from provisioner.review.base.fold import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
-from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, source_moves, unused_files
+from provisioner.review.checks.bundle import (
+    chart_values,
+    content,
+    hooks,
+    lookups,
+    requirements,
+    source_moves,
+    unused_files,
+)
 from provisioner.review.checks.governance import (
     full_quotas,
     limit_ranges,
@@ -157,6 +165,7 @@ CHECKS: tuple[Check, ...] = (
     data_policies.CHECK,
     hooks.CHECK,
     chart_values.CHECK,
+    lookups.CHECK,
     renames.CHECK,
     way_back.CHECK,
     preflight.CHECK,

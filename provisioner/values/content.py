@@ -150,6 +150,21 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """An object of the cluster that a chart was told of when it was rendered.
+
+    `digest` is of what it was told, "" where the object did not exist; `copies` are the Secrets of the content that
+    have values of this one, as namespace/name or as the name alone. `answer` is what it was told, with marks in place
+    of the values of a Secret; a content that was stored has none.
+    """
+
+    ref: ObjectRef
+    digest: str
+    copies: tuple[str, ...] = ()
+    answer: JsonObject | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """What a request is about: the rendered manifests, sorted, its hooks, and the digest over both
     (render.content_digest).
@@ -157,8 +172,8 @@ class Content:
     `manifests` are the objects that stay, `hooks` those that run at a moment (`with_hooks`). `pins`, `unused` and
     `requirements` say where they came from, what came with them and what their bundle asks of its cluster; `values`
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
-    nobody knows; `version` what the bundle says of itself, "" where its format has none. The digest does not cover
-    these.
+    nobody knows; `version` what the bundle says of itself, "" where its format has none; `lookups` what a chart was
+    told of the cluster's objects. The digest does not cover these.
     """
 
     manifests: tuple[Manifest, ...]
@@ -171,6 +186,7 @@ class Content:
     hooks: tuple[Manifest, ...] = ()
     values: Mapping[str, str] | None = None
     version: str = ""
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

@@ -33,3 +33,8 @@ class Command(BaseCommand):
             f"{done.requests} requests lost their details; {done.contents} stored contents "
             f"({done.byte_count} bytes) were removed; {done.leftovers} leftovers of killed workers were removed"
         )
+        if done.failures:
+            raise CommandError(
+                f"{len(done.failures)} deletions failed, the first one because {done.failures[0]}; "
+                "they are tried again with every run"
+            )

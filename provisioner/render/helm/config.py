@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.errors import BadConfig
+from provisioner.render.helm.lookups import KEY
 from provisioner.render.helm.values import merged
 from provisioner.render.limits import YamlMeter
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some
 from provisioner.values import Tree
 
-_KEYS = ("values", "valuesFiles", "releaseName")
+_KEYS = ("values", "valuesFiles", "releaseName", KEY)
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

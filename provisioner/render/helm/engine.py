@@ -13,11 +13,12 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
+from provisioner.render.targets import LookedUp
 
 MODULE = "provisioner.render.helm.process"
 PACKAGE = "helm_python"
@@ -27,7 +28,10 @@ _LIMITS = "a chart must render within its limits: look for a loop or a text that
 
 @dataclass(frozen=True, slots=True)
 class ChartJob:
-    """One chart to render. `kube_version` is "" where no cluster is known: Helm's own defaults count then."""
+    """One chart to render. `kube_version` is "" where no cluster is known: Helm's own defaults count then.
+
+    `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for.
+    """
 
     files: Mapping[str, bytes]
     values: Mapping[str, Any]
@@ -36,6 +40,7 @@ class ChartJob:
     kube_version: str
     api_versions: tuple[str, ...]
     is_upgrade: bool
+    lookups: tuple[LookedUp, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,10 @@ def render(job: ChartJob) -> Output:
     if importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
     files = {path: b64encode(data).decode() for path, data in job.files.items()}
-    answer = _asked(json.dumps({**asdict(job), "files": files}).encode())
+    known = None if job.lookups is None else [_named(one) for one in job.lookups]
+    # Not asdict: what a chart is told of Secrets never has their values.
+    question = {one.name: getattr(job, one.name) for one in fields(job)} | {"files": files, "lookups": known}
+    answer = _asked(json.dumps(question).encode())
     try:
         found = json.loads(answer)
         if "error" in found:
@@ -60,6 +68,12 @@ def render(job: ChartJob) -> Output:
         return Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise BadBundle("the chart: what renders it ended without an answer") from exc
+
+
+def _named(one: LookedUp) -> Mapping[str, Any]:
+    ref = one.ref
+    known = {"api_version": ref.api_version, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+    return {**known, "body": one.answer}
 
 
 def _asked(question: bytes) -> bytes:

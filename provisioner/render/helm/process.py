@@ -16,9 +16,11 @@ import sys
 import tarfile
 import time
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from provisioner.render.helm import replay
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_DEPTH, MAX_WORDS, MEMORY_BYTES
 
 NO_MEMORY = 2  # as Go ends
@@ -54,7 +56,8 @@ def main() -> None:
     _bounded()
     job = json.loads(sys.stdin.buffer.read())
     try:
-        found = _rendered(job)
+        with _answered(job):
+            found = _rendered(job)
     except ChartRefused as exc:
         found = {"error": str(exc)[:MAX_WORDS]}
     except MemoryError:
@@ -62,6 +65,17 @@ def main() -> None:
     sys.stdout.buffer.write(json.dumps(found).encode())
     sys.stdout.buffer.flush()
     os._exit(0)  # Go's threads are not waited for
+
+
+@contextmanager
+def _answered(job: dict[str, Any]) -> Iterator[None]:
+    """Say in the job where `lookup` is answered, if it is."""
+    if job["lookups"] is None:
+        yield
+        return
+    with replay.answering(job["lookups"], job["api_versions"]) as address:
+        job["lookup_address"] = address
+        yield
 
 
 def _bounded() -> None:
@@ -147,8 +161,6 @@ def _outcome(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, st
 
 
 def _once(chart: Any, job: Mapping[str, Any]) -> dict[str, str]:
-    from helm_python import _native  # noqa: PLC0415
-
     options = {
         "name": job["release_name"],
         "namespace": job["namespace"],
@@ -159,9 +171,18 @@ def _once(chart: Any, job: Mapping[str, Any]) -> dict[str, str]:
     if job["kube_version"]:
         # The library takes these two, but the method Chart.render does not offer them.
         options |= {"kube_version": job["kube_version"], "api_versions": job["api_versions"]}
-    text = _native.call_string("helm_render", chart._raw(), json.dumps(job["values"]), json.dumps(options))
-    found: dict[str, str] = json.loads(text)
+    found: dict[str, str] = json.loads(_called(chart, json.dumps(job["values"]), json.dumps(options), job))
     return {path.partition("/")[2]: words for path, words in found.items() if not path.endswith(_NOTES)}
+
+
+def _called(chart: Any, values: str, options: str, job: Mapping[str, Any]) -> str:
+    import helm_python  # noqa: PLC0415
+    from helm_python import _native  # noqa: PLC0415
+
+    if "lookup_address" not in job:
+        return str(_native.call_string("helm_render", chart._raw(), values, options))
+    with helm_python.Config(kube_apiserver=job["lookup_address"], storage_driver="memory") as asking:
+        return str(_native.call_string("helm_render_with_config", asking._raw(), chart._raw(), values, options))
 
 
 def _check(metadata: Mapping[str, Any], loaded: list[dict[str, Any]], job: Mapping[str, Any]) -> None:

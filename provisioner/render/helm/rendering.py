@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from provisioner.errors import BadBundle
+from provisioner.errors import BadBundle, BadConfig
 from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder
 from provisioner.render.helm.config import checked_release_name, config_of
 from provisioner.render.helm.engine import ChartJob, render
 from provisioner.render.helm.hooks import with_hooks
+from provisioner.render.helm.lookups import filled, wanted_lookups
 from provisioner.render.helm.manifests import rendered_objects
 from provisioner.render.helm.values import flat, merged
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
-from provisioner.render.targets import Target
+from provisioner.render.targets import LookedUp, Target
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some, verb
-from provisioner.values import Tree
+from provisioner.values import Lookup, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedChart:
+    """Its objects, the files that were used, its values, its version, and what it may have looked up."""
+
+    objects: Iterator[Found]
+    used: list[str]
+    values: dict[str, str]
+    version: str
+    lookups: tuple[Lookup, ...]
 
 
 def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this room
@@ -30,9 +43,8 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     install_namespace: str,
     target: Target | None,
     limits: YamlLimits,
-) -> tuple[Iterator[Found], list[str], dict[str, str], str]:
-    """The objects of the chart, its crds/ first, and of other sources beside it; the files that were used; its values;
-    and its version.
+) -> RenderedChart:
+    """The chart in the tree, its crds/ first, and what other sources have beside it.
 
     A template that gave nothing but hooks that are left out does not count as used, so that the report names it.
     Raises BadBundle, BadConfig, InvalidManifest and BundleTooLarge.
@@ -49,12 +61,14 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
         kube_version=target.kube_version if target else "",
         api_versions=target.api_versions if target else (),
         is_upgrade=bool(target and target.is_upgrade),
+        lookups=_told(config, install_namespace, target),
     )
     output = render(job)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
     again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
     _check_same(kept, again, (_within(folder, path) for path in output.again))
+    kept, lookups = filled(kept, job.lookups or ())
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
     rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})
@@ -64,7 +78,16 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     used = [*(path for path in inside if path not in left_out), *wanted.files]
     values = flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values))
     version = str(_mapping(files[CHART], CHART, meter).get("version") or "")
-    return objects, [*used, *(file for paths in extra for file in paths)], values, version
+    return RenderedChart(objects, [*used, *(file for paths in extra for file in paths)], values, version, lookups)
+
+
+def _told(config: Mapping[str, Any], install_namespace: str, target: Target | None) -> tuple[LookedUp, ...] | None:
+    """What the chart may look up; None where lookups are off, and find nothing."""
+    if wanted_lookups(config, install_namespace) is None:
+        return None
+    if target is None or target.lookups is None:
+        raise BadConfig("config.lookup names objects of the cluster, and no cluster was asked; say which one it is")
+    return target.lookups
 
 
 def _mapping(text: bytes, file: str, meter: YamlMeter) -> Mapping[str, Any]:

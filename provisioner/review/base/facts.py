@@ -187,6 +187,19 @@ class StateFacts:
     is_offline: bool = False
     around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
+    _namespaces: dict[str, JsonObject] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def namespaces(self) -> Mapping[str, JsonObject]:
+        """The labels of the Namespaces among the objects by name, read once: each webhook is held against them."""
+        if self._namespaces is None:
+            found: dict[str, JsonObject] = {}
+            for ref, obj in self.named:
+                if (ref.group, ref.kind) == ("", "Namespace"):
+                    found[ref.name] = {**found.get(ref.name, {}), **mapping(mapping(obj.get("metadata")).get("labels"))}
+            object.__setattr__(self, "_namespaces", found)
+        assert self._namespaces is not None
+        return self._namespaces
 
     @property
     def named(self) -> tuple[tuple[ObjectRef, JsonObject], ...]:

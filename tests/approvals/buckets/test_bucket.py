@@ -123,9 +123,9 @@ def test_kill_9_in_the_middle_of_an_upload_leaves_nothing_that_counts(
     assert list(bucket.stored()) == []
     left = s3.uploads(location)
     assert left == [location.prefix + NAME]
-    assert bucket.collect_unfinished(now - timedelta(hours=1)) == 0, "it may still be at work"
+    assert bucket.collect_unfinished(now - timedelta(hours=1), store.is_ours) == 0, "it may still be at work"
     assert s3.uploads(location) == left
-    assert bucket.collect_unfinished(now + timedelta(hours=1)) == 1
+    assert bucket.collect_unfinished(now + timedelta(hours=1), store.is_ours) == 1
     assert s3.uploads(location) == []
 
 
@@ -179,7 +179,7 @@ def test_keys_begin_with_the_prefix_and_nothing_beside_it_is_listed_or_collected
     s3.client.put_object(Bucket=location.bucket, Key="of/somebody/else", Body=b"theirs")
     s3.client.create_multipart_upload(Bucket=location.bucket, Key="of/somebody/else/too")
     assert [one.name for one in Bucket(location).stored()] == [NAME]
-    assert Bucket(location).collect_unfinished(timezone.now() + timedelta(hours=1)) == 0
+    assert Bucket(location).collect_unfinished(timezone.now() + timedelta(hours=1), store.is_ours) == 0
     assert (s3.folder / location.bucket / location.prefix / NAME).exists()
 
 

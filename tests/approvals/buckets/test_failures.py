@@ -11,6 +11,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
+from approvals import store
 from approvals.buckets.bucket import Bucket
 from approvals.buckets.location import Location
 from approvals.errors import StoreUnavailable
@@ -52,7 +53,10 @@ def said(act: Callable[[], object]) -> str:
         (lambda bucket: bucket.replace(NAME, [b"x"]), "writing an object"),
         (lambda bucket: bucket.delete(NAME), "deleting an object"),
         (lambda bucket: list(bucket.stored()), "listing objects"),
-        (lambda bucket: bucket.collect_unfinished(timezone.now()), "looking for uploads that were never finished"),
+        (
+            lambda bucket: bucket.collect_unfinished(timezone.now(), store.is_ours),
+            "looking for uploads that were never finished",
+        ),
     ],
     ids=["look", "exists", "open", "replace", "delete", "stored", "collect"],
 )

@@ -172,7 +172,7 @@ def _is_of_system(rule: Mapping[str, Any]) -> bool:
 
 
 def _sees_place(webhook: Webhook, state: StateFacts, namespace: str) -> bool:
-    return sees_namespace(webhook.body, namespace_labels(state.objects, namespace))
+    return sees_namespace(webhook.body, namespace_labels(state, namespace))
 
 
 def _own(webhook: Webhook, state: StateFacts) -> Iterator[str]:

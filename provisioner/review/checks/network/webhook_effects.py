@@ -67,7 +67,7 @@ def _vital(webhook: Webhook, state: StateFacts) -> list[str]:
     if not sees_object(webhook.body, {}):
         return []
     found = _seen(webhook, _VITAL_IN_CLUSTER, "Cluster")
-    if any(sees_namespace(webhook.body, namespace_labels(state.objects, place)) for place in _PLACES):
+    if any(sees_namespace(webhook.body, namespace_labels(state, place)) for place in _PLACES):
         found |= _seen(webhook, _VITAL_IN_NAMESPACES, "Namespaced")
     return sorted(found)
 

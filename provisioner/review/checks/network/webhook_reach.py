@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from provisioner.review.base.facts import items, mapping, maps
+from provisioner.review.base.facts import StateFacts, items, mapping, maps
 from provisioner.selectors import selects
-from provisioner.values import JsonObject, ObjectRef
 
 SYSTEM = "kube-system"
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -27,17 +26,12 @@ _MOVED_FROM = {
 Body = Mapping[str, Any]
 
 
-def namespace_labels(objects: Iterable[JsonObject], name: str) -> dict[str, Any]:
-    """The labels of a namespace as far as they are known: the one that the API server sets, and those of `objects`.
+def namespace_labels(state: StateFacts, name: str) -> dict[str, Any]:
+    """The labels of a namespace as far as they are known: the one that the API server sets, and those of its objects.
 
     What is not known to be there counts as absent, so that a selector that asks for a label lets nothing in.
     """
-    found: dict[str, Any] = {}
-    for obj in objects:
-        ref = ObjectRef.of(obj)
-        if (ref.group, ref.kind, ref.name) == ("", "Namespace", name):
-            found |= mapping(mapping(obj.get("metadata")).get("labels"))
-    return {**found, NAME_LABEL: name}
+    return {**state.namespaces.get(name, {}), NAME_LABEL: name}
 
 
 def sees_namespace(webhook: Body, labels: Body) -> bool:

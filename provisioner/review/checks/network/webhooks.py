@@ -168,7 +168,7 @@ def _locked_places(webhook: Webhook, state: StateFacts) -> list[str]:
     return sorted(
         place
         for place, labels in places.items()
-        if sees_namespace(webhook.body, namespace_labels(state.objects, place))
+        if sees_namespace(webhook.body, namespace_labels(state, place))
         and any(sees_object(webhook.body, one) for one in labels)
     )
 

@@ -70,10 +70,14 @@ def _answer(facts: Facts, ref: ObjectRef, schema: Mapping[str, Any]) -> OfflineR
 
 
 def _definition(facts: Facts, ref: ObjectRef) -> Mapping[str, Any] | None:
+    return facts.once("definitions", _definitions).get((ref.group, ref.kind))
+
+
+def _definitions(facts: Facts) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """What the bundle's CRDs say of kinds, by group and kind; of two for one kind the first."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for manifest in facts.content.manifests:
-        if manifest.ref.group_kind != CRD:
-            continue
-        spec = mapping(manifest.body.get("spec"))
-        if spec.get("group") == ref.group and mapping(spec.get("names")).get("kind") == ref.kind:
-            return spec
-    return None
+        if manifest.ref.group_kind == CRD:
+            spec = mapping(manifest.body.get("spec"))
+            found.setdefault((str(spec.get("group")), str(mapping(spec.get("names")).get("kind"))), spec)
+    return found

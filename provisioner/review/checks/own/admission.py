@@ -126,10 +126,10 @@ def _lets_in(limits: Mapping[str, Any], place: str, state: StateFacts) -> bool:
 def _labels(place: str, state: StateFacts) -> dict[str, Any] | None:
     """The labels of a namespace as they will be; None where a cluster is there and did not say."""
     if state.is_offline:
-        return namespace_labels(state.objects, place)
+        return namespace_labels(state, place)
     read = state.around.lists.get(NAMESPACES)
     live = [one for one in (read.objects if read else ()) if mapping(one.get("metadata")).get("name") == place]
     if not live and not (read and read.is_whole):
         return None
     labels = mapping(mapping(live[0].get("metadata")).get("labels")) if live else {}
-    return {**labels, **namespace_labels(state.objects, place)}
+    return {**labels, **namespace_labels(state, place)}

@@ -52,6 +52,7 @@ CASES = (
     "review/checks/availability/test_storage.py",
     "review/checks/bundle/test_chart_values.py",
     "review/checks/bundle/test_hooks.py",
+    "review/checks/bundle/test_lookups.py",
     "review/checks/bundle/test_requirements.py",
     "review/checks/objects/test_way_back.py",
     "review/checks/network/test_webhooks.py",

@@ -1,0 +1,223 @@
+"""`config.lookup`: the objects of the cluster that a chart may look up, each by its name, and what it is told of them.
+
+They are named before anything is rendered, so that who asks can be asked for the right to get each of them. Of a Secret
+a chart is told marks in place of its values: it may put these into Secrets, where the values take their places again
+(`filled`), and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
+from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
+from provisioner.render.canonical import canonical_json
+from provisioner.render.objects import LAST_APPLIED, Found
+from provisioner.render.targets import LookedUp
+from provisioner.sentences import some
+from provisioner.values import JsonObject, Lookup, ObjectRef
+
+KEY = "lookup"
+MAX_LOOKUPS = 50
+MAX_BYTES = 1024 * 1024
+_FIELDS = frozenset({"apiVersion", "kind", "name", "namespace"})
+_FORM = "expected a list of objects with kind and name, and with apiVersion and namespace where it is not v1 or its own"
+_MARK = "pratiqueMark"
+_TYPED = ("data", "stringData")
+
+Read = Callable[[ObjectRef], JsonObject | None]
+
+
+def wanted_lookups(config: Mapping[str, Any], install_namespace: str) -> tuple[ObjectRef, ...] | None:
+    """The objects that `config.lookup` names, None where it is not there. Raises BadConfig."""
+    if config.get(KEY) is None:
+        return None
+    listed = config[KEY]
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise BadConfig(f"config.lookup: {_FORM}")
+    if len(listed) > MAX_LOOKUPS:
+        raise BadConfig(f"config.lookup names {len(listed)} objects; the limit is {MAX_LOOKUPS}")
+    return tuple(dict.fromkeys(_ref(one, install_namespace, f"config.lookup[{i}]") for i, one in enumerate(listed)))
+
+
+def _ref(entry: Mapping[str, Any], install_namespace: str, where: str) -> ObjectRef:
+    unknown = sorted(set(map(str, entry)) - _FIELDS)
+    if unknown or not all(isinstance(one, str) for one in entry.values()):
+        raise BadConfig(f"{where} has {some(unknown)}; {_FORM}" if unknown else f"{where}: {_FORM}")
+    if not entry.get("kind") or not entry.get("name"):
+        raise BadConfig(f"{where} has no {'kind' if not entry.get('kind') else 'name'}; {_FORM}")
+    group, _, version = entry.get("apiVersion", "v1").rpartition("/")
+    plural = plural_of(entry["kind"])
+    if plural not in BUILT_IN_RESOURCES.get(group, ()) or not version:
+        raise BadConfig(
+            f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} is no kind of Kubernetes itself;"
+            " only those can be looked up"
+        )
+    is_placed = plural not in CLUSTER_SCOPED and plural != "namespaces"
+    namespace = (entry.get("namespace") or install_namespace) if is_placed else ""
+    return ObjectRef(group, version, entry["kind"], namespace, entry["name"])
+
+
+def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
+    """What a chart is told of these objects. Raises BundleTooLarge, and what `read` raises."""
+    found, size = [], 0
+    for ref in refs:
+        body = read(ref)
+        one = LookedUp(ref, None) if body is None else _told(ref, body)
+        size += len(canonical_json(one.answer)) + sum(map(len, one.marks.values()))
+        if size > MAX_BYTES:
+            raise BundleTooLarge(f"the objects of config.lookup are more than {MAX_BYTES // 1024} KiB together")
+        found.append(one)
+    return tuple(found)
+
+
+def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
+    metadata = {key: value for key, value in dict(body.get("metadata") or {}).items() if key != "managedFields"}
+    annotations = {key: one for key, one in dict(metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
+    if "annotations" in metadata:
+        metadata["annotations"] = annotations
+    # As a list has no kind for each of its objects, but a single one does.
+    answer = {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
+    if not _is_secret(answer):
+        return LookedUp(ref, answer)
+    values = {key: _decoded(value) for key, value in dict(answer.get("data") or {}).items()}
+    marks = {key: _mark(ref, key) for key in values}
+    if values:
+        answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
+    return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
+
+
+def _mark(ref: ObjectRef, key: str) -> str:
+    """The same for each rendering, and nothing of the value is in it."""
+    return _MARK + hashlib.sha256(json.dumps([ref.namespace, ref.name, key]).encode()).hexdigest()[:32]
+
+
+def _decoded(value: Any) -> bytes:
+    try:
+        return base64.b64decode(str(value))
+    except binascii.Error:
+        return b""
+
+
+def _is_secret(body: Any) -> bool:
+    return isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
+
+
+def filled(found: Iterable[Found], known: Iterable[LookedUp]) -> tuple[list[Found], tuple[Lookup, ...]]:
+    """The objects with values in the place of marks, and what was looked up, with the Secrets that its values are in.
+
+    Raises BadBundle where a mark is anywhere but in the values of a Secret: there everybody could read the value.
+    """
+    known = tuple(known)
+    origins = {mark: one.ref for one in known for mark in one.marks}
+    values = {mark.encode(): value for one in known for mark, value in one.marks.items()}
+    filler = _Filler(values)
+    made = [replace(one, body=filler.object(one, one.body)) for one in found] if values else list(found)
+    copies: dict[ObjectRef, set[str]] = {}
+    for mark, places in filler.used.items():
+        copies.setdefault(origins[mark.decode()], set()).update(places)
+    return made, tuple(_record(one, sorted(copies.get(one.ref, ()))) for one in known)
+
+
+def _record(one: LookedUp, copies: list[str]) -> Lookup:
+    digest = f"sha256:{hashlib.sha256(canonical_json(one.answer)).hexdigest()}" if one.answer is not None else ""
+    return Lookup(one.ref, digest, tuple(copies), one.answer)
+
+
+class _Filler:
+    """Puts values where their marks are; `used` says in which Secrets."""
+
+    def __init__(self, values: Mapping[bytes, bytes]):
+        self._values = values
+        self._coded = [one for mark in values for one in _codings(mark)]
+        self.used: dict[bytes, set[str]] = {}
+
+    def object(self, found: Found, body: Any) -> Any:
+        if isinstance(body, Mapping) and isinstance(body.get("items"), list) and str(body.get("kind")).endswith("List"):
+            return {**body, "items": [self.object(found, one) for one in body["items"]]}
+        if not _is_secret(body):
+            self._check_none(found, body)
+            return body
+        self._check_none(found, {key: value for key, value in body.items() if key not in _TYPED})
+        metadata = body.get("metadata")
+        names = (metadata.get("namespace"), metadata.get("name")) if isinstance(metadata, Mapping) else ("", "")
+        place = "/".join(str(one) for one in names if one)
+        return {key: self._values_of(found, key, value, place) for key, value in body.items()}
+
+    def _values_of(self, found: Found, key: str, values: Any, place: str) -> Any:
+        if key not in _TYPED or not isinstance(values, Mapping):
+            return values
+        self._check_none(found, dict.fromkeys(map(str, values)))
+        return {name: self._value(found, key, value, place) for name, value in values.items()}
+
+    def _value(self, found: Found, key: str, value: Any, place: str) -> Any:
+        if not isinstance(value, str) or not self._has_mark(value):
+            return value
+        if key == "stringData":
+            try:
+                filled = self._put(value.encode(), place).decode()
+            except UnicodeDecodeError:
+                raise found.refuse(
+                    "takes a value that is no text from config.lookup into stringData; use data"
+                ) from None
+        else:
+            try:
+                inner = base64.b64decode("".join(value.split()), validate=True)
+            except binascii.Error:
+                raise found.refuse("takes a value from config.lookup into data that is not base64") from None
+            filled = base64.b64encode(self._put(inner, place)).decode()
+        if self._has_mark(filled):
+            raise found.refuse("encodes a value from config.lookup once more; Pratique cannot put it there")
+        return filled
+
+    def _put(self, text: bytes, place: str) -> bytes:
+        for mark, value in self._values.items():
+            if mark in text:
+                self.used.setdefault(mark, set()).add(place)
+                text = text.replace(mark, value)
+        return text
+
+    def _has_mark(self, text: str) -> bool:
+        data, looked_for = text.encode(errors="replace"), (*self._values, *self._coded)
+        if any(one in data for one in looked_for):
+            return True
+        try:
+            inner = base64.b64decode("".join(text.split()), validate=True)
+        except ValueError:
+            return False
+        return any(one in inner for one in looked_for)
+
+    def _check_none(self, found: Found, value: Any) -> None:
+        for text in _texts(value):
+            if self._has_mark(text):
+                raise self._refused(found)
+
+    def _refused(self, found: Found) -> BadBundle:
+        words = found.refuse("holds a value of a Secret that it looked up, where everybody could read it").args[0]
+        return BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
+
+
+def _codings(mark: bytes) -> Iterator[bytes]:
+    """What of a mark is the same in the base64 of any text around it, for each of the three places to begin at."""
+    for before in range(3):
+        coded = base64.b64encode(bytes(before) + mark)
+        yield coded[4 if before else 0 : -4]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            pending.extend(one.keys())
+            pending.extend(one.values())
+        elif isinstance(one, list):
+            pending.extend(one)
