@@ -4,6 +4,7 @@ A name counts on the cluster where it was proved (security-rules.md S01). "Could
 
 Modules that other rooms use:
 
+- `approvers`: who may approve a deployment, as far as the viewer may list roles and bindings
 - `containers`: what changes in containers as one viewer may see it
 - `offers`: names that a form offers to pick from, of objects that the person themselves may list
 - `own_words`: what a report says to a viewer who may see what it is made of
@@ -80,6 +81,7 @@ __all__ = [
     "also_known_as",
     "answers_of",
     "approval_of",
+    "approvers",
     "ask_all",
     "ask_each",
     "ask_for",

@@ -15,12 +15,13 @@ from django.conf import settings
 
 from approvals import models
 from approvals.access.measuring import observer_of
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.access import ask as ask_cluster
 from provisioner.cluster.client.access import review_token
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
 from provisioner.errors import BadSource, PreconditionFailed, UnknownKind
-from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
+from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectRef
 
 AUDIENCE = "pratique"
 KEPT_SECONDS = 600.0
@@ -48,6 +49,8 @@ class Kubernetes(Protocol):
     def names_of(
         self, cluster: models.Cluster, kind: str, *, namespace: str, most: int, as_person: Identity
     ) -> list[str]: ...
+
+    def cluster_roles(self, cluster: models.Cluster, *, most: int, as_person: Identity) -> list[JsonObject]: ...
 
     def uid_behind(self, name: str, kubeconfig: str) -> str: ...
 
@@ -90,6 +93,13 @@ class RealKubernetes:
             raise UnknownKind(f"the cluster does not serve {kind} in v1")
         found = api.acting_as(as_person).list(resource, namespace, page=most, metadata_only=True)
         return [one["metadata"]["name"] for one in islice(found, most)]
+
+    def cluster_roles(self, cluster: models.Cluster, *, most: int, as_person: Identity) -> list[JsonObject]:
+        """ClusterRoles and ClusterRoleBindings that the person may list, the first `most` of each."""
+        api = _kept.api(cluster)
+        resources = [api.resource_of(RBAC_GROUP, "v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding")]
+        there = [one for one in resources if one is not None]
+        return [obj for one in there for obj in islice(api.acting_as(as_person).list(one), most)]
 
     def uid_behind(self, name: str, kubeconfig: str) -> str:
         """Which cluster this kubeconfig leads to, not yet that of the cluster `name`: the uid of its kube-system."""

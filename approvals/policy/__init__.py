@@ -16,6 +16,7 @@ from approvals.policy.decide import (
     Tally,
     decide,
     why_nobody_vouches,
+    why_vouched_for,
 )
 from approvals.policy.expression import (
     CONSTRAINT,
@@ -62,4 +63,5 @@ __all__ = [
     "unmet",
     "why_nobody_vouches",
     "why_not_waivable",
+    "why_vouched_for",
 ]

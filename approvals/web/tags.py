@@ -21,7 +21,7 @@ from approvals.selectors.pages import version_words
 from approvals.source_refs import body_of
 from approvals.web.requests.shown import RuleGroup, ShownFinding
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
-from approvals.web.workspace.sentences import sentence_of
+from approvals.web.workspace.sentences import fact_words, sentence_of
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.text import with_names
 from provisioner.sentences import and_more
@@ -32,6 +32,7 @@ register.filter(and_more)
 
 STATE_WORDS = {
     "in_review": "in review",
+    "not-selected": "not selected",
     "RequestChanges": "Request changes",
     "open": "differs",
     "corrected": "corrected",
@@ -236,9 +237,9 @@ def label_words(labels: Mapping[str, str]) -> list[str]:
 
 
 @register.filter
-def version(spec: Mapping[str, Any] | None) -> str:
-    """What people call the version that a spec asks for."""
-    return version_words(spec)
+def version(spec: Mapping[str, Any] | None, name: str) -> str:
+    """What people call the version that a spec of this deployment asks for: `1.0.0` of an archive `name-1.0.0`."""
+    return re.sub(rf"^{re.escape(name)}-(?=v?\d)", "", version_words(spec))
 
 
 @register.filter
@@ -251,6 +252,18 @@ def verdict(question: str) -> str:
 def told(entry: AuditEntry) -> str:
     """What the actor of an entry of the audit did, as it follows their name."""
     return sentence_of(entry)
+
+
+@register.filter
+def fact_name(name: str) -> str:
+    """What a fact of an entry of the audit is called."""
+    return fact_words(name)
+
+
+@register.filter
+def fact_value(value: Any) -> str:
+    """What it is, a state as elsewhere on the pages."""
+    return STATE_WORDS.get(value, value) if isinstance(value, str) else facts(value)
 
 
 @register.filter

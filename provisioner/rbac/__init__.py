@@ -7,7 +7,7 @@ from provisioner.rbac.catalogue import (
     WIDE_SUBJECTS,
 )
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
-from provisioner.rbac.effective import NO_SUCH_ROLE, EffectiveRules, Grant, allows_in, effective_rules, grants
+from provisioner.rbac.effective import NO_SUCH_ROLE, EffectiveRules, Grant, allows_in, effective_rules, grants, holders
 from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
 from provisioner.rbac.guarded import CONTROL_PLANE, OTHER_DEPLOYERS, OWN_RESOURCES, Means
 from provisioner.rbac.held import HeldRules, bits_of, remainder, size
@@ -82,6 +82,7 @@ __all__ = [
     "diff",
     "effective_rules",
     "grants",
+    "holders",
     "holds",
     "is_aggregated",
     "is_escalation",

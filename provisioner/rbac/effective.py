@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from provisioner.rbac.objects import CLUSTER, RbacObjects, RbacSubject, role_ref
+from provisioner.rbac.objects import CLUSTER, RbacObjects, RbacSubject, binding_subjects, role_ref
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import allows_by
 from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef
@@ -78,6 +78,18 @@ def allows_in(effective: EffectiveRules, request: AccessRequest) -> bool:
 def grants(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:
     """The grants that permit `request`, each enough by itself; empty where it is not permitted."""
     return [grant for grant in _that_count(effective, request) if allows_by(grant.rule, request)]
+
+
+def holders(objects: Iterable[JsonObject] | RbacObjects, request: AccessRequest) -> list[RbacSubject]:
+    """Everybody to whom a binding among `objects` gives what `request` asks, sorted, each once."""
+    known = RbacObjects.of(objects)
+    found: set[RbacSubject] = set()
+    for binding in known.bindings.values():
+        ref, role = ObjectRef.of(binding), known.role_of(binding)
+        reaches = ref.kind == "ClusterRoleBinding" or (not request.path and ref.namespace == request.namespace)
+        if role and reaches and any(allows_by(it.rule, request) for it in known.rules_of(role)[0]):
+            found.update(binding_subjects(binding))
+    return sorted(found, key=str)
 
 
 def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:

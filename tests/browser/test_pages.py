@@ -321,3 +321,18 @@ def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in
     page.emulate_media(media="print")
     for what in ("button:visible", "input:visible", "textarea:visible", "select:visible"):
         pw.expect(page.locator(what)).to_have_count(0)
+
+
+@pytest.mark.parametrize("name", ["request", "findings", "rights", "printed-report"])
+def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(
+    name: str, here: World, site: dict[str, str], sign_in: SignIn
+) -> None:
+    page = sign_in(here.ada)
+    press(page, "Dark")
+    page.goto(site[name])
+    page.set_viewport_size({"width": 500, "height": 700})
+    page.evaluate(OPEN_ALL)
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500
+    ink = page.evaluate("getComputedStyle(document.body).color.match(/[0-9]+/g).map(Number)")
+    assert max(ink) < 100, f"{ink} on white paper"

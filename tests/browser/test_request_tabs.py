@@ -14,6 +14,7 @@ from tests.browser.conftest import SignIn
 from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
 from tests.support.provisioner.contents import an_object
+from tests.support.provisioner.roles import bound, cluster_role, group, rule
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 TABS = ("Overview", "Findings", "Changes", "Activity")
@@ -22,6 +23,11 @@ TABS = ("Overview", "Findings", "Changes", "Activity")
 def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
     here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
 ) -> None:
+    here.kubernetes.allow("ada", "list")
+    here.kubernetes.roles = [
+        cluster_role("approver", rule("approve", "bundledeployments", group="core.rukpak.io")),
+        bound("approver", group("platform")),
+    ]
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(site["request"])
@@ -32,6 +38,7 @@ def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
         "the worst that happens": bar.locator(".request-sentence"),
         "how bad that is": bar.locator(".severity"),
         "who must still agree": bar.get_by_text("1 more approval needed"),
+        "of which group": bar.get_by_text("anyone in platform"),
         "how do I say yes": bar.get_by_role("link", name="Approve"),
         "how do I say no": bar.get_by_role("link", name="Deny"),
     }

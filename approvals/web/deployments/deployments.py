@@ -95,8 +95,9 @@ def new(http: HttpRequest) -> HttpResponse:
 def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Change the spec in the cluster as the viewer, if it is still the one that the form was made from."""
     form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.generation))
+    may = access.may(person(http), deployment.cluster, "update", resource="bundledeployments", name=deployment.name)
     if http.method == "GET" or not form.is_valid():
-        return _form(http, form, deployment)
+        return _form(http, form, deployment, may)
     try:
         changed = services.change_deployment(
             by=person(http),
@@ -106,7 +107,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
             via=VIA,
         )
     except InvalidInput as refusal:
-        return _form(http, _with_error(form, refusal), deployment)
+        return _form(http, _with_error(form, refusal), deployment, may)
     if changed.generation == form.cleaned_data["generation"]:
         messages.success(
             http, "The spec did not change, so no request was created. To fetch the sources again, use Request again."
@@ -228,7 +229,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
 def _form(
     http: HttpRequest, form: SpecForm, deployment: BundleDeployment | None, permission: Permission | None = None
 ) -> HttpResponse:
-    """`permission` is whether the viewer may create a deployment anywhere, where the form is for a new one."""
+    """`permission` is whether the viewer may create a deployment anywhere, or change this one."""
     facts = {
         "form": form,
         "deployment": deployment,

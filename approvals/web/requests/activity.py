@@ -81,14 +81,15 @@ class ActivityPhase:
 @of_request
 def index(http: HttpRequest, request: Request) -> HttpResponse:
     report, reviews = pages.report_of(request), pages.reviews_of(request)
+    bar = bar_of(person(http), request, report, reviews)
     facts = {
         "item": request,
         "report": report,
-        "bar": bar_of(person(http), request, report, reviews),
+        "bar": bar,
         "may": options_of(person(http), request, report, reviews),
         "reviews": reviews,
         "voided_rounds": pages.voided_rounds_of(request),
-        "evaluations": pages.evaluations_of(request),
+        "evaluations": pages.evaluations_of(request) if bar.evaluations is None else bar.evaluations,
         "waivers": Waivers(report, reviews, {}) if report else None,
         "events": events(pages.timeline_of(request)),
         "phases": phases(request.outcomes.defer("warnings", "server_words", "about").order_by("position")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -11,7 +13,9 @@ from approvals.models import Report, Request
 from approvals.selectors import pages
 from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
+from approvals.web.requests.bar import bar_of
 from approvals.web.requests.sharing import visible_report
+from approvals.web.requests.viewer_options import options_of
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.crds.schema_tree import crds_of, picture_of
 from provisioner.review.rights.account_graph import account_graph, accounts_of
@@ -36,8 +40,8 @@ def rights(http: HttpRequest, request: Request) -> HttpResponse:
         raise Http404
     seen = {ref.identity for ref in hidden}
     graph = account_graph(shown, by_name[name], hidden=seen) if name else None
-    facts = {"item": request, "report": report, "names": list(by_name), "graph": graph, "chosen": name}
-    return page(http, "pictures/request_rights.html", facts)
+    facts = {"names": list(by_name), "graph": graph, "chosen": name}
+    return page(http, "pictures/request_rights.html", {**_standing(http, request, report), **facts})
 
 
 @require_safe
@@ -56,8 +60,15 @@ def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     if planned and planned.ref in hidden:
         permission = access.may_see_object(caller, cluster, planned.ref)
     picture = picture_of(shown, planned) if planned and permission.allowed else None
-    facts = {"item": request, "names": list(by_name), "picture": picture, "chosen": name, "permission": permission}
-    return page(http, "pictures/request_schemas.html", {**facts, "report": report, "planned": planned})
+    facts = {"names": list(by_name), "picture": picture, "chosen": name, "permission": permission, "planned": planned}
+    return page(http, "pictures/request_schemas.html", {**_standing(http, request, report), **facts})
+
+
+def _standing(http: HttpRequest, request: Request, report: Report) -> dict[str, Any]:
+    """What the title, the bar and the tabs need."""
+    caller, reviews = person(http), pages.reviews_of(request)
+    bar, may = bar_of(caller, request, report, reviews), options_of(caller, request, report, reviews)
+    return {"item": request, "report": report, "bar": bar, "may": may}
 
 
 def _report_or_404(request: Request) -> Report:

@@ -25,7 +25,7 @@ from approvals.models import Outcome, Report, Request, Review
 from approvals.selectors import pages
 from approvals.selectors.lists import pause_words
 from approvals.selectors.since_review import SinceReview, since_your_review
-from approvals.selectors.status import status
+from approvals.selectors.status import RequestStatus, status
 from approvals.web import following
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
@@ -156,6 +156,7 @@ def _whole(
     report = pages.report_of(request)
     reviews = list(pages.reviews_of(request))
     form = form_of(person(http), request, report, reviews, written)
+    bar = bar_of(person(http), request, report, reviews)
     facts = {
         "item": request,
         "report": report,
@@ -164,20 +165,20 @@ def _whole(
         "wrong_dismissal": wrong_dismissal,
         "since": _since(http, request),
         "voided_rounds": pages.voided_rounds_of(request),
-        "evaluations": pages.evaluations_of(request),
-        "bar": bar_of(person(http), request, report, reviews),
+        "evaluations": pages.evaluations_of(request) if bar.evaluations is None else bar.evaluations,
+        "bar": bar,
         "asks_again": asks_again,
         "totals": pages.severity_totals(report) if report else [],
         **_progress(http, request),
         **_report(http, request, report, form),
-        **_standing(http, request),
+        **_standing(http, request, bar.how or status(request)),
     }
     return page(http, "requests/request.html", facts, status=422 if written or wrong_dismissal else 200)
 
 
-def _standing(http: HttpRequest, request: Request) -> dict[str, Any]:
+def _standing(http: HttpRequest, request: Request, how: RequestStatus) -> dict[str, Any]:
     """How the request stands, and of the next steps those that the viewer may take."""
-    how, deployment = status(request), request.deployment
+    deployment = request.deployment
     verbs = {step.verb for step in how.steps if step.verb}
     may = {
         verb: access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,6 +64,11 @@ SENTENCES = {
     "keys.rotated": "rotated the encryption keys",
 }
 DECIDED = {"Approve": "gave an approval", "Deny": "gave a denial", REQUEST_CHANGES: "requested changes"}
+
+
+def fact_words(name: str) -> str:
+    """`content digest` of the fact `contentDigest`, `groups at` of `groups_at`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
 
 
 def sentence_of(entry: AuditEntry) -> str:

@@ -69,6 +69,20 @@ def test_a_version_is_what_people_call_it(source: dict[str, Any], words: str) ->
 
 
 @pytest.mark.parametrize(
+    ("file", "words"),
+    [("app-1.0.zip", "1.0"), ("app-v2.zip", "v2"), ("app-web-1.0.zip", "app-web-1.0"), ("other-1.0.zip", "other-1.0")],
+)
+def test_the_name_of_the_deployment_is_no_part_of_its_version(file: str, words: str) -> None:
+    spec = {"sources": [{"kind": "http", "http": {"url": f"https://x/{file}"}}]}
+    assert tags.version(spec, "app") == words
+
+
+def test_a_fact_of_the_audit_is_told_in_words() -> None:
+    assert (tags.fact_name("contentDigest"), tags.fact_name("groups_at")) == ("content digest", "groups at")
+    assert (tags.fact_value("in_review"), tags.fact_value(["a", "b"])) == ("in review", "a, b")
+
+
+@pytest.mark.parametrize(
     ("value", "words"),
     [
         ("text", "text"),

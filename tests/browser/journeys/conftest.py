@@ -1,4 +1,4 @@
-"""The office of the journeys, on the sandbox."""
+"""The office of the journeys, on the sandbox; and one on a real Kubernetes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ def office(
     def opened(word: str) -> Office:
         made = Office(sandbox_station, registry, live_server.url, enter, f"{sandbox_station.namespace}-{word}")
         sandbox_station.let_approve("carol", made.name)
+        return made
+
+    return opened
+
+
+@pytest.fixture
+def real_office(live_server: LiveServer, station: Station, registry: Registry, enter: Enter) -> Offices:
+    """The same where the question is what a real API server does."""
+
+    def opened(word: str) -> Office:
+        made = Office(station, registry, live_server.url, enter, f"{station.namespace}-{word}")
+        station.let_approve("carol", made.name)
         return made
 
     return opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,18 +19,19 @@ from tests.support.servers.registry import Registry
 
 @dataclass
 class Office:
-    """One deployment, `name`, that people of the station see on their screens."""
+    """One deployment, `name`, that people of the station see on their screens; `content` are the files of a version."""
 
     station: Station
     registry: Registry
     site: str
     enter: Enter
     name: str
+    content: Callable[[str, str], dict[str, bytes]] = bundles.app
     screens: dict[str, pw.Page] = field(default_factory=dict)
 
     def image(self, version: str) -> str:
         """Push this version of the bundle; its reference."""
-        source: Any = bundles.image(self.registry, self.name, bundles.app(self.name, version), version)
+        source: Any = bundles.image(self.registry, self.name, self.content(self.name, version), version)
         return str(source["image"]["ref"])
 
     def screen(self, who: str, path: str = "", **options: Any) -> pw.Page:

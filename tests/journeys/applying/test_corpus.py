@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import yaml
@@ -19,46 +18,10 @@ from tests.support.folders import CORPUS
 from tests.support.journeys import bundles
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import Station
+from tests.support.journeys.strimzi import custom_objects, storing_v1, strimzi
 from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus
-
-
-def strimzi(version: str) -> dict[str, bytes]:
-    return bundles.folder(CORPUS / "plain" / "strimzi-kafka-operator" / version)
-
-
-def storing_v1(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The same bundle, whose CRDs serve what they served and store v1."""
-
-    def turned(text: bytes) -> bytes:
-        body = yaml.safe_load(text)
-        if body["kind"] != "CustomResourceDefinition":
-            return text
-        for one in body["spec"]["versions"]:
-            one["storage"] = one["name"] == "v1"
-        return yaml.safe_dump(body).encode()
-
-    return {name: turned(text) for name, text in files.items()}
-
-
-def custom_objects(namespace: str) -> list[dict[str, Any]]:
-    """What people made in version v1beta2; it is valid in v1 too."""
-    listeners = [{"name": "plain", "port": 9092, "type": "internal", "tls": False}]
-    specs: dict[str, dict[str, Any]] = {
-        "Kafka": {"kafka": {"listeners": listeners}},
-        "KafkaTopic": {"partitions": 3, "replicas": 1},
-        "KafkaUser": {"authentication": {"type": "tls"}},
-    }
-    return [
-        {
-            "apiVersion": "kafka.strimzi.io/v1beta2",
-            "kind": kind,
-            "metadata": {"name": "orders", "namespace": namespace},
-            "spec": spec,
-        }
-        for kind, spec in specs.items()
-    ]
 
 
 def refs_of(request: Request) -> set[ObjectRef]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.rbac import PolicyRule, allows_in, diff, effective_rules, grants, subjects
+from provisioner.rbac import PolicyRule, allows_in, diff, effective_rules, grants, holders, subjects
 from provisioner.values import AccessRequest, Identity
 from tests.support.provisioner.roles import account, bound, cluster_role, group, role, rule, user
 
@@ -149,6 +149,22 @@ def test_all_subjects_are_found_once() -> None:
         bound("b", account("robot"), group("ops"), namespace="app"),
     )
     assert [str(it) for it in subjects(objects)] == ["Group ops", "ServiceAccount app/robot", "User ann"]
+
+
+def test_everybody_is_found_who_holds_a_right_and_where() -> None:
+    reader = cluster_role("reader", rule("get"))
+    objects = (
+        reader,
+        cluster_role("other", rule("list")),
+        bound("reader", user("ann"), group("ops")),
+        bound("reader", account("robot"), user("ann"), namespace="app"),
+        bound("reader", user("eve"), namespace="elsewhere"),
+        bound("other", user("bob")),
+        bound("gone", user("cid")),
+    )
+    assert [str(it) for it in holders(objects, READ_PODS)] == ["Group ops", "ServiceAccount app/robot", "User ann"]
+    everywhere = AccessRequest("get", resource="pods")
+    assert [str(it) for it in holders(objects, everywhere)] == ["Group ops", "User ann"]
 
 
 def test_splitting_and_renaming_roles_is_no_change() -> None:

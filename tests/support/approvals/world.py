@@ -53,6 +53,8 @@ class FakeKubernetes:
     servers: dict[str, str] = field(default_factory=dict)
     # By kind and namespace, for whoever is allowed to `list`.
     names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    # ClusterRoles and their bindings, as well.
+    roles: list[dict[str, Any]] = field(default_factory=list)
 
     def allow(self, username: str, verb: str, name: str = "*") -> None:
         self.allowed.add((username, verb, name))
@@ -99,6 +101,14 @@ class FakeKubernetes:
         if not {(as_person.username, "list", name) for name in (kind, "*")} & self.allowed:
             raise Forbidden(f"{as_person.username} is not allowed to list {kind}")
         return self.names.get((kind, namespace), [])[:most]
+
+    def cluster_roles(self, cluster: Cluster, *, most: int, as_person: Identity) -> list[dict[str, Any]]:
+        if self.is_down:
+            raise Unreachable("the API server did not answer within 10 s")
+        wanted = {(as_person.username, "list", name) for name in ("ClusterRole", "*")}
+        if not wanted & self.allowed or "clusterroles" in self.closed:
+            raise Forbidden(f"{as_person.username} is not allowed to list ClusterRole")
+        return self.roles[:most]
 
     def uid_behind(self, name: str, kubeconfig: str) -> str:
         if self.is_down:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 
 from approvals.models import BundleDeployment
 from provisioner.errors import Forbidden
@@ -308,6 +309,14 @@ def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, brows
     assert response.status_code == 409
     assert 'href="/deployments/prod/barge"' in text_of(response)
     assert here.kubernetes.objects["barge"]["spec"] == world.spec()
+
+
+def test_who_may_not_change_a_deployment_is_told_before_they_type(here: World, request_: Any, browse: Browse) -> None:
+    path, words = "/deployments/prod/strimzi/edit", "Kubernetes does not let ada update"
+    assert words in text_of(browse(here.ada).get(path))
+    here.kubernetes.allow("ada", "update")
+    cache.clear()
+    assert words not in text_of(browse(here.ada).get(path))
 
 
 def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Browse) -> None:

@@ -57,6 +57,15 @@ def test_a_span_is_told_in_two_units(seconds: float, words: str) -> None:
     assert words_of_span(timedelta(seconds=seconds)) == words
 
 
+def test_the_tab_leads_to_its_entries_in_the_audit(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client, uid = browse(here.ada), afternoon["serious"].uid
+    address = f"/audit?request={uid}"
+    assert f'href="{address}"' in text_of(client.get(f"/requests/{uid}/activity"))
+    found = text_of(client.get(address))
+    assert f'<a href="/requests/{uid}">one request</a>' in found
+    assert f"/requests/{afternoon['quiet'].uid}" not in found
+
+
 def test_the_tab_tells_reviews_and_moves(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}/activity")).split())
     assert "approved it" in text

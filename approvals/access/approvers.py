@@ -1,0 +1,64 @@
+"""Who may approve a deployment, by the roles and bindings of its cluster, as far as the viewer may list these.
+
+Nothing hangs on it: about whoever decides Kubernetes is asked then. RBAC may not be the only authorizer of a cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from django.core.cache import cache
+
+from approvals import models
+from approvals.access.caller import Caller
+from approvals.access.identity import find_identity
+from approvals.access.port import kubernetes
+from approvals.access.questions import approval_of
+from approvals.access.reserved import MASTERS, POLICY_PREFIX, is_machine
+from provisioner.errors import PratiqueError
+from provisioner.rbac import RbacSubject, holders
+from provisioner.values import Identity
+
+# Of each kind; a large cluster has some thousands.
+MOST = 5000
+# Roles change seldom, and to read all of them is the longest thing that the page of a request does.
+KEPT_SECONDS = 60
+GROUPS_OF_MACHINES = ("system:serviceaccounts", "system:nodes", MASTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Approvers:
+    """`users` and `groups` to whom a binding gives the right, sorted. Not `could_list`: the viewer may not know."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    could_list: bool = True
+
+
+UNKNOWN = Approvers(could_list=False)
+
+
+def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approvers:
+    """Roles and bindings are listed as the caller, so that nobody learns more than Kubernetes shows them."""
+    cluster = deployment.cluster
+    identity = find_identity(caller, cluster).identity
+    if identity is None:
+        return UNKNOWN
+    key = "approvers:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, deployment.name)).encode()).hexdigest()
+    if isinstance(known := cache.get(key), Approvers):
+        return known
+    try:
+        roles = kubernetes().cluster_roles(cluster, most=MOST, as_person=identity)
+        found = holders(roles, approval_of(deployment))
+    except PratiqueError:
+        return UNKNOWN
+    users = tuple(one.name for one in found if one.kind == "User" and _may_be_human(one))
+    groups = tuple(one.name for one in found if one.kind == "Group" and not one.name.startswith(GROUPS_OF_MACHINES))
+    approvers = Approvers(users, groups)
+    cache.set(key, approvers, KEPT_SECONDS)
+    return approvers
+
+
+def _may_be_human(subject: RbacSubject) -> bool:
+    return not subject.name.startswith(POLICY_PREFIX) and not is_machine(Identity(subject.name))

@@ -1,0 +1,58 @@
+"""Who may approve is named out of the roles and bindings that the viewer may list, asked as this person."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals.access.approvers import UNKNOWN, Approvers, approvers_of
+from approvals.access.port import RealKubernetes
+from approvals.models import Cluster, Request
+from provisioner.errors import Forbidden
+from provisioner.rbac import subjects
+from provisioner.values import Identity
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.provisioner.roles import account, bound, cluster_role, group, rule, user
+
+OURS = "core.rukpak.io"
+APPROVER = cluster_role("approver", rule("approve", "bundledeployments", group=OURS, names="strimzi"))
+
+
+def test_roles_are_listed_as_the_person_who_asks(sandbox: Endpoint) -> None:
+    row = Cluster(pk=4713, name="pier", kubeconfig=sandbox.kubeconfig("admin"))
+    admin = Identity("admin", ("system:masters",))
+    found = RealKubernetes().cluster_roles(row, most=500, as_person=admin)
+    assert {one["kind"] for one in found} == {"ClusterRole", "ClusterRoleBinding"}
+    assert "Group system:masters" in [str(one) for one in subjects(found)]
+    with pytest.raises(Forbidden):
+        RealKubernetes().cluster_roles(row, most=500, as_person=Identity("mallory"))
+
+
+def test_people_and_groups_are_named_and_machines_are_not(here: World, request_: Request) -> None:
+    everybody = cluster_role("everybody", rule("*", "*", group="*"))
+    machines = (account("robot", "app"), group("system:serviceaccounts:app"), user("pratique:policy:7"))
+    here.kubernetes.roles = [
+        APPROVER,
+        everybody,
+        cluster_role("others", rule("approve", "bundledeployments", group=OURS, names="kafka")),
+        bound("approver", user("zoe"), group("platform"), *machines),
+        bound("everybody", group("system:masters")),
+        bound("others", user("eve")),
+    ]
+    ada = acting(here.ada)
+    assert approvers_of(ada, request_.deployment) == UNKNOWN
+    here.kubernetes.allow("ada", "list")
+    named = Approvers(users=("zoe",), groups=("platform",))
+    assert approvers_of(ada, request_.deployment) == named
+    here.kubernetes.is_down = True
+    assert approvers_of(ada, request_.deployment) == named
+    assert approvers_of(acting(here.bert), request_.deployment) == UNKNOWN
+
+
+def test_whoever_is_nobody_on_the_cluster_is_told_of_nobody(here: World) -> None:
+    here.kubernetes.roles = [APPROVER, bound("approver", user("zoe"))]
+    here.kubernetes.allow("ada", "list")
+    elsewhere = world.wish(world.cluster("east"), world.seen("strimzi", world.spec()))
+    assert approvers_of(acting(here.ada), elsewhere) == UNKNOWN
