@@ -6,6 +6,7 @@ the catalogue, so that one bad package hides no other.
 
 from provisioner.catalogs.choosing import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
 from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, successors
+from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
 from provisioner.catalogs.packing import packed_package, unpacked_package
 from provisioner.catalogs.presentation import PackageIcon, PackagePresentation, PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
@@ -30,6 +31,8 @@ __all__ = [
     "ChannelEntry",
     "Choice",
     "Deprecation",
+    "FetchLimits",
+    "FetchedCatalog",
     "Installed",
     "NoChoice",
     "Package",
@@ -40,6 +43,7 @@ __all__ = [
     "UpgradeEdges",
     "choose",
     "circle_of",
+    "fetched_catalog",
     "head_of",
     "heads_of",
     "packed_package",
