@@ -19,15 +19,15 @@ INTERVAL_FORM = re.compile(rf"^(?:{NEVER}|(?=[0-9]){INTERVAL.pattern})$")
 KINDS = ("image", "git", "http", "configMap")
 
 
-def read_by(spec: Mapping[str, Any]) -> list[ObjectRef]:
+def read_by(spec: Mapping[str, Any], *, where: str = "") -> list[ObjectRef]:
     """Every object that the sources, or what a chart may look up, name: who asks must be allowed to get each (S08)."""
     found = []
     for number, source in enumerate(listed_sources(spec)):
-        where, body = f"spec.sources[{number}]", body_of(source)
+        place, body = where or f"spec.sources[{number}]", body_of(source)
         if source.get("kind") == "configMap":
-            found.append(named("ConfigMap", body, spec, f"{where}.configMap"))
+            found.append(named("ConfigMap", body, spec, f"{place}.configMap"))
         elif secret := secret_of(source):
-            found.append(named("Secret", secret, spec, f"{where}.{source['kind']}.auth.secret"))
+            found.append(named("Secret", secret, spec, f"{place}.{source['kind']}.auth.secret"))
     with suppress(BadConfig):  # nothing is read for a config that the chart is then refused for
         found.extend(lookups_in(spec) or ())
     return list(dict.fromkeys(found))

@@ -10,13 +10,14 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.utils import timezone
 
-from approvals import audit, jobs, kubectl_reviews, retention, services, wake
+from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
+from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
 from approvals.working import do
@@ -51,6 +52,11 @@ def correct_deployment(deployment_id: int) -> None:
 @shared_task(name="approvals.poll")
 def poll_source(reference_id: int) -> None:
     do(Poll(reference_id))
+
+
+@shared_task(name="approvals.refresh_catalog")
+def refresh_catalog(catalog_id: int) -> None:
+    do(RefreshCatalog(catalog_id))
 
 
 @shared_task(name="approvals.tell")
@@ -131,6 +137,8 @@ def _sweep_references(now: datetime) -> None:
     """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
     for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.poll(pk)
+    for pk in catalogs.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+        wake.catalog(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
         try:
             pivots.answer_moves(pk)

@@ -9,16 +9,16 @@ Modules that other rooms use:
 """
 
 from approvals.models.audit import AuditCheck, AuditEntry
+from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
-from approvals.models.drift import Drift
 from approvals.models.floating import FloatingReference, ReferenceFollower, SourceHost
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
 from approvals.models.issuer import IssuerGrant
 from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, ReviewAdmission
 from approvals.models.listing import RequestAsker, RequestRule, RequestText
-from approvals.models.optional import OptionalObject
+from approvals.models.objects import Drift, OptionalObject, Stray
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import (
     REQUEST_CHANGES,
@@ -33,7 +33,6 @@ from approvals.models.request import (
     Verdict,
     VoidedRound,
 )
-from approvals.models.stray import Stray
 from approvals.models.viewed import ViewedObject
 from approvals.models.workspace import NewsRead, SavedView
 
@@ -44,6 +43,11 @@ __all__ = [
     "AuditEntry",
     "AuthorAdmission",
     "BundleDeployment",
+    "Catalog",
+    "CatalogEdition",
+    "CatalogHistory",
+    "CatalogPackage",
+    "CatalogPresentation",
     "ChatAccount",
     "ChatDelivery",
     "Cluster",

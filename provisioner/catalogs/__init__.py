@@ -5,7 +5,10 @@ the catalogue, so that one bad package hides no other.
 """
 
 from provisioner.catalogs.choosing import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
-from provisioner.catalogs.edges import circle_of, heads_of, route, successors
+from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, successors
+from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
+from provisioner.catalogs.packing import packed_package, unpacked_package
+from provisioner.catalogs.presentation import PackageIcon, PackagePresentation, PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
 from provisioner.catalogs.values import (
     Catalog,
@@ -28,15 +31,24 @@ __all__ = [
     "ChannelEntry",
     "Choice",
     "Deprecation",
+    "FetchLimits",
+    "FetchedCatalog",
     "Installed",
     "NoChoice",
     "Package",
+    "PackageIcon",
+    "PackagePresentation",
     "PackageWish",
+    "PresentationShelf",
     "UpgradeEdges",
     "choose",
     "circle_of",
+    "fetched_catalog",
+    "head_of",
     "heads_of",
+    "packed_package",
     "read_catalog",
     "route",
     "successors",
+    "unpacked_package",
 ]

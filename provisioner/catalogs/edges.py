@@ -32,6 +32,14 @@ def heads_of(channel: Channel) -> tuple[str, ...]:
     return tuple(one.name for one in channel.entries if one.name not in passed)
 
 
+def head_of(package: Package) -> CatalogBundle | None:
+    """Where the default channel ends: of several heads the highest, and the highest bundle of all without a channel."""
+    channel = package.channels.get(package.default_channel)
+    names = heads_of(channel) if channel else tuple(package.bundles)
+    heads = [package.bundles[name] for name in names if name in package.bundles]
+    return max(heads, key=lambda one: one.rank, default=None)
+
+
 def circle_of(channel: Channel) -> tuple[str, ...]:
     """Entries of a channel that replace each other in a circle, beginning with the first name; () where none do."""
     replaces = {one.name: one.replaces for one in channel.entries}

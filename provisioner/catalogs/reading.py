@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from provisioner.catalogs.documents import documents_of
 from provisioner.catalogs.edges import problems_of
+from provisioner.catalogs.presentation import PresentationShelf
 from provisioner.catalogs.values import (
     Catalog,
     CatalogBundle,
@@ -29,6 +30,7 @@ from provisioner.versions import VersionRange, range_of, version_of
 NEEDS = ("olm.package.required", "olm.gvk.required", "olm.constraint")
 MAX_TEXT = 4096
 MAX_NAME = 253
+MAX_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,15 @@ class _Draft:
     deprecations: list[Deprecation] = field(default_factory=list)
 
 
-def read_catalog(files: Iterable[CatalogFile], *, limits: CatalogLimits | None = None) -> Catalog:
-    """All packages of the files, in the order of their names.
+def read_catalog(
+    files: Iterable[CatalogFile], *, limits: CatalogLimits | None = None, shelf: PresentationShelf | None = None
+) -> Catalog:
+    """All packages of the files, in the order of their names; what they say of themselves is put on the shelf.
 
     A document that cannot be used is a problem of the catalogue, not an error. Raises BundleTooLarge past a limit, and
     OSError where a file cannot be read.
     """
-    reader = _Reader(limits or CatalogLimits())
+    reader = _Reader(limits or CatalogLimits(), shelf)
     for file in files:
         with file.open() as stream:
             reader.read(file.name, stream)
@@ -79,8 +83,9 @@ def read_catalog(files: Iterable[CatalogFile], *, limits: CatalogLimits | None =
 
 
 class _Reader:
-    def __init__(self, limits: CatalogLimits):
+    def __init__(self, limits: CatalogLimits, shelf: PresentationShelf | None):
         self._limits = limits
+        self._shelf = shelf
         self._drafts: dict[str, _Draft] = {}
         self._problems: list[CatalogProblem] = []
         self._unsaid = self._bytes = self._documents = self._entries = 0
@@ -138,6 +143,8 @@ class _Reader:
         if draft.package is not None:
             raise _Unusable(f"package {package.name} is there twice; the first one counts")
         draft.package = package
+        if self._shelf:
+            self._shelf.put_package(package.name, value)
 
     def _channel(self, value: dict[str, Any], where: str) -> None:
         draft, name = self._draft(value, "package"), _name(value, "name")
@@ -183,6 +190,8 @@ class _Reader:
         if name in draft.bundles:
             raise _Unusable(f"bundle {name} of package {value['package']} is there twice; the first one counts")
         draft.bundles[name] = _bundle_of(name, value)
+        if self._shelf:
+            self._shelf.put_bundle(value["package"], name, value)
 
     def _deprecations(self, value: dict[str, Any], _where: str) -> None:
         draft = self._draft(value, "package")
@@ -249,6 +258,8 @@ def _name(value: dict[str, Any], key: str) -> str:
     text = _text(value, key)
     if not text:
         raise _Unusable(f"{value.get('schema', 'an entry')} without {key}")
+    if not text.isprintable():
+        raise _Unusable(f"{key} holds characters that cannot be seen: {text[:MAX_SHOWN]!a}")
     return text
 
 
@@ -264,6 +275,7 @@ def _text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:
         return ""
     if not isinstance(text, str):
         raise _Unusable(f"{key} is {type(text).__name__}, expected a text")
+    text = text.replace("\0", "\ufffd")  # which no database keeps
     if len(text) > most and most == MAX_TEXT:
         return f"{text[: MAX_TEXT - 1]}…"
     if len(text) > most:

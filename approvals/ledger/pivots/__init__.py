@@ -19,7 +19,7 @@ from approvals.ledger.pivots.seen import (
     forget,
     see,
 )
-from approvals.ledger.pivots.writers import SpecWriter, has_asked
+from approvals.ledger.pivots.writers import SpecWriter, has_asked, person_record
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -36,6 +36,7 @@ __all__ = [
     "has_asked",
     "list_report",
     "note_problem",
+    "person_record",
     "see",
     "take_up",
     "weight_of",

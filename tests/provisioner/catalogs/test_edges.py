@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from provisioner.catalogs import Channel, ChannelEntry, circle_of, heads_of, route, successors
+from provisioner.catalogs import Channel, ChannelEntry, Package, circle_of, head_of, heads_of, route, successors
 from provisioner.versions import version_of
 from tests.support.provisioner.catalogs import harbour
 
@@ -79,3 +81,20 @@ def test_a_route_ends_where_entries_follow_each_other_in_a_circle() -> None:
         ChannelEntry("harbour.v1.0.1", replaces="harbour.v1.0.0"),
     )
     assert route(package, Channel("c", entries), package.bundles["harbour.v1.0.0"], "harbour.v2.0.0") is None
+
+
+@pytest.mark.parametrize(
+    ("default", "head"),
+    [
+        pytest.param("stable", "harbour.v1.2.0", id="of the default channel"),
+        pytest.param("", "harbour.v2.0.0", id="of all bundles"),
+    ],
+)
+def test_the_head_of_a_package_is_where_its_default_channel_ends(default: str, head: str) -> None:
+    found = head_of(replace(harbour(), default_channel=default))
+    assert found is not None
+    assert found.name == head
+
+
+def test_a_package_whose_default_channel_ends_nowhere_has_no_head() -> None:
+    assert head_of(Package("harbour", "stable", channels={"stable": Channel("stable", ())})) is None

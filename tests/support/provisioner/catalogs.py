@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-from provisioner.catalogs import Catalog, CatalogFile, CatalogLimits, Package, read_catalog
+from provisioner.catalogs import Catalog, CatalogFile, CatalogLimits, Package, PresentationShelf, read_catalog
 
 
 def package(name: str = "harbour", **fields: Any) -> dict[str, Any]:
@@ -33,13 +33,15 @@ def deprecated(schema: str, name: str, of: str = "harbour") -> dict[str, Any]:
     return {"schema": "olm.deprecations", "package": of, "entries": [entry]}
 
 
-def read(*documents: Any, limits: CatalogLimits | None = None) -> Catalog:
-    return read_text("\n".join(map(json.dumps, documents)), limits=limits)
+def read(*documents: Any, limits: CatalogLimits | None = None, shelf: PresentationShelf | None = None) -> Catalog:
+    return read_text("\n".join(map(json.dumps, documents)), limits=limits, shelf=shelf)
 
 
-def read_text(text: str | bytes, *, limits: CatalogLimits | None = None) -> Catalog:
+def read_text(
+    text: str | bytes, *, limits: CatalogLimits | None = None, shelf: PresentationShelf | None = None
+) -> Catalog:
     data = text.encode() if isinstance(text, str) else text
-    return read_catalog([CatalogFile("catalog.json", lambda: io.BytesIO(data))], limits=limits)
+    return read_catalog([CatalogFile("catalog.json", lambda: io.BytesIO(data))], limits=limits, shelf=shelf)
 
 
 def harbour() -> Package:

@@ -1,0 +1,50 @@
+"""What catalogues offer, as it was read last: a catalogue is stored in editions, and a reader sees a whole one.
+
+Whoever shows something of a catalogue asks first whether the viewer may get it (access).
+"""
+
+from approvals.catalogs.following import (
+    due,
+    forget,
+    interval,
+    is_same_source,
+    note_problem,
+    note_seen,
+    note_shown,
+    postpone,
+    see,
+)
+from approvals.catalogs.history import ContentChange, changed_content, changes_of
+from approvals.catalogs.reading import (
+    PackagePage,
+    PackageSummary,
+    catalog,
+    catalogs_of,
+    package,
+    packages_of,
+    presentation,
+)
+from approvals.catalogs.storing import store
+
+__all__ = [
+    "ContentChange",
+    "PackagePage",
+    "PackageSummary",
+    "catalog",
+    "catalogs_of",
+    "changed_content",
+    "changes_of",
+    "due",
+    "forget",
+    "interval",
+    "is_same_source",
+    "note_problem",
+    "note_seen",
+    "note_shown",
+    "package",
+    "packages_of",
+    "postpone",
+    "presentation",
+    "see",
+    "store",
+]

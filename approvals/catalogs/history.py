@@ -1,0 +1,121 @@
+"""Which content a version had: it is found where the same version comes to mean something else.
+
+It is remembered beyond an edition, so that a bundle which is taken out and put back with other content is found too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from approvals.models import Catalog, CatalogHistory
+from provisioner.catalogs import CatalogBundle, Package
+
+# Of bundles that a package does not have any more; those that changed are forgotten last.
+MOST_GONE = 5_000
+AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ContentChange:
+    """A version of a bundle that had other content before; of several changes the last one."""
+
+    package: str
+    bundle: str
+    version: str
+    before: str
+    after: str
+    seen_at: datetime
+
+
+class _Known(NamedTuple):
+    """What is known of one bundle; times as ISO text, `before` and `changed_at` are "" where it never changed."""
+
+    name: str
+    version: str
+    content: str
+    seen_at: str
+    before: str = ""
+    changed_at: str = ""
+
+
+def changed_content(catalog: Catalog, package: str, bundle: str) -> ContentChange | None:
+    """How the content of this bundle changed under the same version; None where it never did."""
+    rows = CatalogHistory.objects.filter(catalog=catalog, package=package, change_count__gt=0)
+    return next((one for one in _changes(rows) if one.bundle == bundle), None)
+
+
+def changes_of(catalog: Catalog) -> list[ContentChange]:
+    """Every version of a catalogue that came to mean something else, by package and bundle."""
+    rows = CatalogHistory.objects.filter(catalog=catalog, change_count__gt=0)
+    return sorted(_changes(rows), key=lambda one: (one.package, one.bundle))
+
+
+def _changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:
+    for row in rows:
+        for one in _known(row):
+            if one.before:
+                at = datetime.fromisoformat(one.changed_at)
+                yield ContentChange(row.package, one.name, one.version, one.before, one.content, at)
+
+
+def remember(catalog: Catalog, packages: Mapping[str, Package], now: datetime) -> list[ContentChange]:
+    """Keep the contents of an edition; what changed against all that was seen before. In a transaction."""
+    found: list[ContentChange] = []
+    for names in _batches(packages):
+        rows = CatalogHistory.objects.filter(catalog=catalog, package__in=names)
+        known = {row.package: _known(row) for row in rows}
+        joined = {name: _joined(known.get(name, []), packages[name], now.isoformat()) for name in names}
+        CatalogHistory.objects.bulk_create(
+            [_row(catalog, name, bundles) for name, bundles in joined.items()],
+            update_conflicts=True,
+            unique_fields=["catalog", "package"],
+            update_fields=["bundles", "change_count"],
+        )
+        for name, bundles in joined.items():
+            new = [one for one in bundles if one.changed_at == now.isoformat()]
+            found += [ContentChange(name, one.name, one.version, one.before, one.content, now) for one in new]
+    return found
+
+
+def _batches(names: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(names)
+    while batch := list(islice(left, AT_ONCE)):
+        yield batch
+
+
+def _known(row: CatalogHistory) -> list[_Known]:
+    return [_Known._make(one) for one in row.bundles]
+
+
+def _row(catalog: Catalog, name: str, bundles: Iterable[_Known]) -> CatalogHistory:
+    kept = list(bundles)
+    return CatalogHistory(
+        catalog=catalog, package=name, bundles=kept, change_count=sum(1 for one in kept if one.before)
+    )
+
+
+def _joined(before: Iterable[_Known], package: Package, now: str) -> list[_Known]:
+    """What is known of a package's bundles now, and of those that it had; `now` marks what changed just now."""
+    by_name = {one.name: one for one in before}
+    # A version that goes on under another name is the same version.
+    gone = {one.version: one for one in by_name.values() if one.name not in package.bundles}
+    kept = [_one(by_name.get(one.name) or gone.get(_version(one)), one, now) for one in package.bundles.values()]
+    rest = sorted(gone.values(), key=lambda one: (bool(one.before), one.seen_at, one.name), reverse=True)
+    return [*kept, *rest[:MOST_GONE]]
+
+
+def _one(known: _Known | None, bundle: CatalogBundle, now: str) -> _Known:
+    new = _Known(bundle.name, _version(bundle), bundle.image, now)
+    if known is None or not known.content:
+        return new
+    if not new.content or new.content == known.content:
+        return new._replace(content=known.content, before=known.before, changed_at=known.changed_at)
+    return new._replace(before=known.content, changed_at=now)
+
+
+def _version(bundle: CatalogBundle) -> str:
+    return f"{bundle.version} release {bundle.release}" if bundle.release else str(bundle.version)

@@ -1,0 +1,91 @@
+"""Reads the edition of a catalogue that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.db.models import QuerySet
+
+from approvals.models import Catalog, CatalogPackage, CatalogPresentation, Cluster
+from provisioner.catalogs import Package, PackageIcon, PackagePresentation, unpacked_package
+
+MAX_SEARCH = 200
+MAX_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSummary:
+    """What a list shows of a package. Its words are the publisher's: nothing in them is safe to show as it is."""
+
+    name: str
+    display_name: str
+    summary: str
+    provider: str
+    default_channel: str
+    head: str
+    head_version: str
+    channel_count: int
+    bundle_count: int
+    is_deprecated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackagePage:
+    """Some packages in the order of their names; `after` is where the next page begins, "" where there is none."""
+
+    packages: tuple[PackageSummary, ...]
+    after: str = ""
+
+
+def catalogs_of(cluster: Cluster) -> list[Catalog]:
+    """The catalogues of a cluster by name, each with its edition, whose problems are read when they are asked for."""
+    return list(_catalogs([cluster]).order_by("name"))
+
+
+def catalog(cluster: Cluster, name: str) -> Catalog | None:
+    """The catalogue of that name with its edition; None where there is none."""
+    return _catalogs([cluster]).filter(name=name).first()
+
+
+def _catalogs(clusters: Iterable[Cluster]) -> QuerySet[Catalog]:
+    rows = Catalog.objects.filter(cluster__in=clusters)
+    return rows.select_related("cluster", "edition").defer("edition__problems")
+
+
+def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int = 50) -> PackagePage:
+    """The packages after a name, those alone in whose names and words each word of the search stands."""
+    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id)
+    for word in search[:MAX_SEARCH].replace("\0", " ").lower().split():
+        rows = rows.filter(searched_text__contains=word)
+    if after:
+        rows = rows.filter(name__gt=after.replace("\0", ""))
+    limit = max(1, min(limit, MAX_PAGE))
+    fields = tuple(PackageSummary.__dataclass_fields__)
+    found = [PackageSummary(*one) for one in rows.order_by("name").values_list(*fields)[: limit + 1]]
+    page = tuple(found[:limit])
+    return PackagePage(page, page[-1].name if len(found) > limit else "")
+
+
+def package(catalog: Catalog, name: str) -> Package | None:
+    """A package with its channels and bundles; None where the catalogue has none of that name."""
+    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id, name=name.replace("\0", ""))
+    document = rows.values_list("document", flat=True).first()
+    return unpacked_package(cast("dict[str, Any]", document)) if document is not None else None
+
+
+def presentation(catalog: Catalog, name: str) -> PackagePresentation | None:
+    """What a package says of itself; None where the catalogue has none of that name."""
+    rows = CatalogPresentation.objects.select_related("package").defer("package__document")
+    row = rows.filter(package__edition_id=catalog.edition_id, package__name=name.replace("\0", "")).first()
+    if row is None:
+        return None
+    return PackagePresentation(
+        display_name=row.package.display_name,
+        summary=row.package.summary,
+        description=row.description,
+        provider=row.package.provider,
+        icon=PackageIcon(bytes(row.icon), row.icon_type) if row.icon_type else None,
+        no_icon=row.no_icon,
+    )

@@ -1,0 +1,51 @@
+"""A package as a JSON document, to be stored whole and read back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from semver import Version
+
+from provisioner.catalogs.values import CatalogBundle, Channel, ChannelEntry, Deprecation, Package
+from provisioner.versions import range_of
+
+
+def packed_package(package: Package) -> dict[str, Any]:
+    """The document of `unpacked_package`. Lists, not mappings, as a package has thousands of entries."""
+    return {
+        "name": package.name,
+        "defaultChannel": package.default_channel,
+        "description": package.description,
+        "channels": [[one.name, [_packed_entry(it) for it in one.entries]] for one in package.channels.values()],
+        "bundles": [
+            [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
+            for one in package.bundles.values()
+        ],
+        "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
+    }
+
+
+def _packed_entry(one: ChannelEntry) -> list[Any]:
+    return [one.name, one.replaces, one.skips, one.skip_range.text if one.skip_range else ""]
+
+
+def unpacked_package(document: Mapping[str, Any]) -> Package:
+    return Package(
+        document["name"],
+        document["defaultChannel"],
+        document["description"],
+        {name: Channel(name, tuple(map(_entry, entries))) for name, entries in document["channels"]},
+        {one[0]: _bundle(one) for one in document["bundles"]},
+        tuple(Deprecation(*one) for one in document["deprecations"]),
+    )
+
+
+def _entry(parts: list[Any]) -> ChannelEntry:
+    name, replaces, skips, skip_range = parts
+    return ChannelEntry(name, replaces, tuple(skips), range_of(skip_range) if skip_range else None)
+
+
+def _bundle(parts: list[Any]) -> CatalogBundle:
+    name, image, version, release, apis, needs = parts
+    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs))

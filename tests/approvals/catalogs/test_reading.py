@@ -1,0 +1,105 @@
+"""What is read of a catalogue is what its publisher wrote, a page or a package at a time."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from approvals import catalogs
+from tests.support.approvals.world import cluster
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read
+from tests.support.stored_catalogs import catalog, stored, with_words
+
+pytestmark = pytest.mark.django_db
+PNG = b"\x89PNG\r\n\x1a\n" + b"points"
+HARBOUR = (
+    package(defaultChannel="stable", icon={"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}),
+    bundle("1.0.0"),
+    with_words(
+        bundle("1.1.0"),
+        displayName="Harbour Operator",
+        description="# Harbour\n\nKeeps ships.",
+        annotations={"description": "Keeps ships"},
+        provider={"name": "Port Authority"},
+    ),
+    channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}),
+    channel("fast", {"name": "harbour.v1.1.0", "skips": ["harbour.v0.9.0"], "skipRange": ">=0.1.0 <1.1.0"}),
+    deprecated("olm.bundle", "harbour.v1.0.0"),
+)
+
+
+def test_a_package_is_read_as_its_publisher_wrote_it() -> None:
+    row = catalog()
+    stored(row, *HARBOUR)
+    assert catalogs.package(row, "harbour") == read(*HARBOUR).packages["harbour"]
+    assert catalogs.package(row, "port") is None
+
+
+def test_the_head_of_the_default_channel_speaks_for_the_package() -> None:
+    row = catalog()
+    stored(row, *HARBOUR)
+    shown = catalogs.presentation(row, "harbour")
+    assert shown is not None
+    assert (shown.display_name, shown.summary, shown.provider) == ("Harbour Operator", "Keeps ships", "Port Authority")
+    assert shown.description == "# Harbour\n\nKeeps ships."
+    assert shown.icon is not None
+    assert (shown.icon.data, shown.icon.media_type) == (PNG, "image/png")
+    assert catalogs.presentation(row, "port") is None
+
+
+def test_a_summary_names_the_head_and_whether_the_package_is_deprecated() -> None:
+    row = catalog()
+    stored(row, *HARBOUR, package("quay"), deprecated("olm.package", "", of="quay"))
+    harbour, quay = catalogs.packages_of(row).packages
+    assert (harbour.default_channel, harbour.head, harbour.head_version) == ("stable", "harbour.v1.1.0", "1.1.0")
+    assert (harbour.channel_count, harbour.bundle_count, harbour.is_deprecated) == (2, 2, False)
+    assert (quay.head, quay.is_deprecated) == ("", True)
+
+
+def test_pages_of_packages_follow_each_other_without_gap() -> None:
+    row = catalog()
+    stored(row, *(package(name) for name in "edcba"))
+    first = catalogs.packages_of(row, limit=2)
+    second = catalogs.packages_of(row, after=first.after, limit=2)
+    third = catalogs.packages_of(row, after=second.after, limit=2)
+    assert [[one.name for one in page.packages] for page in (first, second, third)] == [["a", "b"], ["c", "d"], ["e"]]
+    assert third.after == ""
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        pytest.param("harb", ["harbour"], id="part of a name"),
+        pytest.param("KEEPS port", ["harbour"], id="words of summary and provider"),
+        pytest.param("ships quay", [], id="every word"),
+        pytest.param("100%", [], id="no pattern"),
+        pytest.param("a\0", ["harbour", "quay"], id="what no database takes"),
+    ],
+)
+def test_a_search_looks_in_names_and_words(search: str, found: list[str]) -> None:
+    row = catalog()
+    stored(row, *HARBOUR, package("quay"))
+    assert [one.name for one in catalogs.packages_of(row, search).packages] == found
+
+
+def test_a_catalogue_that_was_never_read_has_no_packages() -> None:
+    row = catalog()
+    assert catalogs.packages_of(row).packages == ()
+    assert catalogs.package(row, "harbour") is None
+
+
+def test_the_list_of_catalogues_is_one_question_without_their_problems() -> None:
+    prod = cluster()
+    for name in ("b", "a"):
+        stored(catalog(name, of=prod), {"no": "schema"})
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        found = [(one.name, one.cluster.name, one.edition.problem_count) for one in catalogs.catalogs_of(prod)]  # type: ignore[union-attr]
+    assert found == [("a", "prod", 1), ("b", "prod", 1)]
+    assert len(asked) == 1
+    assert '"problems"' not in asked[0]["sql"]
+    assert catalogs.catalog(prod, "c") is None

@@ -1,0 +1,21 @@
+"""A package comes back from its document as it was."""
+
+from __future__ import annotations
+
+import json
+
+from provisioner.catalogs import packed_package, unpacked_package
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, harbour, package, read
+
+
+def test_a_package_comes_back_from_its_document() -> None:
+    gvk = {"type": "olm.gvk", "value": {"group": "example.com", "kind": "Berth", "version": "v1"}}
+    needs = {"type": "olm.package.required", "value": {"packageName": "quay", "versionRange": ">1.0.0"}}
+    rich = read(
+        package(description="Keeps ships", defaultChannel="stable"),
+        bundle("1.0.0-rc.1+build", properties=(gvk, needs)),
+        channel("stable", {"name": "harbour.v1.0.0-rc.1+build", "skips": ["a", "b"], "skipRange": ">=0.1.0 || 3.x"}),
+        deprecated("olm.channel", "stable"),
+    ).packages["harbour"]
+    for one in (rich, harbour()):
+        assert unpacked_package(json.loads(json.dumps(packed_package(one)))) == one
