@@ -33,6 +33,11 @@ def poll(reference_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.poll", reference_id))
 
 
+def upgrade(deployment_id: int) -> None:
+    """Have a worker look what catalogues offer to this deployment."""
+    transaction.on_commit(lambda: _send("approvals.upgrade", deployment_id))
+
+
 def notice(request_id: int, occasion: str) -> None:
     """Have a worker tell the chat tools: occasion is one of chat.outgoing.OCCASIONS."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))

@@ -41,7 +41,7 @@ def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Ri
     for asker in askers_of(request):
         found.append(fact_of(access.may_use_account(asker.identity, request)))
         for ref in wanted:
-            question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
+            question = AccessRequest("get", ref.group, f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
             found.append(fact_of(access.ask_for(asker.identity, request.deployment.cluster, question, fresh=True)))
     return tuple(found)
 

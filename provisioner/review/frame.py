@@ -32,7 +32,15 @@ from provisioner.review.base.fold import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
-from provisioner.review.checks.bundle import chart_values, content, hooks, requirements, source_moves, unused_files
+from provisioner.review.checks.bundle import (
+    catalogs,
+    chart_values,
+    content,
+    hooks,
+    requirements,
+    source_moves,
+    unused_files,
+)
 from provisioner.review.checks.governance import (
     full_quotas,
     limit_ranges,
@@ -152,6 +160,7 @@ CHECKS: tuple[Check, ...] = (
     content.CHECK,
     unused_files.CHECK,
     source_moves.CHECK,
+    catalogs.CHECK,
     requirements.CHECK,
     deletions.CHECK,
     data_policies.CHECK,

@@ -3,6 +3,7 @@
 from provisioner.values.access import AccessAnswer, AccessRequest, Identity
 from provisioner.values.content import (
     Archive,
+    ChosenBundle,
     Content,
     Course,
     EarlierVersion,
@@ -15,6 +16,7 @@ from provisioner.values.content import (
     SourceMove,
     Tree,
     UnusedFiles,
+    UpgradeStep,
 )
 from provisioner.values.findings import SHAPES, Certainty, Finding, Section, Severity, certainty_of, worst_first
 from provisioner.values.health import WORST_FIRST, Health, HealthState
@@ -42,6 +44,7 @@ __all__ = [
     "Action",
     "Archive",
     "Certainty",
+    "ChosenBundle",
     "CollisionProtection",
     "Content",
     "Course",
@@ -77,6 +80,7 @@ __all__ = [
     "SourceMove",
     "Tree",
     "UnusedFiles",
+    "UpgradeStep",
     "Why",
     "certainty_of",
     "created_at",
