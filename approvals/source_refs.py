@@ -33,15 +33,15 @@ class UpgradePolicy(StrEnum):
     AUTOMATIC = "Automatic"
 
 
-def read_by(spec: Mapping[str, Any]) -> list[ObjectRef]:
+def read_by(spec: Mapping[str, Any], *, where: str = "") -> list[ObjectRef]:
     """Every Secret and ConfigMap that the sources name: who asks must be allowed to get each of them (S08)."""
     found = []
     for number, source in enumerate(listed_sources(spec)):
-        where, body = f"spec.sources[{number}]", body_of(source)
+        place, body = where or f"spec.sources[{number}]", body_of(source)
         if source.get("kind") == "configMap":
-            found.append(named("ConfigMap", body, spec, f"{where}.configMap"))
+            found.append(named("ConfigMap", body, spec, f"{place}.configMap"))
         elif secret := secret_of(source):
-            found.append(named("Secret", secret, spec, f"{where}.{source['kind']}.auth.secret"))
+            found.append(named("Secret", secret, spec, f"{place}.{source['kind']}.auth.secret"))
     return list(dict.fromkeys(found))
 
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.utils import timezone
 
-from approvals import audit, jobs, kubectl_reviews, retention, services, wake
+from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
@@ -18,6 +18,7 @@ from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
+from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
 from approvals.steps.upgrading import LookForUpgrades
@@ -58,6 +59,11 @@ def poll_source(reference_id: int) -> None:
 @shared_task(name="approvals.upgrade")
 def look_for_upgrades(deployment_id: int) -> None:
     do(LookForUpgrades(deployment_id))
+
+
+@shared_task(name="approvals.refresh_catalog")
+def refresh_catalog(catalog_id: int) -> None:
+    do(RefreshCatalog(catalog_id))
 
 
 @shared_task(name="approvals.tell")
@@ -140,6 +146,8 @@ def _sweep_references(now: datetime) -> None:
         wake.poll(pk)
     for pk in following.due(now)[:POLLS_A_SWEEP]:
         wake.upgrade(pk)
+    for pk in catalogs.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+        wake.catalog(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
         try:
             pivots.answer_moves(pk)

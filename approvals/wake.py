@@ -38,6 +38,11 @@ def upgrade(deployment_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.upgrade", deployment_id))
 
 
+def catalog(catalog_id: int) -> None:
+    """Have a worker look at a catalogue: whether it has other content, and what the cluster shows of it."""
+    transaction.on_commit(lambda: _send("approvals.refresh_catalog", catalog_id))
+
+
 def notice(request_id: int, occasion: str) -> None:
     """Have a worker tell the chat tools: occasion is one of chat.outgoing.OCCASIONS."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))

@@ -39,6 +39,7 @@ from approvals.access.people import (
     person_recorded,
     person_who_reviewed,
     requester_record,
+    writer_on,
     writers_of,
 )
 from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
@@ -129,5 +130,6 @@ __all__ = [
     "sight",
     "still_known_of",
     "using",
+    "writer_on",
     "writers_of",
 ]

@@ -186,11 +186,19 @@ def asker_of(requester: Record, request: models.Request, *, now: datetime) -> As
     by account and name. Whose account is switched off or is nobody there any more has nobody who vouches for them. Whom
     no account stands for is known by the writing alone.
     """
-    written = Identity(requester["username"], tuple(requester.get("groups") or ()), requester.get("uid") or "")
     if requester.get("via") == controllers.VIA:
         # The groups of a ServiceAccount follow from its name: what ends is the operator's word for it (S34).
-        return Asker(written, _is_listed(written.username, request), is_controller=True)
-    cluster = request.deployment.cluster
+        return Asker(_written(requester), _is_listed(requester["username"], request), is_controller=True)
+    return writer_on(request.deployment.cluster, requester, now=now)
+
+
+def _written(requester: Record) -> Identity:
+    return Identity(requester["username"], tuple(requester.get("groups") or ()), requester.get("uid") or "")
+
+
+def writer_on(cluster: models.Cluster, requester: Record, *, now: datetime) -> Asker:
+    """As `asker_of`, of a person alone who wrote something on this cluster."""
+    written = _written(requester)
     row = _row_of(requester, cluster)
     if row is not None and counts(Identity(row.username, tuple(row.groups), row.uid), row.authenticator):
         identity = Identity(row.username, tuple(row.groups), row.uid)

@@ -3,6 +3,17 @@
 Whoever shows something of a catalogue asks first whether the viewer may get it (access).
 """
 
+from approvals.catalogs.following import (
+    due,
+    forget,
+    interval,
+    is_same_source,
+    note_problem,
+    note_seen,
+    note_shown,
+    postpone,
+    see,
+)
 from approvals.catalogs.history import ContentChange, changed_content, changes_of
 from approvals.catalogs.reading import (
     PackagePage,
@@ -23,8 +34,17 @@ __all__ = [
     "catalogs_of",
     "changed_content",
     "changes_of",
+    "due",
+    "forget",
+    "interval",
+    "is_same_source",
+    "note_problem",
+    "note_seen",
+    "note_shown",
     "package",
     "packages_of",
+    "postpone",
     "presentation",
+    "see",
     "store",
 ]

@@ -42,6 +42,7 @@ def store(
     any more. Raises as `read_catalog` does; whatever is raised, the edition before is shown still, and no part of the
     new one is left. Never call it in a transaction: it reads for as long as the catalogue comes.
     """
+    catalog.editions.filter(read_at__isnull=True).delete()  # of a worker that died over it
     edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, began_at=timezone.now())
     try:
         with PresentationShelf() as shelf:

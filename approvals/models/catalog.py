@@ -19,6 +19,8 @@ class Catalog(models.Model):
     generation = models.PositiveBigIntegerField()
     resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
+    writer = models.JSONField(default=dict, help_text="who wrote the spec, as requesters are kept; empty: not known")
+    status = models.JSONField(default=dict, help_text="what the cluster was told last")
     seen_at = models.DateTimeField()
     edition = models.ForeignKey(
         "approvals.CatalogEdition", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -27,6 +29,9 @@ class Catalog(models.Model):
     looked_at = models.DateTimeField(null=True, blank=True, help_text="when the last look that succeeded began")
     tried_at = models.DateTimeField(null=True, blank=True)
     look_at = models.DateTimeField(null=True, blank=True, help_text="when to look again; null: never")
+    show_at = models.DateTimeField(
+        null=True, blank=True, help_text="since when the cluster is to be told; null: it was"
+    )
     failures = models.PositiveIntegerField(default=0, help_text="looks that failed since the last one that succeeded")
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
@@ -38,7 +43,10 @@ class Catalog(models.Model):
             models.UniqueConstraint(fields=["cluster", "name"], name="catalog_name_once_per_cluster"),
             models.UniqueConstraint(fields=["cluster", "uid"], name="catalog_uid_once_per_cluster"),
         ]
-        indexes = [models.Index(fields=["look_at"], condition=models.Q(look_at__isnull=False), name="catalog_due")]
+        indexes = [
+            models.Index(fields=["look_at"], condition=models.Q(look_at__isnull=False), name="catalog_due"),
+            models.Index(fields=["show_at"], condition=models.Q(show_at__isnull=False), name="catalog_to_show"),
+        ]
 
     def __str__(self) -> str:
         return self.name

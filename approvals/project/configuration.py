@@ -39,7 +39,7 @@ PREFIX = "PRATIQUE_"
 # Settings whose whole value is a secret; of every other one that is an address, its password is.
 SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|DSN|WEBHOOK_URL")
 MIN_TOKEN_CHARACTERS = 32
-DEPLOYMENT = re.compile(r"[a-zA-Z0-9_-]{1,63}/[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+DEPLOYMENT = re.compile(r"[a-zA-Z0-9_-]{1,63}/(?:catalogs/)?[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 # A hundred years.
@@ -79,11 +79,11 @@ def positive(text: str) -> int:
 
 
 def deployments(text: str) -> list[str]:
-    """Each a cluster and a BundleDeployment of it, exactly: no pattern, which would let whoever names one choose."""
+    """Each a cluster and a deployment or catalog of it, exactly: a pattern would let whoever names one choose."""
     found = words(text)
     for one in found:
         if not DEPLOYMENT.fullmatch(one):
-            raise ValueError(f"{one!r} is not a deployment: expected CLUSTER/NAME")
+            raise ValueError(f"{one!r} is not a deployment: expected CLUSTER/NAME or CLUSTER/catalogs/NAME")
     return found
 
 
@@ -204,8 +204,8 @@ SETTINGS = (
     Setting(
         "UNATTENDED_READS",
         "",
-        "deployments (CLUSTER/NAME) whose source Secrets and ConfigMaps are read even if nobody "
-        "triggered the request and the identities of its requesters are older than PRATIQUE_GROUPS_HOURS",
+        "deployments (CLUSTER/NAME) and catalogs (CLUSTER/catalogs/NAME) whose source Secrets and ConfigMaps are read "
+        "even if nobody triggered it and the identities of its requesters are older than PRATIQUE_GROUPS_HOURS",
         deployments,
     ),
     Setting(
@@ -292,6 +292,7 @@ SETTINGS = (
     ),
     Setting("CLUSTER_TIMEOUT_SECONDS", "10", "timeout of one call to a cluster, in seconds", int),
     Setting("MAX_BUNDLE_MIB", "256", "maximum size of an unpacked bundle (MiB)", int),
+    Setting("MAX_CATALOG_MIB", "1024", "maximum size of an unpacked catalog (MiB)", positive),
     Setting("MAX_OBJECTS", "5000", "maximum number of objects in a bundle", int),
     Setting("MAX_OPEN_REQUESTS", "200", "maximum number of open requests per cluster", int),
     Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "maximum number of open requests per requester and cluster", int),

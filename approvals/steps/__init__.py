@@ -6,6 +6,7 @@
 Modules that other rooms use:
 
 - `advance`: one look at a request: do what its state calls for, until nothing more is due
+- `cataloguing`: what is done for a catalogue: it is read, and the cluster shows what was found
 - `mirroring`: what the cluster shows of deployments and requests: finalizer, status, conditions and mirrored requests
 - `polling`: one look at a reference that may move, and what follows for those who follow it
 - `running`: what is done for a revision that runs: its health is read, and its drift found and corrected
@@ -14,6 +15,7 @@ Modules that other rooms use:
 
 __all__ = [
     "advance",
+    "cataloguing",
     "mirroring",
     "polling",
     "running",

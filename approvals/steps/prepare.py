@@ -14,10 +14,9 @@ from django.utils import timezone
 from approvals import gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.errors import MissingRight
 from approvals.gate import Reason, planning, reader
 from approvals.gate.facts import value_of
-from approvals.gate.remedies import RefusalKind, missing_right, reason
+from approvals.gate.remedies import RefusalKind, reason
 from approvals.gate.rights import last_writer_of
 from approvals.gate.surroundings import unmet_words
 from approvals.ledger import claims, pivots
@@ -30,16 +29,14 @@ from approvals.models import Report as ReportRow
 from approvals.models import Request
 from approvals.steps.records import source_history
 from approvals.steps.records.way_back import way_back
-from approvals.steps.sources import egress, limits, polling_egress, read_for, sources_of
+from approvals.steps.sources import egress, limits, polling_egress, read_for, reader_as, sources_of
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import cel_checks
 from provisioner.errors import (
     BadHealthCheck,
     BundleTooLarge,
-    Forbidden,
     InvalidManifest,
-    SourceUnavailable,
 )
 from provisioner.review.base.places import unjudged_fields
 from provisioner.review.base.record import to_record
@@ -56,7 +53,6 @@ from provisioner.values import (
 )
 
 DEFAULT_FORMAT = "plain"
-ACCOUNT = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,28 +181,10 @@ def _target(request: Request, api: Api) -> render.Target:
 
 
 def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
-    """Reads as who wrote the spec last, so that the service needs no right of its own to anybody's Secrets (S08).
-
-    Kubernetes has said that they may get it (gate.reader.preparing), so it is mostly acting as them that is refused.
-    For an account it is read by a right to this very object: the right to act as the account, with what installers may
-    be asked to do, would be all that the account may (S31).
-    """
-
-    cluster = request.deployment.cluster
+    """Reads as who wrote the spec last (S08); Kubernetes has said that they may (gate.reader.preparing)."""
 
     def read(ref: ObjectRef) -> JsonObject:
-        person = last_writer_of(request).identity
-        is_account = person.username.startswith(ACCOUNT)
-        try:
-            found = (api if is_account else api.acting_as(person)).get(ref)
-        except Forbidden as exc:
-            words = f"{ref} cannot be read {'for' if is_account else 'as'} {person.username}, who may get it"
-            if is_account or "impersonate" in exc.in_full:
-                raise MissingRight(missing_right(cluster.name, words)) from exc
-            raise Forbidden(f"{words}: {exc}") from exc
-        if found is None:
-            raise SourceUnavailable(f"{ref} does not exist; spec.sources names it")
-        return found
+        return reader_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
 
     return read
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from django.conf import settings
 
-from approvals.models import Request
+from approvals.errors import MissingRight
+from approvals.gate.remedies import missing_right
+from approvals.models import Cluster, Request
 from approvals.source_refs import (
     KINDS,
     body_of,
@@ -21,7 +23,8 @@ from approvals.source_refs import (
     read_by,
     remote_source,
 )
-from provisioner.errors import BadSource
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import BadSource, Forbidden, SourceUnavailable
 from provisioner.source import (
     EgressPolicy,
     ImageSource,
@@ -34,10 +37,11 @@ from provisioner.source import (
     with_secret,
 )
 from provisioner.unpack import UnpackLimits
-from provisioner.values import ChosenBundle, JsonObject, ObjectRef
+from provisioner.values import ChosenBundle, Identity, JsonObject, ObjectRef
 
 # One look at a reference as a whole, however slowly the other side drips.
 POLL_SECONDS = 20.0
+ACCOUNT = "system:serviceaccount:"
 Read = Callable[[ObjectRef], JsonObject]
 NO_BUNDLES: Mapping[str, ChosenBundle] = MappingProxyType({})
 
@@ -71,8 +75,12 @@ def _bundle_source(bundle: ChosenBundle) -> ImageSource:
 
 def source_at(number: int, spec: Mapping[str, Any], read: Read) -> Source:
     """The source of this number alone, which is of no catalogue; raises as `sources_of`."""
-    source = listed_sources(spec)[number]
-    where, body = f"spec.sources[{number}]", body_of(source)
+    return source_of(listed_sources(spec)[number], f"spec.sources[{number}]", spec, read)
+
+
+def source_of(source: Mapping[str, Any], where: str, spec: Mapping[str, Any], read: Read) -> Source:
+    """One source as it is written at `where` of a spec, with its credentials; raises as `sources_of`."""
+    body = body_of(source)
     if source.get("kind") == "configMap":
         ref = named("ConfigMap", body, spec, f"{where}.configMap")
         return source_of_config_map(read(ref), destination=_destination(source))
@@ -106,8 +114,37 @@ def _destination(source: Mapping[str, Any]) -> str:
     return str(source.get("destination") or "")
 
 
-def egress() -> EgressPolicy:
-    operator = settings.PRATIQUE
+def reader_as(person: Identity, cluster: Cluster, api: Api, *, named_in: str = "spec.sources") -> Read:
+    """Reads as this person, so that the service needs no right of its own to anybody's Secrets (S08).
+
+    Kubernetes has said that they may get it, so it is mostly acting as them that is refused. For an account it is read
+    by a right to this very object: the right to act as the account, with what installers may be asked to do, would be
+    all that the account may (S31).
+    """
+    is_account = person.username.startswith(ACCOUNT)
+
+    def read(ref: ObjectRef) -> JsonObject:
+        try:
+            found = (api if is_account else api.acting_as(person)).get(ref)
+        except Forbidden as exc:
+            words = f"{ref} cannot be read {'for' if is_account else 'as'} {person.username}, who may get it"
+            if is_account or "impersonate" in exc.in_full:
+                raise MissingRight(missing_right(cluster.name, words)) from exc
+            raise Forbidden(f"{words}: {exc}") from exc
+        if found is None:
+            raise SourceUnavailable(f"{ref} does not exist; {named_in} names it")
+        return found
+
+    return read
+
+
+def egress(*, timeout_seconds: float | None = None) -> EgressPolicy:
+    """The operator's rules; `timeout_seconds` is for one fetch as a whole."""
+    found = _egress(settings.PRATIQUE)
+    return replace(found, timeout_seconds=timeout_seconds) if timeout_seconds else found
+
+
+def _egress(operator: Mapping[str, Any]) -> EgressPolicy:
     return EgressPolicy(
         allowed_networks=tuple(ipaddress.ip_network(text) for text in operator["ALLOWED_NETWORKS"]),
         allowed_hosts=tuple(operator["ALLOWED_SOURCE_HOSTS"]),

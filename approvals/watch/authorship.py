@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from approvals import access, admission, controllers, services
 from approvals.ledger.pivots import SpecWriter
-from approvals.models import AuthorAdmission, BundleDeployment, Cluster
+from approvals.models import AuthorAdmission, BundleDeployment, Catalog, Cluster
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, UnknownKind
 from provisioner.values import Identity
@@ -32,13 +33,14 @@ MACHINES = (controllers.PREFIX, "system:node:")
 
 @dataclass
 class Authorship:
-    """The authors of one cluster's BundleDeployments, as its watch learns them.
+    """The authors of one cluster's BundleDeployments, or of other objects of ours, as their watch learns them.
 
     `until` is up to which resourceVersion the policies are known to stand as `facts` have them. `doubted` are objects
     of which an event was not kept: their next spec may be older than the event that shows it.
     """
 
     cluster: Cluster
+    rows: type[BundleDeployment] | type[Catalog] = BundleDeployment
     until: int = 0
     facts: str = ""
     doubted: set[str] = field(default_factory=set)
@@ -59,7 +61,8 @@ class Authorship:
         stamp = admission.stamp_of(obj)
         if not stamp:
             return None
-        row = BundleDeployment.objects.filter(cluster=self.cluster, uid=obj["metadata"]["uid"]).first()
+        rows: QuerySet[Any] = self.rows._default_manager.filter(cluster=self.cluster, uid=obj["metadata"]["uid"])
+        row: BundleDeployment | Catalog | None = rows.first()
         is_exact = is_event and obj["metadata"]["uid"] not in self.doubted
         written = written_between(obj, row, is_exact=is_exact)
         who = admission.identity_in(stamp)
@@ -85,7 +88,7 @@ class Authorship:
 
 
 def written_between(
-    obj: Mapping[str, Any], row: BundleDeployment | None, *, is_exact: bool
+    obj: Mapping[str, Any], row: BundleDeployment | Catalog | None, *, is_exact: bool
 ) -> admission.StampedWrite | None:
     """When the spec of `obj` was written; None where the stamp says nothing about it.
 

@@ -1,4 +1,4 @@
-"""The thread that keeps one watch of a cluster, metadata only: whatever ends it but its owner, it begins again.
+"""The thread that keeps one watch of a cluster: whatever ends it but its owner, it begins again.
 
 What is to be made of the events, and how they are listed first, is said by those who derive from it.
 """
@@ -98,7 +98,9 @@ class Lookout(ABC):
                 wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         self._let_go_of_database()
 
-    def events(self, api: Api, resource: ServedResource, version: str, *, namespace: str = "") -> Generator[WatchEvent]:
+    def events(
+        self, api: Api, resource: ServedResource, version: str, *, namespace: str = "", metadata_only: bool = True
+    ) -> Generator[WatchEvent]:
         """Those of one watch from `version` on. To be closed by who reads them (contextlib.closing)."""
         self._let_go_of_database()
         watch = api.watch(
@@ -106,7 +108,7 @@ class Lookout(ABC):
             namespace=namespace,
             resource_version=version,
             timeout_seconds=WATCH_SECONDS,
-            metadata_only=True,
+            metadata_only=metadata_only,
         )
         self._watch = watch
         if self.stop.is_set():

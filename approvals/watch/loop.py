@@ -24,6 +24,7 @@ from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import skipping
 from approvals.watch.authorship import Authorship
+from approvals.watch.catalogs import SeenCatalogs
 from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
 from approvals.watch.kubectl_reviews import SeenReviews
@@ -92,7 +93,7 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
     """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
     informers = threading.Thread(target=Informers(cluster).run, args=(stop,), daemon=True, name=f"{cluster.name} drift")
     informers.start()
-    beside = (SeenReviews(cluster=cluster), SeenMirrors(cluster=cluster))
+    beside = (SeenReviews(cluster=cluster), SeenMirrors(cluster=cluster), SeenCatalogs(cluster=cluster))
     for one in beside:
         one.start()
     try:

@@ -17,6 +17,7 @@ from provisioner.catalogs.choosing import (
     step_to,
 )
 from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, successors
+from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
 from provisioner.catalogs.packing import packed_package, unpacked_package
 from provisioner.catalogs.presentation import PackageIcon, PackagePresentation, PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
@@ -41,6 +42,8 @@ __all__ = [
     "ChannelEntry",
     "Choice",
     "Deprecation",
+    "FetchLimits",
+    "FetchedCatalog",
     "Installed",
     "NoChoice",
     "Package",
@@ -53,6 +56,7 @@ __all__ = [
     "choose",
     "circle_of",
     "deprecations_of",
+    "fetched_catalog",
     "head_of",
     "heads_of",
     "packed_package",

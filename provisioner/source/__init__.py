@@ -5,7 +5,8 @@ Plug-ins may use `SourceClient` for what they fetch, which asks addresses that t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from provisioner.errors import BadSource, DigestMismatch
@@ -26,6 +27,7 @@ from provisioner.source.specs import (
     HttpSource,
     ImageSource,
     LocalSource,
+    Opened,
     PluginSource,
     Polled,
     PrivateSource,
@@ -63,6 +65,17 @@ def fetch(
     if pin and fetched.pin.digest != pin.digest:
         raise DigestMismatch(f"{pin.reference}: fetched {fetched.pin.digest}; pinned was {pin.digest}")
     return fetched
+
+
+@contextmanager
+def opened(source: Source, *, egress: EgressPolicy, max_bytes: int) -> Iterator[Opened]:
+    """The source for reading it once, an archive at a time where it comes in several; raises as `fetch`, also later."""
+    if isinstance(source, ImageSource):
+        with image.opened(source, egress=egress, credentials=source.credentials, max_bytes=max_bytes) as found:
+            yield found
+    else:
+        fetched = fetch(source, egress=egress, max_bytes=max_bytes)
+        yield Opened(fetched.pin, iter(fetched.archives))
 
 
 def poll(source: RemoteSource, *, egress: EgressPolicy, max_bytes: int, known: Polled | None = None) -> Polled:
@@ -111,6 +124,7 @@ __all__ = [
     "HttpSource",
     "ImageSource",
     "LocalSource",
+    "Opened",
     "PluginSource",
     "Polled",
     "PrivateSource",
@@ -121,6 +135,7 @@ __all__ = [
     "course",
     "fetch",
     "is_floating",
+    "opened",
     "pinned",
     "place_of_image",
     "place_of_remote",

@@ -14,12 +14,13 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, Origin, place_of
 from provisioner.source.registry import BoundedRegistry, pair_of
-from provisioner.source.specs import Credentials, Fetched, ImageSource, Polled
+from provisioner.source.specs import Credentials, Fetched, ImageSource, Opened, Polled
 from provisioner.values import Archive, Pin, SourceKind
 
 INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFEST_TYPES = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 ACCEPTED = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
+IMAGE_CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
 TITLE = "org.opencontainers.image.title"
 # Descriptors that stand for no files of the bundle: an artifact's empty one, and a Helm chart's signature.
 NO_FILES = frozenset({"application/vnd.oci.empty.v1+json", "application/vnd.cncf.helm.chart.provenance.v1.prov"})
@@ -43,6 +44,16 @@ def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials
     """
     with _named_image(source, egress, credentials) as named:
         return _fetch(named, max_bytes)
+
+
+@contextmanager
+def opened(
+    source: ImageSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int
+) -> Iterator[Opened]:
+    """As `fetch`, with its layers one by one as they are asked for, and the labels of the image."""
+    with _named_image(source, egress, credentials) as named:
+        manifest, pin = _chosen(named)
+        yield Opened(pin, _archives(named, manifest, max_bytes), _labels(named, manifest))
 
 
 def poll(
@@ -84,17 +95,40 @@ def is_pinned(source: ImageSource) -> bool:
 
 
 def _fetch(named: _Image, max_bytes: int) -> Fetched:
+    manifest, pin = _chosen(named)
+    return Fetched(pin, tuple(_archives(named, manifest, max_bytes)))
+
+
+def _chosen(named: _Image) -> tuple[dict[str, Any], Pin]:
+    """The manifest of the image for the wanted platform, and the pin of what was named."""
     source = named.source
     manifest, digest = named.manifest(named.reference)
     if "manifests" in manifest:
         manifest, _ = named.manifest(_of_platform(manifest["manifests"], source))
-    archives, left = [], max_bytes
-    for layer in _layers(manifest, source):
+    return manifest, Pin(SourceKind.IMAGE, source.ref, digest, source.destination)
+
+
+def _archives(named: _Image, manifest: Mapping[str, Any], max_bytes: int) -> Iterator[Archive]:
+    left = max_bytes
+    for layer in _layers(manifest, named.source):
         data = named.blob(layer, left)
         left -= len(data)
-        archives.append(Archive(_title(layer), data))
-    pin = Pin(SourceKind.IMAGE, source.ref, digest, source.destination)
-    return Fetched(pin, tuple(archives))
+        yield Archive(_title(layer), data)
+
+
+def _labels(named: _Image, manifest: Mapping[str, Any]) -> dict[str, str]:
+    """What the image says of itself; an artifact says nothing."""
+    config = manifest.get("config")
+    if not isinstance(config, dict) or config.get("mediaType") not in IMAGE_CONFIGS:
+        return {}
+    if not DIGEST.fullmatch(str(config.get("digest", ""))):
+        raise BadSource(f"{named.source.ref}: its config has no sha256 digest")
+    try:
+        found = json.loads(named.blob(config, MAX_MANIFEST_BYTES))
+        labels = (found.get("config") or {}).get("Labels") or {}
+        return {str(name): str(value) for name, value in labels.items()}
+    except (ValueError, AttributeError, RecursionError) as exc:
+        raise BadSource(f"{named.source.ref}: its config is not that of an image") from exc
 
 
 class _Image:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,6 +137,15 @@ class Polled:
 
     digest: str
     etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A source that is being read: its `archives` come one by one, once. `labels` are those of an image."""
+
+    pin: Pin
+    archives: Iterator[Archive]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

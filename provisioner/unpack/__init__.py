@@ -9,18 +9,22 @@ from __future__ import annotations
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from backports.zstd import ZstdError
 
 from provisioner.errors import BadBundle, InvalidArchive, UnsafePath
 from provisioner.unpack.compression import GZIP_MAGIC, ZSTD_MAGIC, GzipStream, zstd_stream
+from provisioner.unpack.keeping import InMemory, Keeper, OnDisk
 from provisioner.unpack.meter import Metered, UnpackLimits, UnpackMeter
 from provisioner.unpack.tar import BLOCK, is_tar, tar_entries
 from provisioner.unpack.zip import MAGICS, zip_entries
 from provisioner.values import Archive, Tree
 
+T = TypeVar("T")
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 TEXT_SUFFIXES = (".yaml", ".yml", ".json")
@@ -29,10 +33,10 @@ UNREAD = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"7z\xbc\xaf": "7z", b"Rar!": "rar
 
 
 @dataclass(slots=True)
-class _Layer:
+class _Layer(Generic[T]):
     """One archive: what it brings, and what it takes away from those below it."""
 
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, T] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
@@ -52,23 +56,43 @@ def unpack(archives: Iterable[Archive], *, limits: UnpackLimits | None = None) -
     Raises UnsafePath and InvalidArchive naming the entry, and BundleTooLarge naming the limit, while reading: a bomb
     is never held unpacked.
     """
-    meter = UnpackMeter(limits or UnpackLimits())
-    files: dict[str, bytes] = {}
+    files = _unpacked(archives, UnpackMeter(limits or UnpackLimits()), InMemory())
+    if not files:
+        raise InvalidArchive("the archive holds no files")
+    return Tree(files)
+
+
+def unpack_to(
+    folder: Path, archives: Iterable[Archive], *, wanted: Callable[[str], bool], limits: UnpackLimits
+) -> dict[str, Path]:
+    """As `unpack`, with each file that is `wanted`, by its name, in a file of its own below `folder`, by its path.
+
+    Archives may come one by one: memory holds one of them, and no file. Whiteouts are always asked for. What is not
+    wanted is passed over, be it a link or a device: an image may hold a whole operating system beside it. There may be
+    no file at all.
+    """
+
+    def is_wanted(name: str) -> bool:
+        return name.rpartition("/")[2].startswith(WHITEOUT) or wanted(name)
+
+    return _unpacked(archives, UnpackMeter(limits), OnDisk(folder, is_wanted))
+
+
+def _unpacked(archives: Iterable[Archive], meter: UnpackMeter, keeper: Keeper[T]) -> dict[str, T]:
+    files: dict[str, T] = {}
     for archive in archives:
-        layer = _layer(archive, meter)
+        layer = _layer(archive, meter, keeper)
         _check_collisions(layer.files, layer.folders)
         for path in [known for known in files if layer.hides(known)]:
             del files[path]
         files.update(layer.files)
-    if not files:
-        raise InvalidArchive("the archive holds no files")
     _check_collisions(files, ())
-    return Tree(dict(sorted(files.items())))
+    return dict(sorted(files.items()))
 
 
-def _layer(archive: Archive, meter: UnpackMeter) -> _Layer:
-    layer = _Layer()
-    for path, data in _named_entries(archive, meter):
+def _layer(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> _Layer[T]:
+    layer = _Layer[T]()
+    for path, data in _named_entries(archive, meter, keeper):
         folder, _, name = path.rpartition("/")
         if data is None:
             layer.folders.update((path, *_folders(path)) if path else ())
@@ -97,11 +121,11 @@ def _folders(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
 
 
-def _named_entries(archive: Archive, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
+def _named_entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
     """The entries of one archive; every error says which archive it was."""
     what = archive.name or "the archive"
     try:
-        yield from _entries(archive, meter)
+        yield from _entries(archive, meter, keeper)
     except (zipfile.BadZipFile, zlib.error, ZstdError, EOFError) as exc:
         raise InvalidArchive(f"{what}: it is damaged or cut off: {exc}") from exc
     except (NotImplementedError, RuntimeError, ValueError, OverflowError) as exc:  # what zipfile says of odd archives
@@ -110,18 +134,18 @@ def _named_entries(archive: Archive, meter: UnpackMeter) -> Iterator[tuple[str, 
         raise type(exc)(f"{what}: {exc}") from exc
 
 
-def _entries(archive: Archive, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
+def _entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
     """Told apart by what the bytes are, not by what they are called."""
     data = archive.data
     if data[:4] in MAGICS:
-        return zip_entries(data, meter)
+        return zip_entries(data, meter, keeper)
     if data[:2] == GZIP_MAGIC:
-        return tar_entries(Metered(GzipStream(data, meter.limits), meter, len(data)), meter)
+        return tar_entries(Metered(GzipStream(data, meter.limits), meter, len(data)), meter, keeper)
     if data[:4] == ZSTD_MAGIC:
-        return tar_entries(Metered(zstd_stream(data), meter, len(data)), meter)
+        return tar_entries(Metered(zstd_stream(data), meter, len(data)), meter, keeper)
     if is_tar(data[:BLOCK]):
-        return tar_entries(Metered(_Slices(data), meter, len(data)), meter)
-    return iter([_single(archive, meter)])
+        return tar_entries(Metered(_Slices(data), meter, len(data)), meter, keeper)
+    return iter([_single(archive, meter, keeper)])
 
 
 class _Slices:
@@ -137,7 +161,7 @@ class _Slices:
         return piece
 
 
-def _single(archive: Archive, meter: UnpackMeter) -> tuple[str, bytes]:
+def _single(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> tuple[str, T]:
     """A file that is no archive: YAML or JSON, under its own name."""
     path = meter.path_of(archive.name)
     if not path.lower().endswith(TEXT_SUFFIXES):
@@ -147,7 +171,7 @@ def _single(archive: Archive, meter: UnpackMeter) -> tuple[str, bytes]:
     meter.count(path)
     meter.check_file(len(archive.data), path)
     meter.take(len(archive.data), path)
-    return path, archive.data
+    return path, keeper.keep(path, [archive.data])
 
 
 def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:
@@ -170,4 +194,4 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-__all__ = ["UnpackLimits", "unpack"]
+__all__ = ["UnpackLimits", "unpack", "unpack_to"]

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from provisioner.errors import InvalidArchive, UnsafePath
+from provisioner.unpack.keeping import Keeper
 from provisioner.unpack.meter import CHUNK_BYTES, Metered, UnpackMeter
 
+T = TypeVar("T")
 BLOCK = 512
 LARGEST_HEADER_BYTES = 1024 * 1024
 REGULAR = frozenset({b"0", b"\0", b"7"})
@@ -44,9 +47,10 @@ def is_tar(block: bytes) -> bool:
     return not any(block[:BLOCK]) or _has_checksum(block[:BLOCK])
 
 
-def tar_entries(stream: Metered, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
-    """(path, contents) of every file and (path, None) of every folder, in the archive's order.
+def tar_entries(stream: Metered, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
+    """(path, what was kept) of every file and (path, None) of every folder, in the archive's order.
 
+    What the keeper does not want is passed over, whatever it is.
     Raises UnsafePath, InvalidArchive and BundleTooLarge, naming the entry.
     """
     extended: dict[str, bytes] = {}
@@ -59,7 +63,11 @@ def tar_entries(stream: Metered, meter: UnpackMeter) -> Iterator[tuple[str, byte
             continue
         header = _extend(header, extended)
         extended = {}
-        yield _entry(header, stream, meter)
+        if keeper.wants(_plain_name(header)):
+            yield _entry(header, stream, meter, keeper)
+        else:
+            meter.count(_shown(header.name))
+            _pass_over(header, stream)
 
 
 def _next_header(stream: Metered) -> _Header | None:
@@ -151,7 +159,19 @@ def _extend(header: _Header, extended: Mapping[str, bytes]) -> _Header:
     return _Header(name, size, header.type)
 
 
-def _entry(header: _Header, stream: Metered, meter: UnpackMeter) -> tuple[str, bytes | None]:
+def _plain_name(header: _Header) -> str:
+    """The name as most archives would write it; it is judged where it is wanted."""
+    return header.name.decode("utf-8", "backslashreplace").removeprefix("./").strip("/")
+
+
+def _pass_over(header: _Header, stream: Metered) -> None:
+    """Links and folders have no contents, whatever size some of their headers tell."""
+    if header.type in REGULAR or header.type == b"S":
+        for _ in _pieces(header, stream):
+            pass
+
+
+def _entry(header: _Header, stream: Metered, meter: UnpackMeter, keeper: Keeper[T]) -> tuple[str, T | None]:
     try:
         name = header.name.decode("utf-8")
     except UnicodeDecodeError:
@@ -168,15 +188,22 @@ def _entry(header: _Header, stream: Metered, meter: UnpackMeter) -> tuple[str, b
         raise UnsafePath(f"{name!r} is a file with the name of a folder")
     meter.check_file(header.size, path)
     meter.take(header.size, path)
-    return path, _contents(header, stream)
+    return path, keeper.keep(path, _pieces(header, stream))
 
 
 def _contents(header: _Header, stream: Metered) -> bytes:
-    data = stream.read(header.size)
+    return b"".join(_pieces(header, stream))
+
+
+def _pieces(header: _Header, stream: Metered) -> Iterator[bytes]:
+    """The contents, piece by piece, to the end of their last block."""
+    left = header.size
+    while left and (piece := stream.read(min(left, CHUNK_BYTES))):
+        left -= len(piece)
+        yield piece
     padding = -header.size % BLOCK
-    if len(data) != header.size or len(stream.read(padding)) != padding:
+    if left or len(stream.read(padding)) != padding:
         raise InvalidArchive(f"{_shown(header.name)}: the archive is cut off in the middle of it")
-    return data
 
 
 def _shown(name: bytes) -> str:

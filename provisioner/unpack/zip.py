@@ -6,10 +6,13 @@ import io
 import stat
 import zipfile
 from collections.abc import Iterator
+from typing import TypeVar
 
 from provisioner.errors import BundleTooLarge, InvalidArchive, UnsafePath
+from provisioner.unpack.keeping import Keeper
 from provisioner.unpack.meter import CHUNK_BYTES, FREE_BYTES, ReadableLayer, UnpackMeter
 
+T = TypeVar("T")
 MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 END, ENTRY = b"PK\x05\x06", b"PK\x01\x02"
 END_BYTES, LOCAL_BYTES = 22, 30
@@ -19,9 +22,10 @@ ENCRYPTED, UTF8 = 0x1 | 0x40 | 0x2000, 0x800
 UNIX = 3
 
 
-def zip_entries(data: bytes, meter: UnpackMeter) -> Iterator[tuple[str, bytes | None]]:
-    """(path, contents) of every file and (path, None) of every folder, in the order of the archive's directory.
+def zip_entries(data: bytes, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
+    """(path, what was kept) of every file and (path, None) of every folder, in the order of the archive's directory.
 
+    What the keeper does not want is passed over.
     Raises UnsafePath, InvalidArchive and BundleTooLarge, naming the entry, and the errors of zipfile and zlib.
     """
     _check_directory(data, meter)
@@ -30,16 +34,17 @@ def zip_entries(data: bytes, meter: UnpackMeter) -> Iterator[tuple[str, bytes | 
         _check_overlap(members, archive.start_dir)
         seen = 0
         for member in members:
+            if not keeper.wants(member.orig_filename.removeprefix("./").strip("/")):
+                continue
             path, is_folder = _path(member, meter)
             if is_folder:
                 yield path, None
                 continue
+            most = max(FREE_BYTES, meter.limits.max_ratio * len(data)) - seen
             with archive.open(member) as file:
-                contents = _read(file, path, meter, most=max(FREE_BYTES, meter.limits.max_ratio * len(data)) - seen)
-            if len(contents) != member.file_size:
-                raise InvalidArchive(f"{path}: has {len(contents)} bytes; its header says {member.file_size}")
-            seen += len(contents)
-            yield path, contents
+                kept = keeper.keep(path, _pieces(file, path, meter, most=most, told=member.file_size))
+            seen += member.file_size
+            yield path, kept
 
 
 def _check_directory(data: bytes, meter: UnpackMeter) -> None:
@@ -102,15 +107,17 @@ def _name(member: zipfile.ZipInfo) -> str:
         raise UnsafePath(f"{member.orig_filename!r}: its name is not UTF-8") from None
 
 
-def _read(file: ReadableLayer, path: str, meter: UnpackMeter, *, most: int) -> bytes:
-    """What an entry really holds, whatever its header says."""
-    whole = io.BytesIO()
+def _pieces(file: ReadableLayer, path: str, meter: UnpackMeter, *, most: int, told: int) -> Iterator[bytes]:
+    """What an entry really holds, piece by piece; InvalidArchive where that is not as much as its header has `told`."""
+    size = 0
     while chunk := file.read(CHUNK_BYTES):
+        size += len(chunk)
         meter.take(len(chunk), path)
-        whole.write(chunk)
-        meter.check_file(whole.tell(), path)
-        if whole.tell() > most:
+        meter.check_file(size, path)
+        if size > most:
             raise BundleTooLarge(
                 f"{path}: the archive unpacks to more than {meter.limits.max_ratio} times its size (max_ratio)"
             )
-    return whole.getvalue()
+        yield chunk
+    if size != told:
+        raise InvalidArchive(f"{path}: has {size} bytes; its header says {told}")

@@ -20,7 +20,7 @@ from approvals.ledger.pivots.seen import (
     see,
 )
 from approvals.ledger.pivots.upgrades import answer_upgrades
-from approvals.ledger.pivots.writers import SpecWriter, has_asked
+from approvals.ledger.pivots.writers import SpecWriter, has_asked, person_record
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -38,6 +38,7 @@ __all__ = [
     "has_asked",
     "list_report",
     "note_problem",
+    "person_record",
     "see",
     "take_up",
     "weight_of",

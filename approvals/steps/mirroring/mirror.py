@@ -105,7 +105,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
         "bundles": _bundles(latest) if latest else [],
         "inventorySummary": {"objects": deployment.inventory.count()},
     }
-    _apply(api, deployment, {"status": status}, _apply_status)
+    _apply(api, deployment, {"status": status}, apply_status)
 
 
 def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
@@ -204,7 +204,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),
     }
-    live = _apply_status(api, {**obj, "status": status})
+    live = apply_status(api, {**obj, "status": status})
     return str(live["metadata"]["resourceVersion"]) if _is_as_sent(live["metadata"], obj["metadata"]) else ""
 
 
@@ -229,7 +229,7 @@ def _is_as_sent(live: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
     return kept and owners == sent["ownerReferences"]
 
 
-def _apply_status(api: Api, obj: dict[str, Any]) -> dict[str, Any]:
+def apply_status(api: Api, obj: dict[str, Any]) -> dict[str, Any]:
     """The status of `obj` and nothing beside it: what an apply leaves of someone else's, such as a forged condition of
     a type that is not written yet, goes with a replace. Returns the live object.
     """

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from approvals import services
+from approvals import catalogs, services
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.packages import following
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.upgrading import LookForUpgrades
 from approvals.working import do
+from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.catalogs import KIALI, documents, let_read, source
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
-from tests.support.stored_catalogs import catalog, stored
 
 pytestmark = pytest.mark.corpus
 GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
@@ -30,15 +32,31 @@ GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 @pytest.fixture
 def offered(any_station: Station, registry: Registry) -> Catalog:
     """A catalogue that rita may get, with the first version of an operator."""
-    row = catalog(f"{any_station.namespace}-hub", of=any_station.cluster)
+    row = named(any_station, registry, f"{any_station.namespace}-hub")
     let_read(any_station, row.name)
-    offer(registry, row, "1.32.0")
+    return offer(registry, row, "1.32.0")
+
+
+def named(station: Station, registry: Registry, name: str) -> Catalog:
+    """A Catalog in the cluster, which comes from an image."""
+    origin = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}}
+    about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
+    obj = station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
+    row = catalogs.see(cluster=station.cluster, obj=obj, writer=None)
+    assert row is not None
     return row
 
 
-def offer(registry: Registry, row: Catalog, *versions: str, **fields: Any) -> None:
-    """As if the catalogue had been read again, with these versions in it."""
-    stored(row, *documents(registry, KIALI, versions, **fields), digest=f"sha256:{'-'.join(versions)}")
+def offer(registry: Registry, row: Catalog, *versions: str, **fields: Any) -> Catalog:
+    """Its publisher pushes it with these versions, and it is looked at."""
+    text = "\n".join(json.dumps(one) for one in documents(registry, KIALI, versions, **fields))
+    registry.push(f"{registry.host}/{row.name}:latest", {"kiali/catalog.json": text.encode()})
+    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
+    do(RefreshCatalog(row.pk))
+    found = catalogs.catalog(row.cluster, row.name)
+    assert found is not None
+    assert found.edition is not None, found.problem
+    return found
 
 
 def wish(station: Station, row: Catalog, *, catalog: Mapping[str, Any] | None = None, **more: Any) -> BundleDeployment:
@@ -90,7 +108,7 @@ def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
     any_station: Station, registry: Registry, offered: Catalog
 ) -> None:
     station = any_station
-    offer(registry, offered, "1.32.0", "1.33.0")
+    row = offer(registry, offered, "1.32.0", "1.33.0")
     deployment = wish(station, offered, catalog={"channel": "stable", "version": "<1.33.0"})
     station.work()
     request = station.latest(deployment)
@@ -101,7 +119,7 @@ def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
     (shown,) = status(station, deployment)["bundles"]
     assert shown == {
         "catalog": offered.name,
-        "catalogDigest": "sha256:1.32.0-1.33.0",
+        "catalogDigest": row.edition.digest,  # type: ignore[union-attr]
         "package": KIALI,
         "channel": "stable",
         "bundle": "kiali-operator.v1.32.0",
@@ -113,8 +131,7 @@ def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
 @pytest.mark.proof
 def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, registry: Registry) -> None:
     station = any_station
-    row = catalog(f"{station.namespace}-hidden", of=station.cluster)
-    offer(registry, row, "1.32.0")
+    row = offer(registry, named(station, registry, f"{station.namespace}-hidden"), "1.32.0")
     deployment = wish(station, row)
     station.work()
     request = station.latest(deployment)
@@ -138,9 +155,8 @@ def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, re
 def test_what_a_catalogue_does_not_offer_is_said_with_what_it_offers(
     sandbox_station: Station, registry: Registry, asked: Mapping[str, Any], words: str
 ) -> None:
-    row = catalog(f"{sandbox_station.namespace}-hub", of=sandbox_station.cluster)
+    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.32.0")
     let_read(sandbox_station, row.name)
-    offer(registry, row, "1.32.0")
     deployment = wish(sandbox_station, row, catalog=asked)
     sandbox_station.work()
     request = sandbox_station.latest(deployment)

@@ -1,0 +1,139 @@
+"""Which catalogues a cluster names, what was found at the last look at each, and when the next one is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from approvals.models import Catalog, Cluster
+from approvals.policy.following import interval_of, next_look
+from approvals.source_refs import interval_seconds
+
+
+@transaction.atomic
+def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] | None) -> Catalog | None:
+    """Copy a Catalog as it was seen; the row where somebody has to look at it now. `writer` is who wrote its spec,
+    where that is proved.
+
+    Another source is another catalogue: until that was read, nothing is offered.
+    """
+    meta, spec, now = obj["metadata"], obj.get("spec") or {}, timezone.now()
+    seen = {"generation": int(meta.get("generation") or 1), "resource_version": meta["resourceVersion"], "seen_at": now}
+    row = _locked(Catalog.objects.filter(cluster=cluster, name=meta["name"]))
+    if row is not None and row.uid != meta["uid"]:
+        row.delete()
+        row = None
+    if row is None:
+        return Catalog.objects.create(
+            cluster=cluster,
+            uid=meta["uid"],
+            name=meta["name"],
+            spec=spec,
+            writer=dict(writer or {}),
+            look_at=now,
+            show_at=now,
+            **seen,
+        )
+    is_news = seen["generation"] > row.generation
+    if is_news:
+        _take_spec(row, spec, writer, now)
+    elif obj.get("status") and by_type(obj["status"]) != by_type(row.status):
+        row.show_at = now
+    for name, value in seen.items():
+        setattr(row, name, value)
+    row.save()
+    return row if is_news or row.show_at == now else None
+
+
+def _take_spec(row: Catalog, spec: Mapping[str, Any], writer: Mapping[str, Any] | None, now: datetime) -> None:
+    if spec.get("source") != row.spec.get("source"):
+        row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
+        row.problem_code, row.problem, row.problem_since = "", "", None
+    # Somebody else may name the same Secret now, who may not read it.
+    row.spec, row.writer, row.look_at, row.show_at = dict(spec), dict(writer or {}), now, now
+
+
+def forget(*, cluster: Cluster, uid: str) -> None:
+    """It is gone, and what was read of it goes with it."""
+    Catalog.objects.filter(cluster=cluster, uid=uid).delete()
+
+
+def due(now: datetime) -> QuerySet[Catalog]:
+    """Those that are to be looked at or shown, the longest overdue first."""
+    rows = Catalog.objects.filter(Q(look_at__lte=now) | Q(show_at__lte=now))
+    return rows.order_by("look_at", "pk")
+
+
+def interval(catalog: Catalog) -> int:
+    """Seconds between two looks, by its spec and the operator's limits; 0 for none."""
+    operator = settings.PRATIQUE
+    if not operator["SOURCE_POLLS_PER_HOST"]:
+        return 0
+    default, least = operator["SOURCE_POLL_SECONDS"], operator["SOURCE_POLL_MIN_SECONDS"]
+    return interval_of(interval_seconds(catalog.spec), default=default, least=least)
+
+
+@transaction.atomic
+def note_seen(catalog: Catalog, *, etag: str, began: datetime, is_floating: bool) -> None:
+    """The source answered, and what is offered is what it holds."""
+    row = _same(catalog)
+    if row is None:
+        return
+    row.etag, row.looked_at, row.tried_at, row.failures = etag, began, began, 0
+    row.problem_code, row.problem, row.problem_since = "", "", None
+    seconds = interval(row) if is_floating else 0
+    row.look_at = next_look(began, interval=seconds, failures=0) if seconds else None
+    row.show_at = began
+    row.save()
+
+
+@transaction.atomic
+def note_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wait: float = 0.0) -> None:
+    """It could not be looked at, since when, and why. It is tried again, also where it is pinned, until it was read."""
+    row = _same(catalog)
+    if row is None:
+        return
+    row.failures, row.tried_at = row.failures + 1, began
+    row.problem_code, row.problem, row.problem_since = code, words, row.problem_since or began
+    seconds = interval(row) or settings.PRATIQUE["SOURCE_POLL_MIN_SECONDS"]
+    row.look_at = next_look(began, interval=seconds, failures=row.failures, asked_to_wait=wait)
+    row.show_at = began
+    row.save()
+
+
+def postpone(catalog: Catalog, until: datetime) -> None:
+    """Its turn has not come: nothing was asked."""
+    Catalog.objects.filter(pk=catalog.pk, spec=catalog.spec).update(look_at=until)
+
+
+def note_shown(catalog: Catalog, status: Mapping[str, Any]) -> None:
+    """What the cluster is about to be told; whoever wants it told anew meanwhile, is heard later."""
+    Catalog.objects.filter(pk=catalog.pk).update(status=dict(status))
+    Catalog.objects.filter(pk=catalog.pk, show_at=catalog.show_at).update(show_at=None)
+
+
+def by_type(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Conditions are a map by type: the cluster keeps the order that it finds."""
+    return {**status, "conditions": {one.get("type"): one for one in status.get("conditions") or []}}
+
+
+def is_same_source(catalog: Catalog) -> bool:
+    """Whether the locked row still names the source of `catalog`, and by the word of the same person."""
+    row = Catalog.objects.get(pk=catalog.pk)
+    return (row.spec.get("source"), row.writer) == (catalog.spec.get("source"), catalog.writer)
+
+
+def _same(catalog: Catalog) -> Catalog | None:
+    """The row, locked, where it is still about the same spec: the new one has its own look."""
+    row = _locked(Catalog.objects.filter(pk=catalog.pk))
+    return row if row is not None and row.generation == catalog.generation else None
+
+
+def _locked(rows: QuerySet[Catalog]) -> Catalog | None:
+    return rows.select_for_update(of=("self",), no_key=True).first()

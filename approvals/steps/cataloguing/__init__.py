@@ -1,0 +1,10 @@
+"""What is done for a catalogue: it is read where its source has other content, and the cluster shows what was found.
+
+Modules that other rooms use:
+
+- `refreshing`: one look at the source of a catalogue
+"""
+
+__all__ = [
+    "refreshing",
+]

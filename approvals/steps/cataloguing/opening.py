@@ -1,0 +1,60 @@
+"""The source of a catalogue as who wrote it may read it now (S08): nobody asks for a look, so it is read unattended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import access
+from approvals.access.port import connect
+from approvals.models import Catalog
+from approvals.source_refs import read_by
+from approvals.steps.sources import reader_as, source_of
+from provisioner.errors import Forbidden, Unreachable
+from provisioner.source import Source
+from provisioner.values import AccessRequest, Identity, ObjectRef
+
+WHERE = "spec.source"
+
+
+def source_for(catalog: Catalog) -> Source:
+    """The source that a catalogue names, with its Secret where that is opened for who wrote the spec.
+
+    Raises BadSource, Forbidden in words for people, and Unreachable.
+    """
+    source: dict[str, Any] = catalog.spec.get("source") or {}
+    wanted = read_by({"sources": [source]}, where=WHERE)
+    if not wanted:
+        return source_of(source, WHERE, {}, _nothing)
+    person = _reader(catalog, wanted)
+    return source_of(source, WHERE, {}, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
+
+
+def _nothing(ref: ObjectRef) -> Any:
+    raise Forbidden(f"{ref} is not read")
+
+
+def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
+    what, place = ", ".join(map(str, wanted)), f"{catalog.cluster.name}/catalogs/{catalog.name}"
+    if not catalog.writer:
+        raise Forbidden(
+            f"{what} is not read, because nobody can prove who wrote this Catalog. Apply the admission policies "
+            "pratique-authors, then have someone who may get it change the spec"
+        )
+    asker = access.writer_on(catalog.cluster, catalog.writer, now=timezone.now())
+    if not asker.is_current and place not in settings.PRATIQUE["UNATTENDED_READS"]:
+        hours = settings.PRATIQUE["GROUPS_HOURS"]
+        raise Forbidden(
+            f"{what} is not read: the groups of {asker.identity.username}, who wrote this Catalog, were verified more "
+            f"than {hours} hours ago. They sign in again, or an operator lists {place} in PRATIQUE_UNATTENDED_READS"
+        )
+    for ref in wanted:
+        question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
+        answer = access.ask_for(asker.identity, catalog.cluster, question, fresh=True)
+        if not answer.could_ask:
+            raise Unreachable(answer.words)
+        if not answer.allowed:
+            raise Forbidden(f"{ref} is not read: {answer.words}, who wrote this Catalog")
+    return asker.identity

@@ -1,0 +1,138 @@
+"""One look at the source of a catalogue: where it has other content, all of it is read into a new edition."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import DataError, IntegrityError
+from django.utils import timezone
+
+from approvals import catalogs, instruments, wake
+from approvals.access.port import connect
+from approvals.ledger import claims, references
+from approvals.models import Catalog
+from approvals.steps.cataloguing.opening import source_for
+from approvals.steps.cataloguing.shown import status_of
+from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
+from approvals.steps.sources import egress, polling_egress
+from approvals.working import Recurring, WorkStep
+from provisioner.catalogs import FetchLimits, fetched_catalog
+from provisioner.errors import InvalidManifest, PratiqueError, TryLater, Unreachable, WorkerDied
+from provisioner.source import Polled, RemoteSource, Source, is_floating, place_of_remote, poll
+
+logger = logging.getLogger(__name__)
+
+# So many at once over all workers: each may hold the largest layer of an image.
+AT_ONCE = 2
+TURN_SECONDS = 5
+# One reading as a whole, however slowly the other side drips.
+READ_SECONDS = 600.0
+MIB = 1024 * 1024
+
+
+class RefreshCatalog(Recurring):
+    """Look whether a catalogue has other content, read it where it has, and show how it stands."""
+
+    task = "refresh_catalog"
+
+    def __init__(self, catalog_id: int):
+        super().__init__(self.task, catalog_id, claims.rows_of_task(self.task, catalog_id))
+
+    def look(self, worker: str) -> bool:
+        row = _row(self.key)
+        if row is not None and row.look_at is not None and row.look_at <= timezone.now():
+            with claims.place(self.task, 0, AT_ONCE) as is_free:
+                self._take_turn(row, worker, is_free=is_free)
+            row = _row(self.key)
+        if row is not None and row.show_at is not None:
+            _show(row)
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("reading a catalog", is_long=True, is_foreign=True)
+
+    def call(self) -> None:
+        wake.catalog(self.key)
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("a catalog is not read", extra={"catalog_id": self.key, "error": str(error)})
+        row = _row(self.key)
+        if row is not None:
+            catalogs.note_problem(row, code=error.code, words=str(error), began=timezone.now())
+
+    def _take_turn(self, row: Catalog, worker: str, *, is_free: bool) -> None:
+        began = timezone.now()
+        try:
+            if not is_free:
+                catalogs.postpone(row, began + timedelta(seconds=TURN_SECONDS))
+                return
+            source = source_for(row)
+            wait = references.take_turn(str(place_of_remote(source))) if isinstance(source, RemoteSource) else 0.0
+            if wait:
+                catalogs.postpone(row, began + timedelta(seconds=max(wait, 1.0)))
+                return
+            etag = self._read(row, source, worker)
+            floats = not isinstance(source, RemoteSource) or is_floating(source, egress())
+            catalogs.note_seen(row, etag=etag, began=began, is_floating=floats)
+        except PratiqueError as exc:
+            _note_problem(row, exc)
+        except DataError as exc:
+            # The database's own words may quote what it was given.
+            _note_problem(row, InvalidManifest(f"the database cannot store this catalog ({type(exc).__name__})"))
+        except IntegrityError:
+            catalogs.postpone(row, began + timedelta(seconds=TURN_SECONDS))  # it went away, or another worker reads it
+
+    def _read(self, row: Catalog, source: Source, worker: str) -> str:
+        """Store what the source holds, unless it is offered already; the ETag of what was found."""
+        offered, found = row.edition.digest if row.edition else "", Polled("")
+        if offered and isinstance(source, RemoteSource) and is_floating(source, egress()):
+            limits = _limits()
+            found = poll(
+                source, egress=polling_egress(), max_bytes=limits.max_packed_bytes, known=Polled(offered, row.etag)
+            )
+        if offered and found.digest == offered:
+            instruments.source_polls.labels("catalog", "unchanged").inc()
+            return found.etag
+        with fetched_catalog(source, egress=egress(timeout_seconds=READ_SECONDS), limits=_limits()) as fetched:
+            if fetched.pin.digest != offered:
+                catalogs.store(row, fetched.pin.digest, fetched.files, check=lambda: self._check(row, worker))
+                instruments.source_polls.labels("catalog", "moved").inc()
+                logger.info("a catalog was read", extra={"catalog_id": row.pk, "digest": fetched.pin.digest})
+        return found.etag if fetched.pin.digest == found.digest else ""
+
+    def _check(self, row: Catalog, worker: str) -> None:
+        claims.check_still_held(self.rows, worker)
+        if not catalogs.is_same_source(row):
+            raise TryLater("its spec was changed while it was read")
+
+
+def _row(pk: int) -> Catalog | None:
+    return Catalog.objects.select_related("cluster", "edition").filter(pk=pk).first()
+
+
+def _note_problem(row: Catalog, exc: PratiqueError) -> None:
+    outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
+    instruments.source_polls.labels("catalog", outcome).inc()
+    logger.warning("a catalog could not be read", extra={"catalog_id": row.pk, "code": exc.code})
+    wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
+    catalogs.note_problem(row, code=exc.code, words=str(exc), began=timezone.now(), wait=wait)
+
+
+def _limits() -> FetchLimits:
+    most = settings.PRATIQUE["MAX_CATALOG_MIB"] * MIB
+    return FetchLimits(max_packed_bytes=min(most, FetchLimits().max_packed_bytes), max_bytes=most)
+
+
+def _show(row: Catalog) -> None:
+    """Write its status; where the cluster does not take it, the sweep tries again."""
+    status = status_of(row)
+    about = {"name": row.name, "uid": row.uid}
+    obj = {"apiVersion": GROUP_VERSION, "kind": "Catalog", "metadata": about, "status": status}
+    try:
+        apply_status(connect(row.cluster), obj)
+    except PratiqueError as exc:
+        logger.warning("could not show a catalog", extra={"catalog_id": row.pk, "code": exc.code})
+        return
+    catalogs.note_shown(row, status)

@@ -1,0 +1,64 @@
+"""What the cluster shows of a catalogue. PURE: a row comes in, its status goes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals.models import Catalog, CatalogEdition
+from approvals.steps.mirroring.conditions import Condition, camel, instant
+from provisioner.sentences import and_more, number
+
+SHOWN_PROBLEMS = 5
+
+
+def status_of(catalog: Catalog) -> dict[str, Any]:
+    edition = catalog.edition
+    conditions = [_ready(catalog, edition), _source(catalog), _sound(catalog, edition)]
+    status: dict[str, Any] = {
+        "observedGeneration": catalog.generation,
+        "conditions": [one.record(generation=catalog.generation) for one in conditions],
+    }
+    if catalog.looked_at:
+        status["lookedAt"] = instant(catalog.looked_at)
+    if edition is None or edition.read_at is None:
+        return status
+    return status | {
+        "digest": edition.digest,
+        "readAt": instant(edition.read_at),
+        "packages": edition.package_count,
+        "channels": edition.channel_count,
+        "bundles": edition.bundle_count,
+        "problems": edition.problem_count,
+    }
+
+
+def _ready(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
+    if edition is not None and edition.read_at is not None:
+        counts = f"{number(edition.package_count, 'package')} with {number(edition.bundle_count, 'bundle')}"
+        return Condition("Ready", True, "Read", f"{counts}, read from {edition.digest}", edition.read_at)
+    if catalog.problem:
+        since = catalog.problem_since or catalog.seen_at
+        return Condition("Ready", False, camel(catalog.problem_code), f"not read yet: {catalog.problem}", since)
+    return Condition("Ready", False, "NotReadYet", "it is being read for the first time", catalog.seen_at)
+
+
+def _source(catalog: Catalog) -> Condition:
+    if catalog.problem:
+        since = catalog.problem_since or catalog.seen_at
+        stays = "; what was read before is still offered" if catalog.edition_id else ""
+        return Condition("SourcesAvailable", False, camel(catalog.problem_code), f"{catalog.problem}{stays}", since)
+    if catalog.looked_at is None:
+        return Condition("SourcesAvailable", False, "NotCheckedYet", "", catalog.seen_at, is_unknown=True)
+    return Condition("SourcesAvailable", True, "Available", "", catalog.looked_at)
+
+
+def _sound(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
+    if edition is None or edition.read_at is None:
+        return Condition("Sound", False, "NotReadYet", "", catalog.seen_at, is_unknown=True)
+    if not edition.problem_count:
+        return Condition("Sound", True, "NoProblems", "", edition.read_at)
+    lines = [f"{where}: {words}" for where, words in edition.problems[:SHOWN_PROBLEMS]]
+    left = edition.problem_count - len(lines)
+    said = "\n".join([*lines, *([and_more(left)] if left > 0 else [])])
+    words = f"{number(edition.problem_count, 'problem')}; what they are about is left out or doubtful:\n{said}"
+    return Condition("Sound", False, "Problems", words, edition.read_at)

@@ -1,0 +1,85 @@
+"""See the catalogues that a cluster names: the rows are copies, and who reads them is woken."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from django.db import DataError
+
+from approvals import catalogs, wake
+from approvals.ledger.pivots import person_record
+from approvals.models import Catalog
+from approvals.watch.authorship import Authorship
+from approvals.watch.lookout import Lookout
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.answers import WatchType
+from provisioner.cluster.client.api import ClusterClient as Api
+
+logger = logging.getLogger(__name__)
+
+VERSION, KIND = "v1alpha2", "Catalog"
+# Where the cluster does not serve catalogues, or does not let us watch them, it is tried again after this long.
+AGAIN_SECONDS = 30.0
+
+
+@dataclass
+class SeenCatalogs(Lookout):
+    """The watch of one cluster for catalogues."""
+
+    authorship: Authorship = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.authorship = Authorship(self.cluster, Catalog)
+
+    @property
+    def what(self) -> str:
+        return "catalogs"
+
+    def look(self, api: Api) -> None:
+        resource = api.resource_of(OWN_GROUP, VERSION, KIND)
+        if resource is None:
+            api.forget_discovery()
+            self.refused()
+            return
+        snapshot = api.snapshot(resource)
+        for obj in snapshot.objects:
+            self._see(api, obj, is_event=False)
+        there = {obj["metadata"]["uid"] for obj in snapshot.objects}
+        known = Catalog.objects.filter(cluster=self.cluster).exclude(uid__in=there)
+        for uid in known.values_list("uid", flat=True):
+            catalogs.forget(cluster=self.cluster, uid=uid)
+        version = snapshot.resource_version
+        while not self.stop.is_set():
+            with closing(self.events(api, resource, version, metadata_only=False)) as events:
+                for event in events:
+                    version = event.resource_version or version
+                    if event.type in (WatchType.ADDED, WatchType.MODIFIED):
+                        self._see(api, event.object, is_event=True)
+                    elif event.type is WatchType.DELETED:
+                        catalogs.forget(cluster=self.cluster, uid=event.object["metadata"]["uid"])
+
+    def doubt(self) -> None:
+        """Every look begins with a list."""
+
+    def refused(self) -> None:
+        self.stop.wait(AGAIN_SECONDS)
+
+    def _see(self, api: Api, obj: Mapping[str, Any], *, is_event: bool) -> None:
+        """One that the database cannot keep, as for a NUL in a text, must not hide the others."""
+        writer_of = partial(self.authorship.writer_of, api, is_event=is_event)
+        try:
+            writer = writer_of(obj)
+            row = catalogs.see(cluster=self.cluster, obj=obj, writer=person_record(writer) if writer else None)
+        except (DataError, UnicodeError) as exc:
+            about = {"cluster": self.cluster.name, "catalog": obj["metadata"]["name"], "error": type(exc).__name__}
+            logger.warning("a catalog cannot be kept", extra=about)
+            self.authorship.note(obj, is_kept=False)
+            return
+        self.authorship.note(obj, is_kept=True)
+        if row is not None:
+            wake.catalog(row.pk)

@@ -1,0 +1,237 @@
+"""A Catalog of a cluster is read from its source, followed as that changes, and shown as it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals import access, catalogs
+from approvals.models import Catalog
+from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.working import do
+from provisioner.api_groups import OWN_GROUP
+from provisioner.errors import InvalidObject
+from provisioner.values import ObjectRef
+from tests.support.journeys.station import Station
+from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.servers.http import GitServer
+from tests.support.servers.registry import CREDENTIALS, Registry
+
+FOLDER = {"operators.operatorframework.io.index.configs.v1": "/configs"}
+
+
+def catalog_text(*versions: str) -> str:
+    entries = [{"name": f"harbour.v{version}"} for version in versions]
+    documents = [package(defaultChannel="stable"), *map(bundle, versions), channel("stable", *entries[-1:])]
+    return "\n".join(map(json.dumps, documents))
+
+
+def reference(name: str) -> ObjectRef:
+    return ObjectRef(OWN_GROUP, "v1alpha2", "Catalog", "", name)
+
+
+def write(station: Station, source: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
+    about = {"name": f"{station.namespace}-catalog"}
+    obj = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": about}
+    return station.api.apply({**obj, "spec": {"source": source, **more}}, field_manager="somebody").object
+
+
+def seen(station: Station, obj: Mapping[str, Any], writer: Mapping[str, Any] | None = None) -> Catalog:
+    catalogs.see(cluster=station.cluster, obj=obj, writer=writer)
+    return row_of(station, obj)
+
+
+def row_of(station: Station, obj: Mapping[str, Any]) -> Catalog:
+    found = catalogs.catalog(station.cluster, obj["metadata"]["name"])
+    assert found is not None
+    return found
+
+
+def look(row: Catalog) -> Catalog:
+    """As when its time has come."""
+    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
+    do(RefreshCatalog(row.pk))
+    return Catalog.objects.select_related("edition", "cluster").get(pk=row.pk)
+
+
+def shown(station: Station, row: Catalog) -> Mapping[str, Any]:
+    live = station.api.get(reference(row.name))
+    assert live is not None
+    status: Mapping[str, Any] = live["status"]
+    return status
+
+
+def conditions(status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    return {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]}
+
+
+def versions(row: Catalog) -> list[str]:
+    found = catalogs.package(row, "harbour")
+    assert found is not None
+    return [str(one.version) for one in found.bundles.values()]
+
+
+def image(registry: Registry, name: str, tag: str = "latest") -> dict[str, Any]:
+    return {"kind": "image", "image": {"ref": f"{registry.host}/{name}:{tag}"}}
+
+
+def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Registry) -> None:
+    name = f"{any_station.namespace}/catalog"
+    registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalogue"})
+    row = look(seen(any_station, write(any_station, image(registry, name), interval="5m")))
+    assert versions(row) == ["1.0.0"]
+    status = shown(any_station, row)
+    assert conditions(status) == {
+        "Ready": ("True", "Read"),
+        "SourcesAvailable": ("True", "Available"),
+        "Sound": ("True", "NoProblems"),
+    }
+    assert (status["packages"], status["bundles"], status["digest"]) == (1, 1, row.edition.digest)  # type: ignore[union-attr]
+    assert row.look_at - row.looked_at == timedelta(minutes=5)  # type: ignore[operator]
+
+    registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0", "1.1.0")})
+    moved = look(row)
+    assert versions(moved) == ["1.0.0", "1.1.0"]
+    assert moved.edition_id != row.edition_id
+    assert look(moved).edition_id == moved.edition_id
+    assert conditions(shown(any_station, row))["Sound"] == ("False", "Problems")  # 1.0.0 is in no channel
+
+
+def test_a_source_that_is_gone_is_said_and_what_was_read_stays(sandbox_station: Station, git_server: GitServer) -> None:
+    repository = git_server.repository(f"{sandbox_station.namespace}-catalog")
+    repository.commit({"configs/catalog.yaml": catalog_text("1.0.0"), "other.yaml": "a: b"})
+    git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "configs"}
+    obj = write(sandbox_station, {"kind": "git", "git": git})
+    row = look(seen(sandbox_station, obj))
+    assert versions(row) == ["1.0.0"]
+    repository.path.rename(repository.path.with_name("away"))
+    row = look(row)
+    assert versions(row) == ["1.0.0"]
+    assert row.failures == 1
+    status, reason = conditions(shown(sandbox_station, row))["SourcesAvailable"]
+    assert (status, reason) == ("False", "SourceUnavailable")
+    assert conditions(shown(sandbox_station, row))["Ready"] == ("True", "Read")
+
+
+def test_another_source_is_another_catalogue(sandbox_station: Station, registry: Registry) -> None:
+    for name in ("one", "two"):
+        registry.push(f"{sandbox_station.namespace}/{name}:latest", {"catalog.json": catalog_text("1.0.0")})
+    row = look(seen(sandbox_station, write(sandbox_station, image(registry, f"{sandbox_station.namespace}/one"))))
+    assert row.edition
+    changed = write(sandbox_station, image(registry, f"{sandbox_station.namespace}/two"))
+    assert seen(sandbox_station, changed).edition is None
+    assert look(row_of(sandbox_station, changed)).edition
+
+
+def test_what_is_pinned_is_read_once(sandbox_station: Station, registry: Registry) -> None:
+    name = f"{sandbox_station.namespace}/pinned"
+    digest = registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
+    source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
+    row = look(seen(sandbox_station, write(sandbox_station, source)))
+    assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr]
+
+
+def test_a_catalogue_that_is_deleted_is_forgotten(sandbox_station: Station, registry: Registry) -> None:
+    name = f"{sandbox_station.namespace}/gone"
+    registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
+    row = look(seen(sandbox_station, write(sandbox_station, image(registry, name))))
+    catalogs.forget(cluster=sandbox_station.cluster, uid=row.uid)
+    assert catalogs.catalog(sandbox_station.cluster, row.name) is None
+    do(RefreshCatalog(row.pk))
+
+
+def test_a_forged_status_is_repaired(sandbox_station: Station, registry: Registry) -> None:
+    name = f"{sandbox_station.namespace}/forged"
+    registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
+    row = look(seen(sandbox_station, write(sandbox_station, image(registry, name))))
+    live = sandbox_station.api.get(reference(row.name))
+    assert live is not None
+    assert catalogs.see(cluster=sandbox_station.cluster, obj=live, writer=None) is None
+    forged = sandbox_station.api.replace({**live, "status": {"packages": 99}}, subresource="status")
+    assert catalogs.see(cluster=sandbox_station.cluster, obj=forged, writer=None) is not None
+    do(RefreshCatalog(row.pk))
+    assert shown(sandbox_station, row)["packages"] == 1
+
+
+def private(station: Station, registry: Registry) -> dict[str, Any]:
+    name = f"{station.namespace}/private"
+    registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
+    user, password = CREDENTIALS
+    meta = {"name": "pull", "namespace": station.namespace}
+    values = {"username": user, "password": password}
+    station.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": values})
+    source = image(registry, name)
+    source["image"]["auth"] = {"secret": meta}
+    return source
+
+
+def let_get(station: Station, name: str) -> None:
+    meta = {"name": f"get-{name}", "namespace": station.namespace}
+    api_version = "rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}
+    station.api.create({"apiVersion": api_version, "kind": "Role", "metadata": meta, "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": meta["name"]}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "requesters"}]
+    binding = {"apiVersion": api_version, "kind": "RoleBinding", "metadata": meta}
+    station.api.create({**binding, "roleRef": role, "subjects": subjects})
+
+
+def rita(**more: Any) -> dict[str, Any]:
+    facts = {"username": "rita", "uid": "", "groups": ["requesters"], "issuer": "", "subject": "", "via": "kubectl"}
+    return access.requester_record(user=None, **{"groups_at": timezone.now(), **facts, **more})
+
+
+def test_S08_the_secret_of_a_catalogue_is_read_as_who_wrote_it(
+    any_station: Station, registry_with_auth: Registry
+) -> None:
+    source = private(any_station, registry_with_auth)
+    row = look(seen(any_station, write(any_station, source), rita()))
+    assert row.edition is None
+    assert "is not read: Kubernetes does not let rita" in row.problem
+    let_get(any_station, "pull")
+    assert look(row).edition is not None
+
+
+def test_S08_no_secret_is_read_for_a_catalogue_that_nobody_is_known_to_have_written(
+    sandbox_station: Station, registry_with_auth: Registry
+) -> None:
+    row = look(seen(sandbox_station, write(sandbox_station, private(sandbox_station, registry_with_auth))))
+    assert "nobody can prove who wrote this Catalog" in row.problem
+
+
+def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
+    sandbox_station: Station, registry_with_auth: Registry, settings: Any
+) -> None:
+    source = private(sandbox_station, registry_with_auth)
+    let_get(sandbox_station, "pull")
+    old = rita(groups_at=timezone.now() - timedelta(days=9))
+    row = look(seen(sandbox_station, write(sandbox_station, source), old))
+    assert "were verified more than 12 hours ago" in row.problem
+    place = f"{sandbox_station.cluster.name}/catalogs/{row.name}"
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [place]}
+    assert look(row).edition is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        pytest.param({"source": {"kind": "git", "image": {"ref": "a"}}}, "kind names exactly", id="another kind"),
+        pytest.param({"source": {"kind": "local"}}, "kind", id="unknown kind"),
+        pytest.param(
+            {"source": {"kind": "image", "image": {"ref": f"a@sha256:{'0' * 64}"}}, "interval": "5m"},
+            "never changes",
+            id="a digest with an interval",
+        ),
+    ],
+)
+def test_the_api_server_refuses_a_catalogue_that_makes_no_sense(
+    any_station: Station, spec: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidObject) as raised:
+        write(any_station, **spec)
+    assert words in str(raised.value.server_words)
