@@ -15,7 +15,7 @@ from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, Request
 from approvals.source_refs import catalogs_named
 from approvals.working import Recurring, WorkStep
-from provisioner.errors import PratiqueError, TryLater, WorkerDied
+from provisioner.errors import PratiqueError, Unreachable, WorkerDied
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +32,13 @@ class LookForUpgrades(Recurring):
         deployment = BundleDeployment.objects.select_related("cluster").filter(pk=self.key, gone_at=None).first()
         if deployment is None or not deployment.followed_packages.exists():
             return False
+        request = _wished(deployment)
+        if request is None:
+            following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+            return False
         try:
-            _ask_reader(deployment)
-        except TryLater:
+            _ask_reader(request)
+        except Unreachable:
             following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
             return False
         except PratiqueError as exc:
@@ -55,14 +59,17 @@ class LookForUpgrades(Recurring):
         logger.error("nobody looks for upgrades", extra={"deployment_id": self.key, "error": str(error)})
 
 
-def _ask_reader(deployment: BundleDeployment) -> None:
+def _wished(deployment: BundleDeployment) -> Request | None:
+    """The latest request for what the spec wishes now; None before it is made."""
+    rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
+    request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
+    return request if request and request.options_digest == deployment.options_digest else None
+
+
+def _ask_reader(request: Request) -> None:
     """Raise unless those who asked may get the catalogues now: who may not is not told what they offer (S09).
 
     Nobody asks for a look: it is asked as of a request that is made by itself.
     """
-    rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
-    request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
-    if request is None or request.options_digest != deployment.options_digest:
-        raise TryLater("the request for this spec is not made yet")
     request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
-    gate.require(request, reader.preparing(request, connect(deployment.cluster), catalogs_named(request.spec)))
+    gate.require(request, reader.preparing(request, connect(request.deployment.cluster), catalogs_named(request.spec)))

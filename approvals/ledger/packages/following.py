@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -23,7 +24,7 @@ def follow(deployment: BundleDeployment) -> None:
     wanted = {
         number: (str(body_of(source).get("name") or ""), str(body_of(source).get("package") or ""))
         for number, source in enumerate(listed_sources(deployment.spec))
-        if is_catalog(source)
+        if isinstance(source, Mapping) and is_catalog(source)
     }
     rows = {row.position: row for row in deployment.followed_packages.all()}
     for position, row in rows.items():

@@ -148,6 +148,7 @@ def _follow_references(deployment: BundleDeployment, *, was_paused: bool, is_wri
     """What may move of its sources is looked at from now on, as the spec says."""
     if is_written or not deployment.followed_references.exists():
         references.follow(deployment)
+    if is_written:
         following.follow(deployment)
     if was_paused != deployment.is_paused or deployment.deletion_requested_at:
         references.resume(deployment)

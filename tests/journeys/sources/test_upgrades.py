@@ -203,8 +203,8 @@ def test_a_grant_does_not_approve_what_follows_for_people(
     look(station)
     request = station.latest(applied)
     assert (request.number, request.state, request.is_for_people) == (2, "in_review", True)
-    (said,) = request.policy_evaluations.filter(policy__kind="grant")
-    assert "which only people can approve" in said.message
+    (said,) = request.evaluations.filter(policy__kind="grant")
+    assert "which only people can approve" in said.words
     assert station.approve(applied).state == "applied"
 
 
