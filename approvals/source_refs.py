@@ -5,18 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from enum import StrEnum
 from typing import Any
 
-from provisioner.errors import BadConfig, BadSource
+from provisioner.api_groups import OWN_GROUP
+from provisioner.catalogs import PackageWish, UpgradeEdges
+from provisioner.errors import BadConfig, BadSource, InvalidRange
 from provisioner.render import is_told_of_target, wanted_lookups
 from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource
 from provisioner.values import ObjectRef
+from provisioner.versions import range_of
 
 NEVER = "Never"
 # As the CRD has it: 1h30m, 10m, 90s.
 INTERVAL = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
 INTERVAL_FORM = re.compile(rf"^(?:{NEVER}|(?=[0-9]){INTERVAL.pattern})$")
-KINDS = ("image", "git", "http", "configMap")
+KINDS = ("image", "git", "http", "configMap", "catalog")
+CATALOG = "catalog"
+
+
+class UpgradePolicy(StrEnum):
+    """What follows where a catalogue offers what may follow the bundle that runs."""
+
+    # It is shown, and taken when somebody asks for it.
+    MANUAL = "Manual"
+    # A request that people decide on.
+    REQUEST = "Request"
+    # A request that grants may approve too.
+    AUTOMATIC = "Automatic"
 
 
 def read_by(spec: Mapping[str, Any], *, where: str = "") -> list[ObjectRef]:
@@ -39,6 +55,38 @@ def lookups_in(spec: Mapping[str, Any]) -> tuple[ObjectRef, ...] | None:
     if not isinstance(config, Mapping) or not is_told_of_target(str(spec.get("format") or "")):
         return None
     return wanted_lookups(config, str(spec.get("installNamespace") or ""))
+
+
+def catalogs_named(spec: Mapping[str, Any]) -> list[ObjectRef]:
+    """Every Catalog that the sources name: who asks must be allowed to get each of them, too."""
+    names = {str(body_of(one).get("name") or ""): None for one in listed_sources(spec) if is_catalog(one)}
+    return [ObjectRef(OWN_GROUP, "v1alpha2", "Catalog", "", name) for name in names if name]
+
+
+def is_catalog(source: Mapping[str, Any]) -> bool:
+    return source.get("kind") == CATALOG
+
+
+def package_wish(source: Mapping[str, Any], where: str) -> PackageWish:
+    """What a catalogue is asked for; raises BadSource in the spec's terms."""
+    body = body_of(source)
+    package, channel = needed(body, "package", f"{where}.{CATALOG}"), str(body.get("channel") or "")
+    try:
+        versions = range_of(str(body["version"])) if body.get("version") else None
+    except InvalidRange as exc:
+        raise BadSource(f"{where}.{CATALOG}.version: {exc}") from exc
+    edges = str(body.get("upgradeConstraintPolicy") or UpgradeEdges.CATALOG_PROVIDED)
+    if edges not in list(UpgradeEdges):
+        raise BadSource(
+            f"{where}.{CATALOG}.upgradeConstraintPolicy is {edges!r}; expected one of {', '.join(UpgradeEdges)}"
+        )
+    return PackageWish(package, (channel,) if channel else (), versions, UpgradeEdges(edges))
+
+
+def upgrade_policy(spec: Mapping[str, Any]) -> UpgradePolicy:
+    """What the spec wants done about upgrades; what the CRD would not take counts as not said."""
+    wanted = spec.get("upgradePolicy")
+    return UpgradePolicy(wanted) if wanted in list(UpgradePolicy) else UpgradePolicy.REQUEST
 
 
 def listed_sources(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:

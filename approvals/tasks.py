@@ -14,12 +14,14 @@ from approvals import audit, catalogs, jobs, kubectl_reviews, retention, service
 from approvals.chat import incoming
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
+from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.advance import advance
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
+from approvals.steps.upgrading import LookForUpgrades
 from approvals.working import do
 
 logger = logging.getLogger(__name__)
@@ -52,6 +54,11 @@ def correct_deployment(deployment_id: int) -> None:
 @shared_task(name="approvals.poll")
 def poll_source(reference_id: int) -> None:
     do(Poll(reference_id))
+
+
+@shared_task(name="approvals.upgrade")
+def look_for_upgrades(deployment_id: int) -> None:
+    do(LookForUpgrades(deployment_id))
 
 
 @shared_task(name="approvals.refresh_catalog")
@@ -137,6 +144,8 @@ def _sweep_references(now: datetime) -> None:
     """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
     for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.poll(pk)
+    for pk in following.due(now)[:POLLS_A_SWEEP]:
+        wake.upgrade(pk)
     for pk in catalogs.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.catalog(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:

@@ -33,6 +33,11 @@ def poll(reference_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.poll", reference_id))
 
 
+def upgrade(deployment_id: int) -> None:
+    """Have a worker look what catalogues offer to this deployment."""
+    transaction.on_commit(lambda: _send("approvals.upgrade", deployment_id))
+
+
 def catalog(catalog_id: int) -> None:
     """Have a worker look at a catalogue: whether it has other content, and what the cluster shows of it."""
     transaction.on_commit(lambda: _send("approvals.refresh_catalog", catalog_id))

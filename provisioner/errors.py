@@ -160,6 +160,12 @@ class BadSource(PratiqueError):
     code = "bad-source"
 
 
+class BundleNotOffered(BadSource):
+    """A catalogue that has no such package, channel or version, or no edge to one from what runs."""
+
+    code = "bundle-not-offered"
+
+
 class SourceUnavailable(BadSource, TryLater):
     """What a source names is not there, or may not be read, at present: it may be pushed or allowed later."""
 

@@ -113,7 +113,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the sources name in the cluster, to be read for those who asked.
+    """What the sources name in the cluster, to be read for those who asked. `catalogs` are those of the names.
 
     `is_read` where it was read already by groups that counted; `is_listed`: the operator lets it be read unattended.
     """
@@ -123,6 +123,12 @@ class Sources:
     is_unattended: bool = False
     is_listed: bool = False
     hours: int = 0
+    catalogs: tuple[str, ...] = ()
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """The Secrets and ConfigMaps. What a Catalog offers is no value of anybody's."""
+        return tuple(one for one in self.names if one not in self.catalogs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,8 +174,8 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
     if sources.names and not (about.is_requester_known and about.has_requesters):
         yield reason(
             RefusalKind.REQUESTER_UNKNOWN,
-            f"the sources use {named}, and the requester is unknown, so nothing is read: Pratique reads Secrets "
-            "and ConfigMaps only if the requester may get them. Change the deployment as a person who signed "
+            f"the sources use {named}, and the requester is unknown, so nothing is read: Pratique reads Secrets, "
+            "ConfigMaps and Catalogs only if the requester may get them. Change the deployment as a person who signed "
             "in here",
             about,
         )
@@ -186,14 +186,15 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
             yield reason(RefusalKind.REQUESTER_LACKS, words, about)
     too_old = value_of(facts.too_old)
     is_to_be_read = facts.question == GateQuestion.PREPARE and not sources.is_read
-    if sources.names and too_old and is_to_be_read and not (sources.is_unattended and sources.is_listed):
+    # Of a Catalog only a no counts by old groups: it is asked for again at each request, and tells nobody's secrets.
+    if sources.private and too_old and is_to_be_read and not (sources.is_unattended and sources.is_listed):
         yield reason(RefusalKind.GROUPS_TOO_OLD, _unreadable(sources, too_old, about), about)
 
 
 def _unreadable(sources: Sources, too_old: Sequence[str], about: About) -> str:
     what, mend = why_nobody_vouches(too_old)
     words = (
-        f"the sources use {', '.join(sources.names)}, and {what} (an identity counts for {sources.hours} hours), so "
+        f"the sources use {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), so "
         "nothing is read"
     )
     if not sources.is_unattended:
@@ -206,7 +207,7 @@ def reads_unattended(facts: GateFacts) -> tuple[str, ...]:
     """What would be read now because the operator lists the deployment, and for no other reason."""
     sources = value_of(facts.sources) or Sources()
     is_on_their_word = bool(value_of(facts.too_old)) and sources.is_unattended and sources.is_listed
-    return sources.names if is_on_their_word and not sources.is_read else ()
+    return sources.private if is_on_their_word and not sources.is_read else ()
 
 
 def _withdrawn(facts: GateFacts) -> Iterator[Reason]:

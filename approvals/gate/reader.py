@@ -259,6 +259,7 @@ def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
         is_unattended=request.is_unattended,
         is_listed=_is_listed(request),
         hours=settings.PRATIQUE["GROUPS_HOURS"],
+        catalogs=tuple(str(one) for one in wanted if one.kind == "Catalog"),
     )
     return {
         "requesters": _record(lambda: rights.requesters_of(request, wanted)),

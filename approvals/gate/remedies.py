@@ -104,7 +104,7 @@ class RefusalKind(Enum):
     REQUESTER_LACKS = RefusalRow(
         Next.WAIT,
         Forbidden.code,
-        "a requester may not use the ServiceAccount, or may not get a Secret or ConfigMap of the sources",
+        "a requester may not use the ServiceAccount, or may not get a Secret, ConfigMap or Catalog of the sources",
         "A cluster administrator grants the permission, and the request continues automatically; or someone "
         "who has it changes the deployment.",
         awaits=Awaits.RIGHTS,
@@ -112,8 +112,8 @@ class RefusalKind(Enum):
     REQUESTER_UNKNOWN = RefusalRow(
         Next.END,
         Forbidden.code,
-        "the sources use a Secret or ConfigMap, and the requester is unknown",
-        "Someone who signs in to Pratique and may get the Secret or ConfigMap changes BundleDeployment {name}.",
+        "the sources use a Secret, ConfigMap or Catalog, and the requester is unknown",
+        "Someone who signs in to Pratique and may get it changes BundleDeployment {name}.",
     )
     GROUPS_TOO_OLD = RefusalRow(
         Next.END,

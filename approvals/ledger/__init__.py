@@ -13,6 +13,7 @@ Modules that other rooms use:
 - `locks`: how rows are locked for a change: in one order, and never against those who only refer to them
 - `moves`: moving a request along the transition table
 - `optionals`: what is known of objects that a running revision left out because their API is absent
+- `packages`: which bundles of catalogues requests are about, and which packages deployments follow
 - `pivots`: from what was seen in a cluster to requests
 - `quotas`: how many open requests a cluster and a requester may have, whichever door they came by
 - `references`: floating references of sources: who follows them, when they are looked at, and what was seen
@@ -33,6 +34,7 @@ __all__ = [
     "locks",
     "moves",
     "optionals",
+    "packages",
     "pivots",
     "quotas",
     "references",

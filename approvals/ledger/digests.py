@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 # Changing these is no pivot: they change neither what is applied nor how.
-NO_OPTION = ("paused", "revisionHistoryLimit")
+NO_OPTION = ("paused", "revisionHistoryLimit", "upgradePolicy")
 NO_OPTION_OF_SOURCE = ("interval",)
 
 

@@ -13,7 +13,7 @@ from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, Ca
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
-from approvals.models.floating import FloatingReference, ReferenceFollower, SourceHost
+from approvals.models.floating import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
 from approvals.models.issuer import IssuerGrant
 from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, ReviewAdmission
@@ -56,6 +56,7 @@ __all__ = [
     "Drift",
     "Finding",
     "FloatingReference",
+    "FollowedPackage",
     "HookRun",
     "InventoryItem",
     "IssuerGrant",

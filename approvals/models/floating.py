@@ -1,4 +1,4 @@
-"""References that may move, which deployments follow them, and how often each host was asked."""
+"""References that may move and packages of catalogues, who follows them, and how often hosts were asked."""
 
 from __future__ import annotations
 
@@ -85,6 +85,48 @@ class ReferenceFollower(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class FollowedPackage(models.Model):
+    """One source of a deployment, at `position` in its spec, that names a package of a catalogue.
+
+    `digest` is the catalogue as it was looked at last. `available` is the bundle that would be taken now and is not the
+    one that runs, "" where there is none, and `why_not` says why it is not taken. `answer_at` is when to ask what
+    follows from what the catalogue offers; where the catalogue is another one than `digest`, that is now.
+    """
+
+    deployment = models.ForeignKey(
+        "approvals.BundleDeployment", on_delete=models.CASCADE, related_name="followed_packages"
+    )
+    position = models.PositiveIntegerField()
+    catalog = models.CharField(max_length=253)
+    package = models.CharField(max_length=253)
+    digest = models.CharField(max_length=80, blank=True)
+    available = models.CharField(max_length=253, blank=True)
+    available_version = models.CharField(max_length=500, blank=True)
+    since = models.DateTimeField(null=True, blank=True, help_text="since when that is available")
+    reason = models.CharField(max_length=20, blank=True, help_text="why_not as one word for programs")
+    why_not = models.TextField(blank=True)
+    beyond = models.TextField(blank=True, help_text="what is newer and cannot be taken, and why")
+    answer_at = models.DateTimeField(null=True, blank=True)
+    looked_at = models.DateTimeField(null=True, blank=True)
+    problem = models.TextField(blank=True, help_text="why nobody can tell what the catalogue offers here")
+    problem_since = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["deployment", "position"], name="one_package_per_source"),
+        ]
+        indexes = [
+            models.Index(fields=["catalog"], name="followed_package_catalog"),
+            models.Index(
+                fields=["answer_at"], condition=models.Q(answer_at__isnull=False), name="followed_package_due"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.package} of catalog {self.catalog}"
 
 
 class SourceHost(models.Model):

@@ -111,6 +111,13 @@ class Request(Claimed):
     source_moves = models.JSONField(default=list, db_default=[], blank=True)
     # [{object, digest, copies}]: what a chart was told of the cluster's objects; `object` is group, version, kind, ….
     lookups = models.JSONField(default=list, db_default=[], blank=True)
+    # Of each source that names a catalogue the bundle that it was resolved to (provisioner.values.ChosenBundle).
+    bundles = models.JSONField(default=list, db_default=[], blank=True)
+    is_for_people = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="grants do not approve it: it follows a catalogue by upgradePolicy Request",
+    )
     service_account_uid = models.CharField(max_length=63, blank=True)
     state = models.CharField(max_length=12, choices=[(it, it) for it in State], default=State.PREPARING)
     round = models.PositiveIntegerField(default=1)

@@ -1,10 +1,12 @@
-"""Whether a reference that moved calls for a new request, and when it is looked at next. PURE."""
+"""Whether what moved or is offered calls for a new request, and when a reference is looked at next. PURE."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+
+from approvals.source_refs import UpgradePolicy
 
 # A source that is down is asked less and less often, but within an hour of its return it is seen.
 LONGEST_SECONDS = 3600
@@ -51,6 +53,32 @@ def answer_of(facts: FollowerFacts) -> Answer:
     if not known:
         return Answer.REMEMBER
     if facts.seen == known or not facts.is_fresh:
+        return Answer.NOTHING
+    return Answer.WAIT if facts.is_held else Answer.ASK
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeFacts:
+    """`is_offered`: a catalogue has a bundle that would be taken and does not run. `is_asked`: a request was for it
+    already, whatever came of it. `policy` is the deployment's; all else is as of references.
+    """
+
+    is_offered: bool
+    is_asked: bool = False
+    policy: UpgradePolicy = UpgradePolicy.REQUEST
+    is_stopped: bool = False
+    is_other_wished: bool = False
+    is_pinning: bool = False
+    is_held: bool = False
+
+
+def answer_upgrade(facts: UpgradeFacts) -> Answer:
+    """Whether a new request is due because a catalogue offers something."""
+    if facts.is_stopped or facts.is_other_wished or not facts.is_offered:
+        return Answer.NOTHING
+    if facts.is_pinning:
+        return Answer.WAIT
+    if facts.is_asked or facts.policy is UpgradePolicy.MANUAL:
         return Answer.NOTHING
     return Answer.WAIT if facts.is_held else Answer.ASK
 

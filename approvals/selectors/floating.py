@@ -1,4 +1,4 @@
-"""How the branches, tags and URLs that a deployment follows stand: when each was looked at, and what is wrong."""
+"""How what a deployment follows stands: when branches, tags and URLs were looked at, and what catalogues offer."""
 
 from __future__ import annotations
 
@@ -42,6 +42,56 @@ def followed(*, deployment: BundleDeployment) -> list[FollowedReference]:
     """In the order of the sources; what is pinned is not there."""
     prefetch_related_objects([deployment], "followed_references__reference")
     return [_one(row, is_paused=deployment.is_paused) for row in deployment.followed_references.all()]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedUpgrade:
+    """What a catalogue offers to one source: `version` is "" where nothing new, `reason` and `why_not` say why it is
+    not taken, `beyond` what is newer still and why that is not offered. `problem` says why nobody can tell.
+    """
+
+    position: int
+    catalog: str
+    package: str
+    version: str
+    bundle: str
+    since: datetime | None
+    reason: str
+    why_not: str
+    beyond: str
+    looked_at: datetime | None
+    problem: str
+    problem_since: datetime | None
+
+    @property
+    def words(self) -> str:
+        """All of it as people read it; "" where there is nothing to say."""
+        if self.problem:
+            return self.problem
+        offer = f"{self.version} of {self.package} is available: {self.why_not}" if self.version else ""
+        return "; ".join(one for one in (offer, self.beyond) if one)
+
+
+def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
+    """In the order of the sources; those of no catalogue are not there."""
+    prefetch_related_objects([deployment], "followed_packages")
+    return [
+        OfferedUpgrade(
+            row.position,
+            row.catalog,
+            row.package,
+            row.available_version,
+            row.available,
+            row.since,
+            row.reason,
+            row.why_not,
+            row.beyond,
+            row.looked_at,
+            row.problem,
+            row.problem_since,
+        )
+        for row in deployment.followed_packages.all()
+    ]
 
 
 def _one(row: ReferenceFollower, *, is_paused: bool) -> FollowedReference:

@@ -21,6 +21,7 @@ from approvals.gate.rights import last_writer_of
 from approvals.gate.surroundings import unmet_words
 from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
+from approvals.ledger.packages import choosing
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
@@ -149,7 +150,7 @@ def _nothing(request: Request) -> Content:
 
 def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.spec
-    sources = sources_of(spec, reader_as_requester(request, api))
+    sources = sources_of(spec, reader_as_requester(request, api), choosing.bundles_for(request))
     served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     content = pipeline.prepare(
         sources,
@@ -239,6 +240,7 @@ def _record(request: Request, prepared: Prepared) -> None:
             {"object": asdict(one.ref), "digest": one.digest, "copies": list(one.copies)}
             for one in prepared.content.lookups
         ],
+        **({"bundles": row.to_revision.request.bundles} if row.to_revision else {}),
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
         subject_digest=digest,

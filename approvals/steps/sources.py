@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -12,7 +13,16 @@ from django.conf import settings
 from approvals.errors import MissingRight
 from approvals.gate.remedies import missing_right
 from approvals.models import Cluster, Request
-from approvals.source_refs import KINDS, body_of, listed_sources, named, read_by, remote_source
+from approvals.source_refs import (
+    KINDS,
+    body_of,
+    catalogs_named,
+    is_catalog,
+    listed_sources,
+    named,
+    read_by,
+    remote_source,
+)
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadSource, Forbidden, SourceUnavailable
 from provisioner.source import (
@@ -27,32 +37,44 @@ from provisioner.source import (
     with_secret,
 )
 from provisioner.unpack import UnpackLimits
-from provisioner.values import Identity, JsonObject, ObjectRef
+from provisioner.values import ChosenBundle, Identity, JsonObject, ObjectRef
 
 # One look at a reference as a whole, however slowly the other side drips.
 POLL_SECONDS = 20.0
 ACCOUNT = "system:serviceaccount:"
 Read = Callable[[ObjectRef], JsonObject]
+NO_BUNDLES: Mapping[str, ChosenBundle] = MappingProxyType({})
 
 
 def read_for(request: Request) -> list[ObjectRef]:
     """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
-    return read_by(request.spec) if request.purpose == Request.Purpose.DEPLOY else []
+    is_fetched = request.purpose == Request.Purpose.DEPLOY
+    return [*read_by(request.spec), *catalogs_named(request.spec)] if is_fetched else []
 
 
-def sources_of(spec: Mapping[str, Any], read: Read) -> list[Source]:
+def sources_of(spec: Mapping[str, Any], read: Read, bundles: Mapping[str, ChosenBundle] = NO_BUNDLES) -> list[Source]:
     """The sources that a BundleDeployment's spec names, with their credentials; raises BadSource in the spec's terms.
 
-    `read` is called for what `read_by` lists, and raises BadSource for what is not there.
+    `read` is called for what `read_by` lists, and raises BadSource for what is not there. `bundles` are by destination
+    those that sources of catalogues were resolved to.
     """
     listed = listed_sources(spec)
     if not listed:
         raise BadSource("spec.sources is empty; expected at least one source")
-    return [source_at(number, spec, read) for number in range(len(listed))]
+    return [
+        _bundle_source(bundles[_destination(one)]) if is_catalog(one) else source_at(number, spec, read)
+        for number, one in enumerate(listed)
+    ]
+
+
+def _bundle_source(bundle: ChosenBundle) -> ImageSource:
+    """Its image, without credentials: whoever writes the catalogue chooses where it is fetched from (S08)."""
+    made = ImageSource(bundle.image, destination=bundle.destination)
+    return replace(made, insecure_http=egress().is_plain_http(place_of_image(made)))
 
 
 def source_at(number: int, spec: Mapping[str, Any], read: Read) -> Source:
-    """The source of this number alone; raises as `sources_of`."""
+    """The source of this number alone, which is of no catalogue; raises as `sources_of`."""
     return source_of(listed_sources(spec)[number], f"spec.sources[{number}]", spec, read)
 
 

@@ -4,7 +4,18 @@ A catalogue is untrusted: it is read document by document within limits, and wha
 the catalogue, so that one bad package hides no other.
 """
 
-from provisioner.catalogs.choosing import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
+from provisioner.catalogs.choosing import (
+    CatalogOffer,
+    Choice,
+    Installed,
+    NoChoice,
+    PackageWish,
+    UpgradeEdges,
+    beyond,
+    choose,
+    deprecations_of,
+    step_to,
+)
 from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, successors
 from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
 from provisioner.catalogs.packing import packed_package, unpacked_package
@@ -41,14 +52,17 @@ __all__ = [
     "PackageWish",
     "PresentationShelf",
     "UpgradeEdges",
+    "beyond",
     "choose",
     "circle_of",
+    "deprecations_of",
     "fetched_catalog",
     "head_of",
     "heads_of",
     "packed_package",
     "read_catalog",
     "route",
+    "step_to",
     "successors",
     "unpacked_package",
 ]

@@ -7,14 +7,15 @@ catalogues are alike in all of that, nothing is chosen: which one is asked would
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from semver import Version
 
-from provisioner.catalogs.edges import successors
+from provisioner.catalogs.edges import route, successors
 from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.sentences import some
+from provisioner.values import UpgradeStep
 from provisioner.versions import VersionRange
 
 
@@ -90,11 +91,7 @@ def _one_of(wish: PackageWish, found: Sequence[tuple[int, Choice]]) -> Choice | 
         names = some(sorted(one.catalog for one in first))
         words = f"several catalogues of priority {highest} have the package {wish.package}: {names}"
         return NoChoice("ambiguous", f"{words}; name one of them or change a priority")
-    chosen = first[0]
-    if chosen.bundle.needs:
-        words = f"{chosen.bundle.name} depends on other bundles ({', '.join(chosen.bundle.needs)})"
-        return NoChoice("has-dependencies", f"{words}; install what it needs yourself, and name its image as a source")
-    return chosen
+    return first[0]
 
 
 def _best(wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None) -> Choice | None:
@@ -136,12 +133,63 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
     known = sorted({name for package in packages for name in package.channels})
     absent = [name for name in wish.channels if name not in known]
     if absent and len(absent) == len(wish.channels):
-        return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10)}"
+        return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10) or 'none'}"
     words = f"package {wish.package} has no bundle"
     if wish.versions is not None:
         words += f" in {wish.versions}"
     if wish.channels:
         words += f" in channel {some(wish.channels)}"
-    if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
-        words += f" that may follow {installed.name} ({installed.version}) by the catalogue's edges"
-    return words
+    if installed is None or wish.edges is not UpgradeEdges.CATALOG_PROVIDED:
+        return f"{words}; it has {_versions(replace(wish, versions=None), packages, None) or 'none'}"
+    words += f" that may follow {installed.name} ({installed.version}) by the catalogue's edges"
+    return f"{words}; these may: {_versions(replace(wish, versions=None), packages, installed) or 'none'}"
+
+
+def _versions(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
+    """The versions that there are for a wish, the highest first, as people read them."""
+    found = [package.bundles[name] for package in packages for name in _candidates(wish, package, installed)]
+    names = [str(one.version) for one in sorted(found, key=lambda one: one.rank, reverse=True)]
+    return some(list(dict.fromkeys(names)), 10)
+
+
+def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
+    """The highest version above the one that is chosen, and why it is not taken; "" where there is none."""
+    anywhere = replace(wish, versions=None, edges=UpgradeEdges.SELF_CERTIFIED)
+    bundles = [package.bundles[name] for name in _candidates(anywhere, package, None)]
+    highest = max(bundles, key=lambda one: one.rank, default=chosen)
+    if highest.rank <= chosen.rank:
+        return ""
+    if wish.versions is not None and highest.version not in wish.versions:
+        return f"{highest.version} is not in {wish.versions}"
+    if package.deprecation_of(highest.name) is not None:
+        return f"{highest.version} is deprecated"
+    ways = (route(package, channel, chosen, highest.name) for channel in package.channels.values())
+    after = f"; it may follow after {chosen.version}" if any(ways) else ""
+    return f"no edge leads to {highest.version} from what runs{after}"
+
+
+def step_to(
+    package: Package, channels: Iterable[str], bundle: CatalogBundle, installed: Installed | None
+) -> UpgradeStep:
+    """Whether an edge of one of these channels leads from what runs, a bundle of the same package, to this one."""
+    if installed is None:
+        return UpgradeStep.FIRST
+    if _is(bundle, installed):
+        return UpgradeStep.SAME
+    following = {
+        one.name
+        for name in channels
+        if name in package.channels
+        for one in successors(package.channels[name], installed.name, installed.version)
+    }
+    return UpgradeStep.FOLLOWS if bundle.name in following else UpgradeStep.LEAVES
+
+
+def deprecations_of(package: Package, channel: str, bundle: str) -> tuple[str, ...]:
+    """What the publisher says against the package, this channel and this bundle, each with what it is about."""
+    names = {"olm.package": package.name, "olm.channel": channel, "olm.bundle": bundle}
+    return tuple(
+        f"{one.schema.removeprefix('olm.')} {names[one.schema]}: {one.message or 'no reason is given'}"
+        for one in package.deprecations
+        if one.schema in names and (one.name == names[one.schema] or one.schema == "olm.package")
+    )

@@ -33,6 +33,7 @@ from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
 from provisioner.review.checks.bundle import (
+    catalogs,
     chart_values,
     content,
     hooks,
@@ -160,6 +161,7 @@ CHECKS: tuple[Check, ...] = (
     content.CHECK,
     unused_files.CHECK,
     source_moves.CHECK,
+    catalogs.CHECK,
     requirements.CHECK,
     deletions.CHECK,
     data_policies.CHECK,

@@ -3,6 +3,7 @@
 from provisioner.values.access import AccessAnswer, AccessRequest, Identity
 from provisioner.values.content import (
     Archive,
+    ChosenBundle,
     Content,
     Course,
     EarlierVersion,
@@ -16,6 +17,7 @@ from provisioner.values.content import (
     SourceMove,
     Tree,
     UnusedFiles,
+    UpgradeStep,
 )
 from provisioner.values.findings import SHAPES, Certainty, Finding, Section, Severity, certainty_of, worst_first
 from provisioner.values.health import WORST_FIRST, Health, HealthState
@@ -43,6 +45,7 @@ __all__ = [
     "Action",
     "Archive",
     "Certainty",
+    "ChosenBundle",
     "CollisionProtection",
     "Content",
     "Course",
@@ -79,6 +82,7 @@ __all__ = [
     "SourceMove",
     "Tree",
     "UnusedFiles",
+    "UpgradeStep",
     "Why",
     "certainty_of",
     "created_at",

@@ -81,12 +81,54 @@ class EarlierVersion:
     since: str
 
 
+class UpgradeStep(StrEnum):
+    """How a bundle that a catalogue offers stands to what runs, by the edges of the catalogue."""
+
+    # Nothing runs here yet.
+    FIRST = "first"
+    SAME = "same"
+    FOLLOWS = "follows"
+    # No edge leads there.
+    LEAVES = "leaves"
+    # What runs is another package.
+    ELSEWHERE = "elsewhere"
+    # What runs is of no catalogue, so that nobody can tell.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenBundle:
+    """The bundle of a catalogue that the source of `destination` was resolved to, and what speaks against it.
+
+    `digest` is the catalogue's. `before` and `before_version` are the bundle that runs, "" where none does.
+    `deprecations` are what its publisher says of the package, the channel and the bundle, `needs` the kinds of
+    constraints that nobody resolves, `changed` says how this version came to mean something else.
+    """
+
+    destination: str
+    catalog: str
+    digest: str
+    package: str
+    channel: str
+    bundle: str
+    version: str
+    image: str
+    release: str = ""
+    before: str = ""
+    before_version: str = ""
+    step: UpgradeStep = UpgradeStep.FIRST
+    deprecations: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    changed: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceHistory:
     """How what the sources name now stands to what they named earlier; empty where nobody can have expected more."""
 
     moves: tuple[SourceMove, ...] = ()
     versions: tuple[EarlierVersion, ...] = ()
+    bundles: tuple[ChosenBundle, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from approvals.models import (
     Drift,
     Revision,
 )
-from approvals.selectors.floating import followed
+from approvals.selectors.floating import followed, offered
 from approvals.services.revisions import MAX_REASON
 
 
@@ -67,10 +67,28 @@ class FollowedReferenceSerializer(serializers.Serializer[Any]):
     )
 
 
+class OfferedUpgradeSerializer(serializers.Serializer[Any]):
+    """What a catalogue offers to a source that names a package of it."""
+
+    position = serializers.IntegerField(help_text="its number in spec.sources, from 0")
+    catalog = serializers.CharField()
+    package = serializers.CharField()
+    version = serializers.CharField(help_text="the version that would be taken; empty if none is newer")
+    bundle = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True, help_text="since when it is available")
+    reason = serializers.CharField(help_text="why it is not taken: Manual, Requested or Waiting")
+    why_not = serializers.CharField()
+    beyond = serializers.CharField(help_text="what is newer still, and why it is not offered")
+    looked_at = serializers.DateTimeField(allow_null=True)
+    problem = serializers.CharField(help_text="why nobody can tell what is offered; empty if one can")
+    problem_since = serializers.DateTimeField(allow_null=True)
+
+
 class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
     cluster = serializers.CharField(source="cluster.name")
     active_revision = RevisionSerializer(allow_null=True)
     followed_references = serializers.SerializerMethodField()
+    offered_upgrades = serializers.SerializerMethodField()
 
     class Meta:
         model = BundleDeployment
@@ -88,6 +106,7 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
             "drift_problem",
             "active_revision",
             "followed_references",
+            "offered_upgrades",
             "deletion_requested_at",
             "seen_at",
         ]
@@ -95,6 +114,10 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
     @extend_schema_field(FollowedReferenceSerializer(many=True))
     def get_followed_references(self, row: BundleDeployment) -> list[dict[str, Any]]:
         return [asdict(one) for one in followed(deployment=row)]
+
+    @extend_schema_field(OfferedUpgradeSerializer(many=True))
+    def get_offered_upgrades(self, row: BundleDeployment) -> list[dict[str, Any]]:
+        return [asdict(one) for one in offered(deployment=row)]
 
 
 class DriftFieldSerializer(serializers.Serializer[Any]):

@@ -19,6 +19,7 @@ from approvals.ledger.pivots.seen import (
     forget,
     see,
 )
+from approvals.ledger.pivots.upgrades import answer_upgrades
 from approvals.ledger.pivots.writers import SpecWriter, has_asked, person_record
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ROLLBACK_TO",
     "SpecWriter",
     "answer_moves",
+    "answer_upgrades",
     "ask_once_more",
     "ensure_request",
     "follow_up",

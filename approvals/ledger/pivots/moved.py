@@ -33,7 +33,7 @@ def answer_moves(deployment_id: int) -> Request | None:
     open_requests = hold_open(deployment)
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))
-    latest = _latest(deployment)
+    latest = latest_wish(deployment)
     answers = {
         row.pk: answer_of(_facts(deployment, row, latest, open_requests)) if _is_told(row) else Answer.NOTHING
         for row in rows
@@ -49,7 +49,7 @@ def answer_moves(deployment_id: int) -> Request | None:
     return made
 
 
-def _latest(deployment: BundleDeployment) -> Request | None:
+def latest_wish(deployment: BundleDeployment) -> Request | None:
     """The last request for what the spec wishes: going back to a revision does not change that."""
     return deployment.requests.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
 
@@ -66,7 +66,7 @@ def _facts(
         is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
         is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
         is_pinning=latest is not None and latest.state == State.PREPARING,
-        is_held=any(_is_held(one) for one in open_requests),
+        is_held=any(is_held(one) for one in open_requests),
     )
 
 
@@ -88,7 +88,7 @@ def _is_fresh(row: ReferenceFollower, latest: Request | None) -> bool:
     return first is None or (looked_at is not None and looked_at > first.computed_at)
 
 
-def _is_held(request: Request) -> bool:
+def is_held(request: Request) -> bool:
     """Whether a move has to wait for this open request (S25)."""
     if request.purpose != Request.Purpose.DEPLOY or request.state not in (
         State.PREPARING,

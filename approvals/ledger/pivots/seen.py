@@ -14,6 +14,7 @@ from approvals.ledger import labels, quotas, references
 from approvals.ledger.digests import options_digest
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import move
+from approvals.ledger.packages import following
 from approvals.ledger.pivots.asking import ensure_deletion_request, ensure_request, ensure_rollback_request, hold_open
 from approvals.ledger.pivots.problems import problem_of
 from approvals.ledger.pivots.requesters import correct_requesters, join
@@ -100,6 +101,7 @@ def _mark_gone(deployment: BundleDeployment) -> None:
     deployment.save(update_fields=["gone_at"])
     quotas.stop_waiting(deployment)
     references.let_go(deployment)
+    following.let_go(deployment)
     audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
     for request in open_requests:
         if request.state in SUPERSEDABLE:
@@ -146,8 +148,11 @@ def _follow_references(deployment: BundleDeployment, *, was_paused: bool, is_wri
     """What may move of its sources is looked at from now on, as the spec says."""
     if is_written or not deployment.followed_references.exists():
         references.follow(deployment)
+    if is_written:
+        following.follow(deployment)
     if was_paused != deployment.is_paused or deployment.deletion_requested_at:
         references.resume(deployment)
+        following.look_again(deployment)
 
 
 def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Mapping[str, Any]) -> None:

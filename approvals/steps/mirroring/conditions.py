@@ -11,13 +11,14 @@ from approvals.errors import CHANGE_OR_ASK
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.drift import DriftSummary
-from approvals.selectors.floating import FollowedReference
+from approvals.selectors.floating import FollowedReference, OfferedUpgrade
 from approvals.steps.applied import OVERDUE
 from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
 from provisioner.review.base.text import visible
 
 MAX_MESSAGE = 8000
 SOURCES = "SourcesAvailable"
+UPGRADES = "UpgradeAvailable"
 HEALTHY = "Current"
 
 
@@ -151,6 +152,26 @@ def of_sources(followed: Sequence[FollowedReference]) -> list[Condition]:
     moved = [one.name for one in watched if one.moved_at]
     words = f"changed, and requested when the open request is settled: {', '.join(moved)}" if moved else ""
     return [Condition(SOURCES, True, "Moved" if moved else "Checked", words, max(looked))]
+
+
+def of_upgrades(packages: Sequence[OfferedUpgrade]) -> list[Condition]:
+    """UpgradeAvailable, where a source names a catalogue: what is offered, and why it is not taken. Unknown where
+    nobody can tell."""
+    if not packages:
+        return []
+    words = "; ".join(one.words for one in packages if one.words)
+    first = datetime.max.replace(tzinfo=UTC)
+    offered = [one for one in packages if one.version]
+    if offered:
+        since = min(one.since or first for one in offered)
+        return [Condition(UPGRADES, True, offered[0].reason, words, since)]
+    unsure = [one for one in packages if one.problem or one.looked_at is None]
+    if unsure:
+        since = min(one.problem_since or one.looked_at or datetime.now(UTC) for one in unsure)
+        reason = "CouldNotTell" if words else "NotChecked"
+        return [Condition(UPGRADES, False, reason, words or "not checked yet", since, is_unknown=True)]
+    looked = max(one.looked_at for one in packages if one.looked_at)
+    return [Condition(UPGRADES, False, "UpToDate", words, looked)]
 
 
 def of_request(

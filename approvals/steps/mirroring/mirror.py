@@ -16,6 +16,7 @@ from django.utils import timezone
 from approvals.access.port import connect
 from approvals.gate import live_deployment
 from approvals.ledger import pivots
+from approvals.ledger.packages import choosing
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, floating, lists
@@ -93,6 +94,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
     shown.append(conditions.of_drift(deployment, drift.summary(deployment=deployment)))
     shown += conditions.of_sources(floating.followed(deployment=deployment))
+    shown += conditions.of_upgrades(floating.offered(deployment=deployment))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
@@ -100,6 +102,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
         "activeRevision": active.number if active else 0,
         "activeRequest": mirror_name(latest) if latest else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in latest.pins] if latest else [],
+        "bundles": _bundles(latest) if latest else [],
         "inventorySummary": {"objects": deployment.inventory.count()},
     }
     _apply(api, deployment, {"status": status}, apply_status)
@@ -196,12 +199,27 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "state": request.state,
         "contentDigest": request.content_id or "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
+        "bundles": _bundles(request),
         "expiresAt": conditions.instant(request.expires_at),
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),
     }
     live = apply_status(api, {**obj, "status": status})
     return str(live["metadata"]["resourceVersion"]) if _is_as_sent(live["metadata"], obj["metadata"]) else ""
+
+
+def _bundles(request: Request) -> list[dict[str, str]]:
+    return [
+        {
+            "catalog": one.catalog,
+            "catalogDigest": one.digest,
+            "package": one.package,
+            "channel": one.channel,
+            "bundle": one.bundle,
+            "version": one.version,
+        }
+        for one in choosing.recorded(request)
+    ]
 
 
 def _is_as_sent(live: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:

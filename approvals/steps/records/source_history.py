@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from approvals.ledger.packages import choosing
 from approvals.models import Request, Revision
 from approvals.source_refs import body_of, listed_sources
 from provisioner.values import Course, EarlierVersion, SourceHistory, SourceMove
 
 
 def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
-    """How the sources moved, and which versions there were; None where somebody goes back on purpose."""
+    """How the sources moved, which versions there were, and which bundles were chosen.
+
+    None where somebody goes back on purpose.
+    """
     if request.purpose != Request.Purpose.DEPLOY:
         return None
     earlier: dict[str, str] = {}
@@ -19,7 +23,7 @@ def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
         if one.bundle_version:
             earlier.setdefault(one.bundle_version, words)
     versions = tuple(EarlierVersion(version, words) for version, words in earlier.items())
-    return SourceHistory(moves, versions)
+    return SourceHistory(moves, versions, tuple(choosing.recorded(request)))
 
 
 def recorded(request: Request) -> tuple[SourceMove, ...]:

@@ -14,7 +14,13 @@ from approvals.models import Cluster
 from approvals.source_refs import INTERVAL_FORM, body_of
 from approvals.web.fields import LabelsField, YamlField, mono
 
-KINDS = [("image", "OCI image"), ("git", "Git repository"), ("http", "Archive over HTTP"), ("configMap", "ConfigMap")]
+KINDS = [
+    ("image", "OCI image"),
+    ("git", "Git repository"),
+    ("http", "Archive over HTTP"),
+    ("configMap", "ConfigMap"),
+    ("catalog", "Package of a catalog"),
+]
 GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
 DRIFTS = [("Correct", "revert to what was approved"), ("Report", "only report the difference")]
 FAILURES = [("Stop", "stop and keep what was applied"), ("RestorePrevious", "restore the running revision")]
@@ -39,13 +45,16 @@ FIELDS = {
     "git": ("repository", "git_ref", "git_name", "directory"),
     "http": ("url", "checksum"),
     "configMap": ("config_map",),
+    "catalog": ("catalog", "package", "channel", "version"),
 }
 REMOTE = ["image", "git", "http"]
+NO_SECRET = {"configMap": "A ConfigMap", "catalog": "A package of a catalog"}
 NEEDED = {
     "image": ("image",),
     "git": ("repository", "git_name"),
     "http": ("url", "checksum"),
     "configMap": ("config_map",),
+    "catalog": ("catalog", "package"),
 }
 
 
@@ -88,6 +97,12 @@ class SpecForm(forms.Form):
     url = _text("Archive URL", "URL of a .tar.gz, .zip or YAML file")
     checksum = _text("Checksum", "sha256: followed by the output of sha256sum")
     config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace. Each key is a file.")
+    catalog = _text("Catalog", "The name of a Catalog of the cluster. You need permission to get it.")
+    package = _text(
+        "Package", "The name of the package. Set the format to registry-v1 below, in the other spec fields."
+    )
+    channel = _text("Channel", "If empty, every channel counts.")
+    version = _text("Versions", "Such as >=1.2.0 <2.0.0. If empty, any version may be taken.")
     secret = _text(
         "Secret", "namespace/name, or a name in the install namespace. You need permission to get this Secret."
     )
@@ -153,8 +168,8 @@ class SpecForm(forms.Form):
                 else "has its own field in this form"
             )
             self.add_error("rest", f"{key} {words}.")
-        if cleaned.get("secret") and cleaned.get("kind") == "configMap":
-            self.add_error("secret", "A ConfigMap needs no Secret.")
+        if cleaned.get("secret") and cleaned.get("kind") in NO_SECRET:
+            self.add_error("secret", f"{NO_SECRET[cleaned['kind']]} needs no Secret.")
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
@@ -222,6 +237,8 @@ class SpecForm(forms.Form):
         if given["kind"] == "git":
             ref = {given["git_ref"] or "tag": given["git_name"]}
             return {"repository": given["repository"], "ref": ref, "directory": given["directory"]}
+        if given["kind"] == "catalog":
+            return {"name": given["catalog"], **{key: given[key] for key in ("package", "channel", "version")}}
         if given["kind"] == "configMap":
             return {"namespace": "", **_reference(given["config_map"])}
         return {"url": given["url"], "checksum": given["checksum"]}
@@ -268,6 +285,8 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "url": body.get("url", ""),
         "checksum": body.get("checksum", ""),
         "config_map": _words(body) if kind == "configMap" else "",
+        "catalog": body.get("name", "") if kind == "catalog" else "",
+        **{key: body.get(key, "") if kind == "catalog" else "" for key in ("package", "channel", "version")},
         "interval": source.get("interval", ""),
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
         **{name: spec.get(key, "") for name, key in CHOSEN.items()},

@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from approvals.policy.following import Answer, FollowerFacts, answer_of, interval_of, next_look
+from approvals.policy.following import (
+    Answer,
+    FollowerFacts,
+    UpgradeFacts,
+    answer_of,
+    answer_upgrade,
+    interval_of,
+    next_look,
+)
+from approvals.source_refs import UpgradePolicy
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MOVED = FollowerFacts(seen="b", pin="a", answered="")
@@ -53,3 +62,22 @@ def test_the_operator_sets_the_default_and_the_floor(asked: int | None, default:
 def test_a_source_that_is_down_is_asked_less_often_but_within_an_hour(failures: int, wait: float, seconds: int) -> None:
     found = next_look(NOW, interval=600, failures=failures, asked_to_wait=wait)
     assert found - NOW == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({}, Answer.ASK),
+        ({"policy": UpgradePolicy.AUTOMATIC}, Answer.ASK),
+        ({"policy": UpgradePolicy.MANUAL}, Answer.NOTHING),
+        ({"is_offered": False}, Answer.NOTHING),
+        ({"is_asked": True}, Answer.NOTHING),
+        ({"is_stopped": True}, Answer.NOTHING),
+        ({"is_other_wished": True}, Answer.NOTHING),
+        ({"is_pinning": True}, Answer.WAIT),
+        ({"is_held": True}, Answer.WAIT),
+        ({"is_held": True, "policy": UpgradePolicy.MANUAL}, Answer.NOTHING),
+    ],
+)
+def test_what_an_offer_calls_for(changes: dict[str, object], answer: Answer) -> None:
+    assert answer_upgrade(replace(UpgradeFacts(is_offered=True), **changes)) is answer  # type: ignore[arg-type]

@@ -18,8 +18,12 @@ from provisioner.catalogs import (
     Package,
     PackageWish,
     UpgradeEdges,
+    beyond,
     choose,
+    deprecations_of,
+    step_to,
 )
+from provisioner.values import UpgradeStep
 from provisioner.versions import range_of, version_of
 from tests.support.provisioner.catalogs import bundle, channel, harbour, package, read
 
@@ -115,13 +119,13 @@ def test_what_is_deprecated_is_taken_where_nothing_else_is_there_and_said() -> N
 
 
 @pytest.mark.parametrize("kind", ["olm.package.required", "olm.gvk.required", "olm.constraint"])
-def test_a_bundle_that_depends_on_others_is_not_taken(kind: str) -> None:
+def test_what_a_bundle_depends_on_is_said_with_it(kind: str) -> None:
     found = read(
         package(), bundle("1.0.0", properties=({"type": kind, "value": {}},)), channel("s", {"name": "harbour.v1.0.0"})
     )
     answer = choose(ANY, [CatalogOffer("a", found.packages["harbour"])])
-    assert isinstance(answer, NoChoice)
-    assert (answer.code, kind in answer.words) == ("has-dependencies", True)
+    assert isinstance(answer, Choice)
+    assert answer.bundle.needs == (kind,)
 
 
 def test_a_release_orders_bundles_of_one_version() -> None:
@@ -147,7 +151,55 @@ def test_why_nothing_is_chosen_names_what_there_is() -> None:
     assert no_channel.words == "package harbour has no channel slow; it has fast, stable"
     assert no_edge.words == (
         "package harbour has no bundle in 1.1.0 in channel stable that may follow harbour.v1.0.0 (1.0.0) "
-        "by the catalogue's edges"
+        "by the catalogue's edges; these may: 1.0.1, 1.0.0"
+    )
+    no_version = choose(replace(STABLE, versions=range_of(">=2")), offers)
+    assert isinstance(no_version, NoChoice)
+    assert (
+        no_version.words == "package harbour has no bundle in >=2 in channel stable; it has 1.2.0, 1.1.0, 1.0.1, 1.0.0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wish", "chosen", "words"),
+    [
+        (STABLE, "1.2.0", ""),
+        (replace(STABLE, versions=range_of("<1.2.0")), "1.1.0", "1.2.0 is not in <1.2.0"),
+        (STABLE, "1.0.1", "no edge leads to 1.2.0 from what runs; it may follow after 1.0.1"),
+        (ANY, "1.1.0", "no edge leads to 2.0.0 from what runs"),
+    ],
+    ids=["the highest", "out of range", "over another", "of another channel"],
+)
+def test_what_is_newer_and_not_taken_is_said_with_the_reason(wish: PackageWish, chosen: str, words: str) -> None:
+    assert beyond(wish, harbour(), harbour().bundles[f"harbour.v{chosen}"]) == words
+
+
+@pytest.mark.parametrize(
+    ("running", "step"),
+    [
+        (None, UpgradeStep.FIRST),
+        ("1.2.0", UpgradeStep.SAME),
+        ("1.1.0", UpgradeStep.FOLLOWS),
+        ("1.0.1", UpgradeStep.FOLLOWS),
+        ("1.0.0", UpgradeStep.LEAVES),
+        ("2.0.0", UpgradeStep.LEAVES),
+    ],
+)
+def test_how_a_bundle_stands_to_what_runs(running: str | None, step: UpgradeStep) -> None:
+    of = installed(running) if running else None
+    assert step_to(harbour(), ["stable"], harbour().bundles["harbour.v1.2.0"], of) is step
+
+
+def test_deprecations_are_those_of_the_package_the_channel_and_the_bundle() -> None:
+    words = tuple(
+        Deprecation(f"olm.{what}", name, f"no more {name}")
+        for what, name in (("package", ""), ("channel", "stable"), ("channel", "fast"), ("bundle", "harbour.v1.2.0"))
+    )
+    found = deprecations_of(replace(harbour(), deprecations=words), "stable", "harbour.v1.2.0")
+    assert found == (
+        "package harbour: no more ",
+        "channel stable: no more stable",
+        "bundle harbour.v1.2.0: no more harbour.v1.2.0",
     )
 
 

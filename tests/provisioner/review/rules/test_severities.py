@@ -32,6 +32,7 @@ CASES = (
     "review/crds/test_verdicts.py",
     "review/crds/test_stored.py",
     "review/checks/bundle/test_source_moves.py",
+    "review/checks/bundle/test_catalogs.py",
     "review/test_frame.py",
     "review/judged/test_unjudged.py",
     "review/judged/test_every_leaf.py",

@@ -1,0 +1,217 @@
+"""The bundle of a catalogue that a source takes: chosen once for a request, by what runs and what is offered then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+from approvals import catalogs
+from approvals.ledger.digests import digest_of
+from approvals.models import BundleDeployment, Catalog, Request, Revision
+from approvals.source_refs import CATALOG, UpgradePolicy, body_of, is_catalog, listed_sources, needed, package_wish
+from approvals.source_refs import upgrade_policy as policy_of
+from provisioner.catalogs import (
+    CatalogBundle,
+    CatalogOffer,
+    Choice,
+    Installed,
+    NoChoice,
+    Package,
+    PackageWish,
+    beyond,
+    choose,
+    deprecations_of,
+    step_to,
+)
+from provisioner.errors import BundleNotOffered, SourceUnavailable
+from provisioner.sentences import some
+from provisioner.values import ChosenBundle, UpgradeStep
+from provisioner.versions import version_of
+
+MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What runs where a source puts its files: a bundle of this package, or why it is none."""
+
+    installed: Installed | None
+    step: UpgradeStep = UpgradeStep.FIRST
+
+
+def bundles_for(request: Request) -> dict[str, ChosenBundle]:
+    """By destination the bundles that a request's sources are resolved to: chosen when it is asked first, and kept.
+
+    What the machine asks for leaves a source as it is that is not to be followed. Raises BundleNotOffered, and
+    SourceUnavailable while the catalogue is not there or not read.
+    """
+    if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
+        return {one.destination: one for one in recorded(request)}
+    last = _last(request) if request.is_unattended else None
+    before = {one.destination: one for one in recorded(last)} if last else {}
+    is_followed = policy_of(request.spec) is not UpgradePolicy.MANUAL
+    found = {}
+    for number, source in enumerate(listed_sources(request.spec)):
+        if is_catalog(source):
+            destination = str(source.get("destination") or "")
+            kept = None if is_followed else before.get(destination)
+            found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
+    request.bundles = [asdict(one) for one in found.values()]
+    request.is_for_people = _is_for_people(request, found.values(), last)
+    kept = {"bundles": request.bundles, "is_for_people": request.is_for_people}
+    Request.objects.filter(pk=request.pk).update(**kept)
+    return found
+
+
+def _is_for_people(request: Request, found: Iterable[ChosenBundle], last: Request | None) -> bool:
+    """Whether the machine takes something that nobody asked for, where the spec has people decide on that.
+
+    What takes the place of such a request is for people, too.
+    """
+    if not request.is_unattended or policy_of(request.spec) is not UpgradePolicy.REQUEST:
+        return False
+    known = {offer_key(one) for one in recorded(last)} if last and not last.is_for_people else set()
+    return any(one.step is not UpgradeStep.SAME and offer_key(one) not in known for one in found)
+
+
+def recorded(request: Request) -> list[ChosenBundle]:
+    """As they were chosen."""
+    return [_of_record(one) for one in request.bundles]
+
+
+def _of_record(record: Mapping[str, Any]) -> ChosenBundle:
+    lists = {name: tuple(record[name]) for name in ("deprecations", "needs")}
+    return ChosenBundle(**{**record, **lists, "step": UpgradeStep(record["step"])})
+
+
+def offer_key(bundle: ChosenBundle) -> str:
+    """What is the same for the same content of the same bundle."""
+    return digest_of([bundle.catalog, bundle.package, bundle.bundle, bundle.version, bundle.release, bundle.image])
+
+
+def _last(request: Request) -> Request | None:
+    """The last request for the same wish whose sources were resolved."""
+    rows = request.deployment.requests.filter(
+        number__lt=request.number, purpose=Request.Purpose.DEPLOY, options_digest=request.options_digest
+    )
+    return rows.exclude(bundles=[]).order_by("-number").first()
+
+
+def bundle_for(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> ChosenBundle:
+    """The bundle that a source takes now; raises as `bundles_for`."""
+    return offered_to(deployment, source, where)[0]
+
+
+def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> tuple[ChosenBundle, str]:
+    """The same, with what is newer and cannot be taken, and why, in words."""
+    wish, catalog = package_wish(source, where), _catalog(deployment, source, where)
+    package = catalogs.package(catalog, wish.package)
+    if package is None:
+        words = f"catalog {catalog.name} has no package {wish.package}; {_packages(catalog, wish)}"
+        raise BundleNotOffered(f"{where}: {words}")
+    destination = str(source.get("destination") or "")
+    running = _running(deployment, destination, package)
+    choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
+    if isinstance(choice, NoChoice):
+        raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, running)}")
+    if not choice.bundle.image:
+        raise BundleNotOffered(f"{where}: catalog {catalog.name} names no image for bundle {choice.bundle.name}")
+    made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
+    return replace(made, step=_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
+
+
+def _step(wish: PackageWish, package: Package, choice: Choice, running: _Running) -> UpgradeStep:
+    if running.installed is None:
+        return running.step
+    return step_to(package, wish.channels or package.channels, choice.bundle, running.installed)
+
+
+def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Installed | None) -> ChosenBundle:
+    """Without where it goes and how it stands to what runs."""
+    bundle, channel, edition = choice.bundle, _channel(package, choice.channels), catalog.edition
+    assert edition is not None
+    return ChosenBundle(
+        destination="",
+        catalog=catalog.name,
+        digest=edition.digest,
+        package=package.name,
+        channel=channel,
+        bundle=bundle.name,
+        version=str(bundle.version),
+        image=bundle.image,
+        release=bundle.release,
+        before=installed.name if installed else "",
+        before_version=str(installed.version) if installed else "",
+        deprecations=deprecations_of(package, channel, bundle.name),
+        needs=bundle.needs,
+        changed=_changed(catalog, package, bundle),
+    )
+
+
+def _catalog(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> Catalog:
+    name = needed(body_of(source), "name", f"{where}.{CATALOG}")
+    catalog = catalogs.catalog(deployment.cluster, name)
+    if catalog is None:
+        raise SourceUnavailable(f"Catalog {name} does not exist on cluster {deployment.cluster.name}; {where} names it")
+    if catalog.edition is None:
+        why = f": {catalog.problem}" if catalog.problem else ""
+        raise SourceUnavailable(f"Catalog {name}, which {where} names, was not read yet{why}")
+    return catalog
+
+
+def _packages(catalog: Catalog, wish: PackageWish) -> str:
+    """What there is instead: names that are alike, else how many there are."""
+    page = catalogs.packages_of(catalog, wish.package.split("-")[0], limit=200)
+    names = [one.name for one in page.packages] or [
+        one.name for one in catalogs.packages_of(catalog, limit=200).packages
+    ]
+    alike = get_close_matches(wish.package, names, MOST_NAMES)
+    if alike:
+        return f"names like it are {some(alike, MOST_NAMES)}"
+    assert catalog.edition is not None
+    return f"it has {some(names, MOST_NAMES, total=catalog.edition.package_count) or 'no package'}"
+
+
+def _with_remedy(choice: NoChoice, running: _Running) -> str:
+    if running.installed is None:
+        return choice.words
+    return f"{choice.words}. upgradeConstraintPolicy SelfCertified leaves the edges, and reviewers are told"
+
+
+def _channel(package: Package, channels: tuple[str, ...]) -> str:
+    return package.default_channel if package.default_channel in channels else channels[0]
+
+
+def _changed(catalog: Catalog, package: Package, bundle: CatalogBundle) -> str:
+    change = catalogs.changed_content(catalog, package.name, bundle.name)
+    return f"{change.before} until {change.seen_at:%Y-%m-%d}, {change.after} since" if change else ""
+
+
+def running_bundle(deployment: BundleDeployment, destination: str) -> ChosenBundle | None:
+    """The bundle of a catalogue that runs; None where what runs is of no catalogue."""
+    active = _active(deployment)
+    found = recorded(active.request) if active else []
+    return next((one for one in found if one.destination == destination), None)
+
+
+def _active(deployment: BundleDeployment) -> Revision | None:
+    return deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("request").first()
+
+
+def _running(deployment: BundleDeployment, destination: str, package: Package) -> _Running:
+    """The bundle that runs here. One that was installed by its image is known by its digest."""
+    active = _active(deployment)
+    if active is None:
+        return _Running(None)
+    chosen = running_bundle(deployment, destination)
+    if chosen is not None and chosen.package != package.name:
+        return _Running(None, UpgradeStep.ELSEWHERE)
+    if chosen is not None:
+        return _Running(Installed(chosen.bundle, version_of(chosen.version), chosen.release))
+    digests = {pin["digest"] for pin in active.request.pins if pin.get("destination", "") == destination}
+    for bundle in package.bundles.values():
+        if bundle.image.partition("@")[2] in digests:
+            return _Running(Installed(bundle.name, bundle.version, bundle.release))
+    return _Running(None, UpgradeStep.UNKNOWN)

@@ -1,0 +1,79 @@
+"""Which deployments follow which packages of catalogues, and when it is asked what follows from what is offered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, OuterRef, Q, Subquery
+from django.utils import timezone
+
+from approvals.ledger.locks import hold
+from approvals.models import BundleDeployment, Catalog, FollowedPackage
+from approvals.source_refs import body_of, is_catalog, listed_sources
+
+# What waits for a request to be settled or pinned is asked about so often: nobody says when that is.
+ASK_AGAIN_SECONDS = 30
+# A right may come back without an event.
+REFUSED_SECONDS = 300
+
+
+def follow(deployment: BundleDeployment) -> None:
+    """Keep which packages a locked deployment follows, as its spec has it; what is offered is looked at soon."""
+    wanted = {
+        number: (str(body_of(source).get("name") or ""), str(body_of(source).get("package") or ""))
+        for number, source in enumerate(listed_sources(deployment.spec))
+        if isinstance(source, Mapping) and is_catalog(source)
+    }
+    rows = {row.position: row for row in deployment.followed_packages.all()}
+    for position, row in rows.items():
+        if wanted.get(position) != (row.catalog, row.package):
+            row.delete()
+    for position, (catalog, package) in wanted.items():
+        if position not in rows or (rows[position].catalog, rows[position].package) != (catalog, package):
+            deployment.followed_packages.create(position=position, catalog=catalog, package=package)
+    look_again(deployment)
+
+
+def let_go(deployment: BundleDeployment) -> None:
+    """The deployment is gone."""
+    deployment.followed_packages.all().delete()
+
+
+def look_again(deployment: BundleDeployment) -> None:
+    """What runs, what is wished for or what is wanted to follow has changed: another bundle may be next."""
+    deployment.followed_packages.update(answer_at=timezone.now())
+
+
+def due(now: datetime) -> list[int]:
+    """The deployments that are to be asked about: something changed for them, or a catalogue of theirs did.
+
+    Not those that are paused or go away: they are asked about when that is over.
+    """
+    shown = Catalog.objects.filter(cluster=OuterRef("deployment__cluster"), name=OuterRef("catalog"))
+    rows = FollowedPackage.objects.annotate(shown=Subquery(shown.values("edition__digest")[:1])).filter(
+        Q(answer_at__lte=now) | (Q(answer_at__isnull=True, shown__isnull=False) & ~Q(shown=F("digest"))),
+        deployment__is_paused=False,
+        deployment__gone_at__isnull=True,
+        deployment__deletion_requested_at__isnull=True,
+    )
+    return list(dict.fromkeys(rows.order_by("answer_at", "pk").values_list("deployment_id", flat=True)))
+
+
+def shown_digest(row: FollowedPackage) -> str:
+    """The catalogue as it is shown now; "" where there is none."""
+    shown = Catalog.objects.filter(cluster=row.deployment.cluster_id, name=row.catalog)
+    return shown.values_list("edition__digest", flat=True).first() or ""
+
+
+@transaction.atomic
+def put_off(deployment_id: int, seconds: float, problem: str = "") -> None:
+    """Nobody can tell now what is offered: it is asked again then."""
+    now = timezone.now()
+    rows = FollowedPackage.objects.filter(deployment_id=deployment_id)
+    hold(rows)
+    rows.update(answer_at=now + timedelta(seconds=seconds))
+    if problem:
+        rows.exclude(problem="").update(problem=problem)
+        rows.filter(problem="").update(problem=problem, problem_since=now)

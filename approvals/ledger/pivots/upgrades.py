@@ -1,0 +1,143 @@
+"""What a catalogue offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
+
+The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalogue has
+changed), until it is answered here. A worker that dies in between loses nothing, and who asks twice gets one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import audit
+from approvals.audit import MACHINE
+from approvals.ledger.locks import for_change, hold
+from approvals.ledger.packages import choosing, following
+from approvals.ledger.pivots.asking import ask_for_moved, hold_open
+from approvals.ledger.pivots.moved import is_held, latest_wish
+from approvals.lifecycle import OPEN, State
+from approvals.models import BundleDeployment, FollowedPackage, Request
+from approvals.policy.following import Answer, UpgradeFacts, answer_upgrade
+from approvals.source_refs import UpgradePolicy, listed_sources, upgrade_policy
+from provisioner.errors import BadSource, TryLater
+from provisioner.values import ChosenBundle
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one source is offered: `bundle` is what it would take now, None where `problem` says why nobody can tell."""
+
+    bundle: ChosenBundle | None = None
+    beyond: str = ""
+    problem: str = ""
+    is_offered: bool = False
+    asked: Request | None = None
+
+
+@transaction.atomic
+def answer_upgrades(deployment_id: int) -> Request | None:
+    """Make the request that an offer calls for, in place of an open one that nobody has begun to review.
+
+    None where nothing is offered, where it waits for a request to be settled or pinned, where the deployment only wants
+    to know, and where a quota is used up.
+    """
+    deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
+    open_requests = hold_open(deployment)
+    hold(deployment.followed_packages.all())
+    latest = latest_wish(deployment)
+    looks = {row: _look(deployment, row, latest) for row in deployment.followed_packages.all()}
+    answers = {row: answer_upgrade(_facts(deployment, look, latest, open_requests)) for row, look in looks.items()}
+    is_due = latest is not None and Answer.ASK in answers.values()
+    now = timezone.now()
+    for row, look in looks.items():
+        _note(row, look, answers[row], now, is_due=is_due)
+        row.reason, row.why_not = _why_not(deployment, look, answers[row], open_requests)
+        row.save()
+    if latest is None or not is_due:
+        return None
+    _audit({row: look for row, look in looks.items() if answers[row] is Answer.ASK}, deployment)
+    return ask_for_moved(deployment, latest)
+
+
+def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | None) -> _Look:
+    source, where = listed_sources(deployment.spec)[row.position], f"spec.sources[{row.position}]"
+    try:
+        bundle, beyond = choosing.offered_to(deployment, source, where)
+    except (BadSource, TryLater) as exc:
+        return _Look(problem=str(exc))
+    asked = _asked(deployment, bundle) or (None if row.digest != bundle.digest else _failed(latest))
+    runs = choosing.running_bundle(deployment, bundle.destination)
+    is_running = choosing.offer_key(runs) == choosing.offer_key(bundle) if runs else bundle.before == bundle.bundle
+    return _Look(bundle, beyond, is_offered=not is_running, asked=asked)
+
+
+def _asked(deployment: BundleDeployment, bundle: ChosenBundle) -> Request | None:
+    """The last request for the same wish that was for it. One that something else took the place of asks no more."""
+    rows = deployment.requests.filter(purpose=Request.Purpose.DEPLOY, options_digest=deployment.options_digest)
+    key = choosing.offer_key(bundle)
+    for request in rows.exclude(bundles=[]).exclude(state=State.SUPERSEDED).order_by("-number"):
+        if any(choosing.offer_key(one) == key for one in choosing.recorded(request)):
+            return request
+    return None
+
+
+def _failed(latest: Request | None) -> Request | None:
+    """The latest request, if it failed before a bundle was chosen: while the same is offered, nobody asks again."""
+    return latest if latest and latest.state == State.FAILED and not latest.bundles else None
+
+
+def _facts(
+    deployment: BundleDeployment, look: _Look, latest: Request | None, open_requests: list[Request]
+) -> UpgradeFacts:
+    is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
+    return UpgradeFacts(
+        is_offered=look.is_offered,
+        is_asked=look.asked is not None,
+        policy=upgrade_policy(deployment.spec),
+        is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
+        is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
+        is_pinning=latest is not None and latest.state == State.PREPARING,
+        is_held=any(is_held(one) for one in open_requests),
+    )
+
+
+def _note(row: FollowedPackage, look: _Look, found: Answer, now: datetime, *, is_due: bool) -> None:
+    """Keep what was seen and answered. A request that is made is about all sources as they are now."""
+    bundle = look.bundle
+    row.looked_at = now
+    row.problem, row.problem_since = look.problem, (row.problem_since or now) if look.problem else None
+    row.digest = following.shown_digest(row)
+    available = bundle.bundle if bundle and look.is_offered else ""
+    row.since = (row.since if row.available == available else now) if available else None
+    row.available = available
+    row.available_version = bundle.version if bundle and available else ""
+    row.beyond = look.beyond
+    waits = found is Answer.WAIT and not is_due
+    row.answer_at = now + timedelta(seconds=following.ASK_AGAIN_SECONDS) if waits else None
+
+
+def _why_not(deployment: BundleDeployment, look: _Look, found: Answer, open_requests: list[Request]) -> tuple[str, str]:
+    """Why what is offered is not taken, as a word for programs and in words; "" where nothing is offered."""
+    if not look.is_offered:
+        return "", ""
+    if look.asked:
+        verb = "is" if look.asked.state in OPEN else "was"
+        return "Requested", f"request {look.asked.number} {verb} for it ({look.asked.state.replace('_', ' ')})"
+    if upgrade_policy(deployment.spec) is UpgradePolicy.MANUAL:
+        return "Manual", "upgradePolicy is Manual: it is taken when somebody asks for a new request"
+    if found is Answer.ASK:
+        return "Requested", "a request for it is made"
+    if open_requests:
+        return "Waiting", f"request {open_requests[0].number} is settled first"
+    return "Waiting", "a request is still to be made for what the spec wishes"
+
+
+def _audit(looks: Mapping[FollowedPackage, _Look], deployment: BundleDeployment) -> None:
+    for row, look in looks.items():
+        assert look.bundle is not None
+        facts = {"reference": str(row), "from": look.bundle.before, "to": look.bundle.bundle}
+        audit.record(verb="source.moved", actor=MACHINE, deployment=deployment, facts=facts)

@@ -1,0 +1,75 @@
+"""One look at what catalogues offer to a deployment, and what follows: a request, or words that say why there is none.
+
+Catalogues are read into the database elsewhere; here only those who asked are asked for, whether they may get them.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from approvals import gate, wake
+from approvals.access.port import connect
+from approvals.gate import reader
+from approvals.ledger import claims, pivots
+from approvals.ledger.packages import following
+from approvals.models import BundleDeployment, Request
+from approvals.source_refs import catalogs_named
+from approvals.working import Recurring, WorkStep
+from provisioner.errors import PratiqueError, Unreachable, WorkerDied
+
+logger = logging.getLogger(__name__)
+
+
+class LookForUpgrades(Recurring):
+    """Look what the catalogues that a deployment's sources name offer to it."""
+
+    task = "upgrade"
+
+    def __init__(self, deployment_id: int):
+        super().__init__(self.task, deployment_id, claims.rows_of_task(self.task, deployment_id))
+
+    def look(self, worker: str) -> bool:
+        deployment = BundleDeployment.objects.select_related("cluster").filter(pk=self.key, gone_at=None).first()
+        if deployment is None or not deployment.followed_packages.exists():
+            return False
+        request = _wished(deployment)
+        if request is None:
+            following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+            return False
+        try:
+            _ask_reader(request)
+        except Unreachable:
+            following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+            return False
+        except PratiqueError as exc:
+            following.put_off(deployment.pk, following.REFUSED_SECONDS, str(exc))
+            wake.deployment(deployment.pk)
+            return False
+        pivots.answer_upgrades(deployment.pk)
+        wake.deployment(deployment.pk)
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("checking what catalogs offer")
+
+    def call(self) -> None:
+        wake.upgrade(self.key)
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("nobody looks for upgrades", extra={"deployment_id": self.key, "error": str(error)})
+
+
+def _wished(deployment: BundleDeployment) -> Request | None:
+    """The latest request for what the spec wishes now; None before it is made."""
+    rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
+    request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
+    return request if request and request.options_digest == deployment.options_digest else None
+
+
+def _ask_reader(request: Request) -> None:
+    """Raise unless those who asked may get the catalogues now: who may not is not told what they offer (S09).
+
+    Nobody asks for a look: it is asked as of a request that is made by itself.
+    """
+    request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
+    gate.require(request, reader.preparing(request, connect(request.deployment.cluster), catalogs_named(request.spec)))

@@ -1,0 +1,330 @@
+"""A deployment names a package of a catalogue: a bundle is pinned, and upgrades follow the publisher's edges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals import catalogs, services
+from approvals.errors import InvalidInput
+from approvals.ledger import pivots
+from approvals.ledger.packages import following
+from approvals.ledger.pivots import SpecWriter
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.upgrading import LookForUpgrades
+from approvals.working import do
+from provisioner.api_groups import OWN_GROUP
+from provisioner.values import Identity, ObjectRef
+from tests.support.approvals.world import acting
+from tests.support.journeys.catalogs import KIALI, documents, let_read, source
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
+
+pytestmark = pytest.mark.corpus
+GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
+
+
+@pytest.fixture
+def offered(any_station: Station, registry: Registry) -> Catalog:
+    """A catalogue that rita may get, with the first version of an operator."""
+    row = named(any_station, registry, f"{any_station.namespace}-hub")
+    let_read(any_station, row.name)
+    return offer(registry, row, "1.32.0")
+
+
+def named(station: Station, registry: Registry, name: str) -> Catalog:
+    """A Catalog in the cluster, which comes from an image."""
+    origin = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}}
+    about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
+    obj = station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
+    row = catalogs.see(cluster=station.cluster, obj=obj, writer=None)
+    assert row is not None
+    return row
+
+
+def offer(registry: Registry, row: Catalog, *versions: str, **fields: Any) -> Catalog:
+    """Its publisher pushes it with these versions, and it is looked at."""
+    text = "\n".join(json.dumps(one) for one in documents(registry, KIALI, versions, **fields))
+    registry.push(f"{registry.host}/{row.name}:latest", {"kiali/catalog.json": text.encode()})
+    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
+    do(RefreshCatalog(row.pk))
+    found = catalogs.catalog(row.cluster, row.name)
+    assert found is not None
+    assert found.edition is not None, found.problem
+    return found
+
+
+def wish(station: Station, row: Catalog, *, catalog: Mapping[str, Any] | None = None, **more: Any) -> BundleDeployment:
+    made = source(row.name, KIALI, **(catalog or {}))
+    return station.wish(f"{station.namespace}-kiali", made, **{"format": "registry-v1", **more})
+
+
+def look(station: Station) -> None:
+    """As when the sweep comes by; then what the workers do."""
+    for pk in following.due(timezone.now()):
+        do(LookForUpgrades(pk))
+    station.work()
+
+
+def versions(deployment: BundleDeployment) -> list[tuple[str, str]]:
+    rows = deployment.requests.order_by("number")
+    return [(one.bundles[0]["version"] if one.bundles else "", one.state) for one in rows]
+
+
+def status(station: Station, deployment: BundleDeployment) -> Mapping[str, Any]:
+    station.look_after(deployment)
+    live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+    assert live is not None
+    found = live["status"]
+    assert isinstance(found, dict)
+    return found
+
+
+def upgrade_condition(station: Station, deployment: BundleDeployment) -> tuple[str, str, str]:
+    found = {one["type"]: one for one in status(station, deployment)["conditions"]}["UpgradeAvailable"]
+    return found["status"], found["reason"], found["message"]
+
+
+def rules(request: Request) -> set[str]:
+    return set(request.reports.get(round=request.round).findings.values_list("rule", flat=True))
+
+
+@pytest.fixture
+def applied(any_station: Station, offered: Catalog) -> BundleDeployment:
+    deployment = wish(any_station, offered)
+    any_station.work()
+    assert any_station.approve(deployment).state == "applied"
+    look(any_station)
+    return deployment
+
+
+@pytest.mark.proof
+def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
+    any_station: Station, registry: Registry, offered: Catalog
+) -> None:
+    station = any_station
+    row = offer(registry, offered, "1.32.0", "1.33.0")
+    deployment = wish(station, offered, catalog={"channel": "stable", "version": "<1.33.0"})
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem) == ("in_review", "")
+    (bundle,), (pin,) = request.bundles, request.pins
+    assert (bundle["bundle"], bundle["step"]) == ("kiali-operator.v1.32.0", "first")
+    assert bundle["image"].endswith(f"@{pin['digest']}")
+    (shown,) = status(station, deployment)["bundles"]
+    assert shown == {
+        "catalog": offered.name,
+        "catalogDigest": row.edition.digest,  # type: ignore[union-attr]
+        "package": KIALI,
+        "channel": "stable",
+        "bundle": "kiali-operator.v1.32.0",
+        "version": "1.32.0",
+    }
+    assert station.approve(deployment).state == "applied"
+
+
+@pytest.mark.proof
+def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, registry: Registry) -> None:
+    station = any_station
+    row = offer(registry, named(station, registry, f"{station.namespace}-hidden"), "1.32.0")
+    deployment = wish(station, row)
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.bundles) == ("preparing", [])
+    assert f"rita may not get catalogs.core.rukpak.io {row.name}" in request.problem
+    let_read(station, row.name)
+    Request.objects.update(look_again_at=None)
+    station.work()
+    assert station.latest(deployment).state == "in_review"
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"package": "kiali-2"}, "has no package kiali-2; names like it are kiali"),
+        ({"channel": "alpha"}, "package kiali has no channel alpha; it has stable"),
+        ({"version": ">=2"}, "package kiali has no bundle in >=2; it has 1.32.0"),
+    ],
+    ids=["package", "channel", "version"],
+)
+def test_what_a_catalogue_does_not_offer_is_said_with_what_it_offers(
+    sandbox_station: Station, registry: Registry, asked: Mapping[str, Any], words: str
+) -> None:
+    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.32.0")
+    let_read(sandbox_station, row.name)
+    deployment = wish(sandbox_station, row, catalog=asked)
+    sandbox_station.work()
+    request = sandbox_station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
+    assert words in request.problem
+
+
+@pytest.mark.proof
+def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
+    any_station: Station, registry: Registry, offered: Catalog
+) -> None:
+    """1.32.0 is approved by a person; 1.33.0 and 1.34.0 follow by themselves; 1.35.0 waits for people."""
+    station = any_station
+    deployment = wish(station, offered, upgradePolicy="Automatic")
+    station.work()
+    assert station.approve(deployment).state == "applied"
+    station.save_policy("grant", GRANTED)
+    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0")
+    for _ in range(3):
+        look(station)
+    assert versions(deployment) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.34.0", "applied")], [
+        (one.problem, [(f.rule, f.severity, f.message) for f in one.reports.get(round=one.round).findings.all()])
+        for one in deployment.requests.all()
+    ]
+    latest = station.latest(deployment)
+    assert (latest.is_unattended, latest.is_for_people, latest.bundles[0]["step"]) == (True, False, "follows")
+    assert [one["username"] for one in latest.requesters] == ["rita"]
+    station.save_policy("guard", 'worst_new == "safe"', name="careful", message="not on a Friday")
+    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0", "1.35.0")
+    look(station)
+    held = station.latest(deployment)
+    assert (held.bundles[0]["version"], held.state) == ("1.35.0", "in_review")
+    shown = upgrade_condition(station, deployment)
+    assert shown[:2] == ("True", "Requested")
+    assert f"1.35.0 of kiali is available: request {held.number} is for it" in shown[2]
+
+
+def test_a_grant_does_not_approve_what_follows_for_people(
+    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+) -> None:
+    station = any_station
+    station.save_policy("grant", GRANTED)
+    offer(registry, offered, "1.32.0", "1.33.0")
+    look(station)
+    request = station.latest(applied)
+    assert (request.number, request.state, request.is_for_people) == (2, "in_review", True)
+    (said,) = request.evaluations.filter(policy__kind="grant")
+    assert "which only people can approve" in said.words
+    assert station.approve(applied).state == "applied"
+
+
+def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
+    any_station: Station, registry: Registry, offered: Catalog
+) -> None:
+    station = any_station
+    deployment = wish(station, offered, upgradePolicy="Manual")
+    station.work()
+    assert station.approve(deployment).state == "applied"
+    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0")
+    look(station)
+    assert versions(deployment) == [("1.32.0", "applied")]
+    available, reason, words = upgrade_condition(station, deployment)
+    assert (available, reason) == ("True", "Manual")
+    assert "1.33.0 of kiali is available: upgradePolicy is Manual" in words
+    assert "no edge leads to 1.34.0 from what runs" in words
+    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.work()
+    assert versions(deployment)[1:] == [("1.33.0", "in_review")]
+
+
+@pytest.mark.proof
+def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
+    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+) -> None:
+    station = any_station
+    mallory = SpecWriter(Identity("mallory", ("requesters",)), "cluster", None, timezone.now())
+    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", applied.name)
+    station.edit(ref, lambda live: live["spec"].update(upgradePolicy="Automatic"))
+    live = station.api.get(ref)
+    assert live is not None
+    changed = pivots.see(cluster=station.cluster, obj=live, writer=mallory)
+    look(station)
+    assert changed.generation > applied.generation
+    assert len(versions(applied)) == 1
+    offer(registry, offered, "1.32.0", "1.33.0")
+    look(station)
+    assert {one["username"] for one in station.latest(applied).requesters} == {"rita", "mallory"}
+
+
+@pytest.mark.proof
+def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
+    any_station: Station, registry: Registry, offered: Catalog
+) -> None:
+    station = any_station
+    deployment = wish(station, offered)
+    station.work()
+    first = station.latest(deployment)
+    services.review(
+        by=acting(station.people["alice"]),
+        request_id=first.pk,
+        decision="RequestChanges",
+        subject_digest=first.subject_digest,
+        reason="name the owner",
+        channel="browser",
+        acknowledges=[],
+    )
+    for more in (["1.33.0"], ["1.33.0", "1.34.0"]):
+        offer(registry, offered, "1.32.0", *more)
+        look(station)
+    assert versions(deployment) == [("1.32.0", "in_review")]
+    assert "request 1 is settled first" in upgrade_condition(station, deployment)[2]
+    services.withdraw(by=acting(station.people["rita"]), request_id=first.pk, reason="replaced", via="browser")
+    FollowedPackage.objects.update(answer_at=timezone.now())
+    for _ in range(3):
+        look(station)
+    assert versions(deployment) == [("1.32.0", "withdrawn"), ("1.34.0", "in_review")]
+
+
+def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_found(
+    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+) -> None:
+    station = any_station
+    offer(registry, offered, "1.32.0", "1.34.0")
+    wish(station, offered, catalog={"version": "1.34.0"})
+    station.work()
+    request = station.latest(applied)
+    assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
+    assert (
+        "that may follow kiali-operator.v1.32.0 (1.32.0) by the catalogue's edges; these may: 1.32.0" in request.problem
+    )
+    wish(station, offered, catalog={"version": "1.34.0", "upgradeConstraintPolicy": "SelfCertified"})
+    station.work()
+    assert "CAT-01" in rules(station.latest(applied))
+    assert station.approve(applied).state == "applied"
+    wish(station, offered, catalog={"version": "1.32.0", "upgradeConstraintPolicy": "SelfCertified"})
+    station.work()
+    assert {"CAT-01", "SRC-03"} <= rules(station.latest(applied))
+
+
+def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
+    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+) -> None:
+    station = any_station
+    offer(registry, offered, "1.32.0", "1.33.0")
+    look(station)
+    assert station.approve(applied).state == "applied"
+    services.rollback_deployment(by=acting(station.people["rita"]), deployment=applied, revision=1, via="browser")
+    station.work()
+    assert station.approve(applied).state == "applied"
+    look(station)
+    assert versions(applied) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.32.0", "applied")]
+    assert "request 2 was for it" in FollowedPackage.objects.get().why_not
+
+
+@pytest.mark.parametrize(
+    ("sources", "more", "words"),
+    [
+        ([{"kind": "catalog", "image": {"ref": "a/b:c"}}], {}, "kind names exactly the one source"),
+        ([source("hub", KIALI) | {"image": {"ref": "a/b:c"}}], {}, "kind names exactly the one source"),
+        ([source("hub", KIALI)], {"format": "plain"}, "write format: registry-v1"),
+        ([source("hub", KIALI)], {"upgradePolicy": "Often"}, "upgradePolicy"),
+        ([{"kind": "image", "image": {"ref": "a/b:c"}}], {"upgradePolicy": "Manual"}, "upgradePolicy is for sources"),
+        ([source("hub", KIALI) | {"interval": "5m"}], {}, "interval is for sources of kind image, git and http"),
+    ],
+    ids=["no catalog", "two kinds", "plain", "policy", "policy without catalog", "interval"],
+)
+def test_what_cannot_be_is_refused_by_the_api_server(
+    any_station: Station, sources: list[dict[str, Any]], more: Mapping[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        any_station.wish(f"{any_station.namespace}-wrong", *sources, **{"format": "registry-v1", **more})
