@@ -88,6 +88,7 @@ def forget_ended() -> None:
 
 @shared_task(name="approvals.clear")
 def clear() -> None:
+    references.clear_unused()
     try:
         retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
     except StoreUnavailable as exc:

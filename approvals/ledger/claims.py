@@ -105,6 +105,11 @@ def forget_task(rows: QuerySet[TaskClaim]) -> None:
     rows.filter(claimed_by="", worker_deaths=0).delete()
 
 
+def forget_tasks(task: str, *, but: QuerySet[Any]) -> None:
+    """The rows that this task was for are no more, but these keys: nobody asks for the claims of the others."""
+    TaskClaim.objects.filter(~held() | Q(claimed_until__isnull=True), task=task).exclude(key__in=but).delete()
+
+
 @contextmanager
 def place(task: str, key: int, places: int) -> Iterator[bool]:
     """Whether there was one of so many places for this task on this row, over all workers; it is given back after.

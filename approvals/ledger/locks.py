@@ -5,7 +5,8 @@ Who takes several locks takes them in this order, whether by asking for the lock
 1. the deployment (several: by key; a namesake that is gone before the one in its place),
 2. its request,
 3. the revision,
-4. rows of one table, by key: the inventory, what was left out, the drift of one object,
+4. rows of one table, by key: the inventory, what was left out, the drift of one object; floating references, and then
+   those who follow them,
 5. the audit chain; after it only rows that are held already, or that nobody else can see yet.
 
 In another order two transactions wait for each other, and PostgreSQL ends one of them. Its foreign keys are a lock

@@ -17,10 +17,11 @@ from django.db.models import DateTimeField, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from approvals.ledger import claims
 from approvals.ledger.digests import digest_of
 from approvals.ledger.locks import for_change, hold
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, SourceHost
-from approvals.policy.following import next_look
+from approvals.policy.following import end_of_wait, next_look
 from approvals.source_refs import interval_seconds, listed_sources, named, remote_source, secret_of
 from provisioner.errors import BadSource
 from provisioner.source import (
@@ -34,6 +35,8 @@ from provisioner.source import (
     shown_reference,
 )
 
+# The task that looks at one of them (TaskClaim).
+POLL = "poll"
 MINUTE_SECONDS = 60.0
 
 
@@ -86,6 +89,12 @@ def follow(deployment: BundleDeployment) -> None:
         _schedule(held[key])
 
 
+def hold_all(deployment: BundleDeployment, *, let_go_by: Iterable[BundleDeployment]) -> None:
+    """Lock what a deployment of this spec will follow, and what others follow until then."""
+    rows = ReferenceFollower.objects.filter(deployment__in=let_go_by).select_related("reference")
+    _held(_wanted(deployment), rows)
+
+
 def resume(deployment: BundleDeployment) -> None:
     """The deployment was paused, or resumed: its references are looked at again when they are due."""
     for reference in _held((), deployment.followed_references.select_related("reference")).values():
@@ -123,8 +132,7 @@ def _schedule(reference: FloatingReference) -> None:
         return
     seconds = interval(reference)
     since = reference.tried_at or timezone.now()
-    look_at = next_look(since, interval=seconds, failures=reference.failures) if seconds else None
-    FloatingReference.objects.filter(pk=reference.pk).update(look_at=look_at)
+    FloatingReference.objects.filter(pk=reference.pk).update(look_at=_after(reference, since))
 
 
 def interval(reference: FloatingReference) -> int:
@@ -149,8 +157,7 @@ def due(now: datetime) -> QuerySet[FloatingReference]:
 def take_turn(host: str) -> float:
     """Count one look at this host; how many seconds to wait where it was looked at too often within the last minute."""
     most, now = settings.PRATIQUE["SOURCE_POLLS_PER_HOST"], time.time()
-    SourceHost.objects.get_or_create(host=host)
-    row = for_change(SourceHost.objects.filter(host=host)).get()
+    row, _ = for_change(SourceHost.objects.all()).get_or_create(host=host)
     within = [at for at in row.polls if now - MINUTE_SECONDS < at <= now]
     if len(within) >= most:
         return within[len(within) - most] + MINUTE_SECONDS - now if most else MINUTE_SECONDS
@@ -159,11 +166,23 @@ def take_turn(host: str) -> float:
     return 0.0
 
 
+@transaction.atomic
+def clear_unused() -> None:
+    """Let go what is kept beside references that are no more: the claims of their looks, and their hosts."""
+    claims.forget_tasks(POLL, but=FloatingReference.objects.values("pk"))
+    unused = for_change(SourceHost.objects.exclude(host__in=FloatingReference.objects.values("host")).order_by("pk"))
+    before = time.time() - MINUTE_SECONDS
+    # Within the minute it counts on, should somebody name the host again.
+    SourceHost.objects.filter(pk__in=[row.pk for row in unused if max(row.polls, default=0.0) < before]).delete()
+
+
 def note_seen(reference: FloatingReference, saw: Seen) -> list[int]:
     """Keep what a look saw, and whom to ask what follows; the deployments that are asked. In a transaction."""
-    row = for_change(FloatingReference.objects.filter(pk=reference.pk)).get()
+    row = for_change(FloatingReference.objects.filter(pk=reference.pk)).first()
+    if row is None:
+        return []  # nobody follows it any more
     row.seen, row.etag, row.looked_at, row.tried_at = saw.digest, saw.etag, saw.began, saw.began
-    row.failures, row.problem_code, row.problem, row.problem_since = 0, "", "", None
+    row.failures, row.problem_code, row.problem, row.problem_since, row.not_before = 0, "", "", None, None
     row.look_at = _after(row, saw.began)
     row.save()
     hold(row.followers.all())
@@ -174,10 +193,13 @@ def note_seen(reference: FloatingReference, saw: Seen) -> list[int]:
 
 def note_problem(reference: FloatingReference, *, code: str, words: str, began: datetime, wait: float) -> None:
     """Keep since when it cannot be looked at, and why. In a transaction."""
-    row = for_change(FloatingReference.objects.filter(pk=reference.pk)).get()
+    row = for_change(FloatingReference.objects.filter(pk=reference.pk)).first()
+    if row is None:
+        return  # nobody follows it any more
     row.failures, row.tried_at = row.failures + 1, began
     row.problem_code, row.problem, row.problem_since = code, words, row.problem_since or began
-    row.look_at = _after(row, began, wait)
+    row.not_before = end_of_wait(began, asked_to_wait=wait)
+    row.look_at = _after(row, began)
     row.save()
 
 
@@ -193,9 +215,10 @@ def postpone(reference: FloatingReference, until: datetime) -> None:
     FloatingReference.objects.filter(pk=reference.pk).update(look_at=until)
 
 
-def _after(row: FloatingReference, began: datetime, wait: float = 0.0) -> datetime | None:
+def _after(row: FloatingReference, since: datetime) -> datetime | None:
+    """When to look again after a look at `since`; None where nobody wants it."""
     seconds = interval(row)
-    return next_look(began, interval=seconds, failures=row.failures, asked_to_wait=wait) if seconds else None
+    return next_look(since, interval=seconds, failures=row.failures, not_before=row.not_before) if seconds else None
 
 
 def _begin(deployment: BundleDeployment, one: WantedReference, reference: FloatingReference) -> None:

@@ -27,6 +27,9 @@ class FloatingReference(models.Model):
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
     problem_since = models.DateTimeField(null=True, blank=True)
+    not_before = models.DateTimeField(
+        null=True, blank=True, help_text="until when its server does not want to be asked (Retry-After)"
+    )
 
     class Meta:
         indexes = [
@@ -61,6 +64,9 @@ class ReferenceFollower(models.Model):
     problem_since = models.DateTimeField(null=True, blank=True)
     moved_at = models.DateTimeField(
         null=True, blank=True, help_text="since when it differs from what the latest request is about"
+    )
+    rests_until = models.DateTimeField(
+        null=True, blank=True, help_text="it moved too often: until when no further request is made because of it"
     )
 
     class Meta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -10,6 +11,7 @@ from approvals.source_refs import UpgradePolicy
 
 # A source that is down is asked less and less often, but within an hour of its return it is seen.
 LONGEST_SECONDS = 3600
+RATE_SECONDS = 3600
 
 
 class Answer(Enum):
@@ -30,7 +32,7 @@ class FollowerFacts:
     `is_fresh`: it was seen after that request had been pinned. `is_stopped`: paused, being deleted or gone.
     `is_other_wished`: another spec calls for a request. `is_pinning`: that request is still to be pinned, or may be.
     `is_held`: an open request must be settled first, because somebody has begun to review it, it is approved or at
-    work, or it is not for this.
+    work, or it is not for this. `is_too_soon`: the deployment has got as many requests by itself as it may (`rest_of`).
     """
 
     seen: str
@@ -41,6 +43,7 @@ class FollowerFacts:
     is_other_wished: bool = False
     is_pinning: bool = False
     is_held: bool = False
+    is_too_soon: bool = False
 
 
 def answer_of(facts: FollowerFacts) -> Answer:
@@ -54,7 +57,19 @@ def answer_of(facts: FollowerFacts) -> Answer:
         return Answer.REMEMBER
     if facts.seen == known or not facts.is_fresh:
         return Answer.NOTHING
-    return Answer.WAIT if facts.is_held else Answer.ASK
+    return Answer.WAIT if facts.is_held or facts.is_too_soon else Answer.ASK
+
+
+def rest_of(made: Sequence[datetime], *, most: int, now: datetime) -> datetime | None:
+    """Until when a deployment gets no further request by itself, of those `made` so, the latest first; None: it may.
+
+    At most `most` within an hour, 0 for as many as there are moves: what flaps would take each request away before
+    anybody has read it, or have each applied where a policy approves it.
+    """
+    if not most or len(made) < most:
+        return None
+    until = made[most - 1] + timedelta(seconds=RATE_SECONDS)
+    return until if until > now else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +104,14 @@ def interval_of(asked: int | None, *, default: int, least: int) -> int:
     return max(wanted, least) if wanted > 0 else 0
 
 
-def next_look(now: datetime, *, interval: int, failures: int, asked_to_wait: float = 0.0) -> datetime:
+def next_look(now: datetime, *, interval: int, failures: int, not_before: datetime | None = None) -> datetime:
     """When to look again, later with each failure, and not before the server wants to be asked."""
     longest = max(interval, LONGEST_SECONDS)
     seconds = min(interval * 2 ** min(failures, 10), longest) if failures else interval
-    return now + timedelta(seconds=max(seconds, min(asked_to_wait, longest)))
+    found = now + timedelta(seconds=seconds)
+    return max(found, not_before) if not_before else found
+
+
+def end_of_wait(now: datetime, *, asked_to_wait: float) -> datetime | None:
+    """Until when a server that asked for so many seconds is left alone: an hour at most, or it could end all looks."""
+    return now + timedelta(seconds=min(asked_to_wait, LONGEST_SECONDS)) if asked_to_wait > 0 else None

@@ -336,6 +336,12 @@ SETTINGS = (
         int,
     ),
     Setting(
+        "SOURCE_REQUESTS_PER_HOUR",
+        "4",
+        "maximum number of requests per deployment and hour that are created because its sources change; 0: no maximum",
+        int,
+    ),
+    Setting(
         "TRUSTED_KUBECONFIGS",
         "",
         "clusters whose kubeconfig may reference files, commands and proxies (TLS is always verified)",

@@ -15,7 +15,8 @@ class FollowedReference:
     """One source of a deployment that may move. `interval_seconds` is 0 where it is not looked at.
 
     `problem` says why it could not be looked at since `problem_since`. `moved_at`: since when it differs from what the
-    open request is about, which is settled first.
+    latest request is about. The next one is made when the open one is settled; where it moved too often, not before
+    `rests_until`.
     """
 
     position: int
@@ -28,6 +29,7 @@ class FollowedReference:
     problem_code: str
     problem_since: datetime | None
     moved_at: datetime | None
+    rests_until: datetime | None = None
 
     @property
     def interval_words(self) -> str:
@@ -108,6 +110,7 @@ def _one(row: ReferenceFollower, *, is_paused: bool) -> FollowedReference:
         problem_code=NOT_READABLE if own else reference.problem_code,
         problem_since=row.problem_since if own else reference.problem_since,
         moved_at=row.moved_at,
+        rests_until=row.rests_until,
     )
 
 

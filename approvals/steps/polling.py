@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -36,7 +36,7 @@ TURN_SECONDS = 5
 class Poll(Recurring):
     """Look whether a reference has moved."""
 
-    task = "poll"
+    task = references.POLL
 
     def __init__(self, reference_id: int):
         super().__init__(self.task, reference_id, claims.rows_of_task(self.task, reference_id))
@@ -65,13 +65,15 @@ class Poll(Recurring):
 
     def _look(self, reference: FloatingReference, worker: str) -> None:
         began, clock = timezone.now(), time.perf_counter()
+        followers = list(references.following(reference).order_by("deployment_id", "position"))
         told: dict[int, RemoteSource] = {}
         refused: dict[int, PratiqueError] = {}
         try:
-            _ask_readers(reference, told, refused)
+            _ask_readers(followers, told, refused)
             found = _seen(reference, told, refused)
         except PratiqueError as exc:
             self._note_problem(reference, exc, refused, worker, began)
+            _show(one for one in followers if not reference.problem or (one.pk in refused and not one.problem))
             return
         finally:
             instruments.source_poll_seconds.labels(reference.kind).observe(time.perf_counter() - clock)
@@ -81,8 +83,8 @@ class Poll(Recurring):
             asked = references.note_seen(reference, saw)
         outcome = "moved" if reference.seen and found.digest != reference.seen else "unchanged"
         instruments.source_polls.labels(reference.kind, outcome).inc()
-        if reference.problem or refused:
-            _show(reference)
+        # Who may read it now and might not before, or the other way.
+        _show(one for one in followers if reference.problem or (one.pk in refused) != bool(one.problem))
         for deployment_id in asked:
             pivots.answer_moves(deployment_id)
 
@@ -102,25 +104,23 @@ class Poll(Recurring):
         outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
         instruments.source_polls.labels(reference.kind, outcome).inc()
         logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
-        if not reference.problem:
-            _show(reference)
 
 
-def _show(reference: FloatingReference) -> None:
+def _show(followers: Iterable[ReferenceFollower]) -> None:
     """The cluster says of each deployment since when its source cannot be reached, or that it can again."""
-    for one in references.following(reference):
-        wake.deployment(one.deployment_id)
+    for deployment_id in sorted({one.deployment_id for one in followers}):
+        wake.deployment(deployment_id)
 
 
 def _ask_readers(
-    reference: FloatingReference, told: dict[int, RemoteSource], refused: dict[int, PratiqueError]
+    followers: Iterable[ReferenceFollower], told: dict[int, RemoteSource], refused: dict[int, PratiqueError]
 ) -> None:
     """Fill in, by key of those who follow it: the source as they may read it, and why others may not (S08, S09).
 
     Who may not read a private source is not told either that it moved. A cluster that does not answer ends the look:
     all who follow a private source are on one.
     """
-    for follower in references.following(reference).order_by("deployment_id", "position"):
+    for follower in followers:
         try:
             told[follower.pk] = _source(follower)
         except Unreachable:

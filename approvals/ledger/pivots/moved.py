@@ -6,8 +6,10 @@ answered here. A worker that dies in between loses nothing, and who asks twice g
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -17,35 +19,50 @@ from approvals.ledger.locks import for_change, hold
 from approvals.ledger.pivots.asking import ask_for_moved, hold_open
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, ReferenceFollower, Request, ViewedObject
-from approvals.policy.following import Answer, FollowerFacts, answer_of
+from approvals.policy.following import RATE_SECONDS, Answer, FollowerFacts, answer_of, rest_of
 
 # What waits for a request to be settled or pinned is asked about so often: nobody says when that is.
 ASK_AGAIN_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A locked deployment with what all its references are judged by; `rests_until` as `policy.following.rest_of`."""
+
+    deployment: BundleDeployment
+    latest: Request | None
+    open_requests: list[Request]
+    rests_until: datetime | None
+
+    @property
+    def is_held(self) -> bool:
+        return any(is_held(one) for one in self.open_requests)
+
+    @property
+    def is_pinning(self) -> bool:
+        return self.latest is not None and self.latest.state == State.PREPARING
 
 
 @transaction.atomic
 def answer_moves(deployment_id: int) -> Request | None:
     """Make the request that a move calls for, in place of an open one that nobody has begun to review.
 
-    None where nothing moved, where it waits for a request to be settled or pinned, and where a quota is used up.
+    None where nothing moved, where it waits for a request to be settled or pinned or moves too often, and where a quota
+    is used up.
     """
     deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
-    open_requests = hold_open(deployment)
+    now = timezone.now()
+    wish = _Wish(deployment, latest_wish(deployment), hold_open(deployment), _rests_until(deployment, now))
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))
-    latest = latest_wish(deployment)
-    answers = {
-        row.pk: answer_of(_facts(deployment, row, latest, open_requests)) if _is_told(row) else Answer.NOTHING
-        for row in rows
-    }
-    now = timezone.now()
+    answers = {row.pk: answer_of(_facts(wish, row)) if _is_told(row) else Answer.NOTHING for row in rows}
     made = None
     is_due = Answer.ASK in answers.values()
     for row in rows:
-        _note(row, answers[row.pk], now, is_due=is_due)
-    if is_due and latest:
-        _audit_moves(deployment, [row for row in rows if answers[row.pk] is Answer.ASK], latest)
-        made = ask_for_moved(deployment, latest)
+        _note(row, answers[row.pk], wish, now, is_due=is_due)
+    if is_due and wish.latest:
+        _audit_moves(deployment, [row for row in rows if answers[row.pk] is Answer.ASK], wish.latest)
+        made = ask_for_moved(deployment, wish.latest)
     return made
 
 
@@ -54,9 +71,14 @@ def latest_wish(deployment: BundleDeployment) -> Request | None:
     return deployment.requests.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
 
 
-def _facts(
-    deployment: BundleDeployment, row: ReferenceFollower, latest: Request | None, open_requests: list[Request]
-) -> FollowerFacts:
+def _rests_until(deployment: BundleDeployment, now: datetime) -> datetime | None:
+    made = deployment.requests.filter(is_unattended=True, created_at__gt=now - timedelta(seconds=RATE_SECONDS))
+    latest_first = made.order_by("-created_at").values_list("created_at", flat=True)
+    return rest_of(list(latest_first), most=settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"], now=now)
+
+
+def _facts(wish: _Wish, row: ReferenceFollower) -> FollowerFacts:
+    deployment, latest = wish.deployment, wish.latest
     is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
     return FollowerFacts(
         seen=row.reference.seen,
@@ -65,8 +87,9 @@ def _facts(
         is_fresh=_is_fresh(row, latest),
         is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
         is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
-        is_pinning=latest is not None and latest.state == State.PREPARING,
-        is_held=any(is_held(one) for one in open_requests),
+        is_pinning=wish.is_pinning,
+        is_held=wish.is_held,
+        is_too_soon=wish.rests_until is not None,
     )
 
 
@@ -99,14 +122,16 @@ def is_held(request: Request) -> bool:
     return request.reviews.exists() or ViewedObject.objects.filter(request=request).exists()
 
 
-def _note(row: ReferenceFollower, found: Answer, now: datetime, *, is_due: bool) -> None:
+def _note(row: ReferenceFollower, found: Answer, wish: _Wish, now: datetime, *, is_due: bool) -> None:
     """Keep what was answered. A request that is made is about all references as they are now."""
     is_asked = is_due or found is Answer.REMEMBER
     row.answered = row.reference.seen if is_asked else row.answered
     waits = found is Answer.WAIT and not is_due
-    row.answer_at = now + timedelta(seconds=ASK_AGAIN_SECONDS) if waits else None
-    row.moved_at = (row.moved_at or now) if waits else None
-    row.save(update_fields=["answered", "answer_at", "moved_at"])
+    has_moved = waits and not wish.is_pinning
+    row.rests_until = wish.rests_until if has_moved and not wish.is_held else None
+    row.answer_at = (row.rests_until or now + timedelta(seconds=ASK_AGAIN_SECONDS)) if waits else None
+    row.moved_at = (row.moved_at or now) if has_moved else None
+    row.save(update_fields=["answered", "answer_at", "moved_at", "rests_until"])
 
 
 def _audit_moves(deployment: BundleDeployment, rows: list[ReferenceFollower], latest: Request) -> None:

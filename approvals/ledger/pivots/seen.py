@@ -46,7 +46,7 @@ def see(
     """
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
-    _forget_namesakes(cluster, meta)
+    _forget_namesakes(cluster, meta, spec)
     known = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster, uid=meta["uid"])
     deployment = for_change(known).first()
     generation = int(meta.get("generation") or 1)
@@ -88,10 +88,18 @@ def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotati
     return asked
 
 
-def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any]) -> None:
-    """The same name made again is another deployment (docs/architecture)."""
-    others = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
-    for other in for_change(others.exclude(uid=meta["uid"])):
+def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any], spec: dict[str, Any]) -> None:
+    """The same name made again is another deployment (docs/architecture).
+
+    What is locked for the new one after the audit of the old one's end is locked before it (ledger.locks).
+    """
+    named = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
+    others = list(for_change(named.exclude(uid=meta["uid"]).order_by("pk")))
+    if others:
+        for other in others:
+            hold_open(other)
+        references.hold_all(BundleDeployment(cluster=cluster, spec=spec), let_go_by=others)
+    for other in others:
         _mark_gone(other)
 
 

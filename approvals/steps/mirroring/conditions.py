@@ -149,6 +149,12 @@ def of_sources(followed: Sequence[FollowedReference]) -> list[Condition]:
         first = min((one.next_look_at for one in watched if one.next_look_at), default=None)
         words = f"not checked for changes yet; next at {instant(first)}" if first else "not checked for changes yet"
         return [Condition(SOURCES, False, "NotChecked", words, first or datetime.now(UTC), is_unknown=True)]
+    resting = [one for one in watched if one.rests_until]
+    if resting:
+        until = instant(min(one.rests_until for one in resting if one.rests_until))
+        names = ", ".join(one.name for one in resting)
+        words = f"changed too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR), and requested at {until}: {names}"
+        return [Condition(SOURCES, True, "ChangesTooOften", words, max(looked))]
     moved = [one.name for one in watched if one.moved_at]
     words = f"changed, and requested when the open request is settled: {', '.join(moved)}" if moved else ""
     return [Condition(SOURCES, True, "Moved" if moved else "Checked", words, max(looked))]

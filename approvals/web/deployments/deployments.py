@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -218,6 +219,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "paused": lists.pause_words(deployment=deployment),
         "followed": floating.followed(deployment=deployment),
         "offered": floating.offered(deployment=deployment),
+        "most_per_hour": settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"],
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),
         "once_in_force": set(known_revisions.once_in_force(deployment=deployment).values_list("number", flat=True)),

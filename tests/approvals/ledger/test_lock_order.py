@@ -189,7 +189,23 @@ def approve(pause):
         evaluate._approve_as(PolicyFacts(policy.pk, 1, "p", True, "approves", "as it says"), locked(request.pk))
 print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p", cluster=cluster)))
 """
-MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW}
+# What the old one followed is let go, which the audit tells; then what the new one follows is begun.
+NEW_NAMESAKE = """
+from approvals.ledger import references
+def following(name, uid, generation, branch):
+    meta = {"name": name, "uid": uid, "generation": generation, "resourceVersion": "1"}
+    git = {"repository": "https://example.com/a.git", "ref": {"branch": branch}}
+    return {"metadata": meta, "spec": {**SPEC, "sources": [{"kind": "git", "git": git, "interval": f"{generation}h"}]}}
+def see(*words):
+    pivots.see(cluster=cluster, obj=following(*words), writer=None)
+see("made again", "old", 1, "a")
+see("neighbour", "neighbour", 1, "b")
+def make_again(pause):
+    with before(references, "follow", pause):
+        see("made again", "new", 1, "b")
+print(meet(make_again, lambda: see("neighbour", "neighbour", 2, "b")))
+"""
+MEETINGS = {"objects": NEW_OBJECTS, "drift": NEW_DRIFT, "a review": NEW_REVIEW, "a namesake": NEW_NAMESAKE}
 
 
 @pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)

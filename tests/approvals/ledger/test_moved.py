@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from approvals import tasks
-from approvals.ledger import pivots, references
-from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request
+from approvals.ledger import claims, pivots, references
+from approvals.models import (
+    BundleDeployment,
+    FloatingReference,
+    ReferenceFollower,
+    Request,
+    SourceHost,
+    TaskClaim,
+)
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -67,3 +75,41 @@ def test_what_nobody_follows_any_more_goes_and_what_another_follows_stays(follow
     references.let_go(followed)
     assert list(FloatingReference.objects.values_list("key", flat=True)) == ["1"]
     assert FloatingReference.objects.get().look_at is not None
+
+
+def test_what_a_server_asked_for_outlasts_a_pause(followed: BundleDeployment) -> None:
+    reference = FloatingReference.objects.get(key="1")
+    now = timezone.now()
+    references.note_problem(reference, code="unreachable", words="answered 429", began=now, wait=3000.0)
+    references.resume(followed)
+    assert FloatingReference.objects.get(key="1").look_at == now + timedelta(seconds=3000)
+    references.note_seen(reference, references.Seen("sha256:moved", "", now, (), {}))
+    references.resume(followed)
+    assert FloatingReference.objects.get(key="1").look_at == now + timedelta(seconds=600)
+
+
+def test_a_reference_that_nobody_follows_any_more_takes_its_claim_and_its_host_along(
+    followed: BundleDeployment,
+) -> None:
+    reference = FloatingReference.objects.get(key="1")
+    references.take_turn("example.com")
+    references.take_turn("other.example.com")
+    claims.rows_of_task(references.POLL, reference.pk)
+    claims.rows_of_task(references.POLL, reference.pk + 1000)
+    assert claims.take(claims.rows_of_task(references.POLL, reference.pk + 2000), "at work")
+    tasks.clear()
+    assert SourceHost.objects.count() == 2
+    SourceHost.objects.update(polls=[time.time() - 61.0])
+    tasks.clear()
+    assert [row.host for row in SourceHost.objects.all()] == ["example.com"]
+    keys = TaskClaim.objects.filter(task=references.POLL).values_list("key", flat=True)
+    assert sorted(keys) == [reference.pk, reference.pk + 2000]
+
+
+def test_a_look_that_outlives_its_reference_ends_quietly(followed: BundleDeployment) -> None:
+    reference = FloatingReference.objects.get(key="1")
+    references.let_go(followed)
+    now = timezone.now()
+    assert references.note_seen(reference, references.Seen("sha256:b", "", now, (), {})) == []
+    references.note_problem(reference, code="unreachable", words="away", began=now, wait=0.0)
+    assert not FloatingReference.objects.exists()

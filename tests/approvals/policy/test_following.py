@@ -13,8 +13,10 @@ from approvals.policy.following import (
     UpgradeFacts,
     answer_of,
     answer_upgrade,
+    end_of_wait,
     interval_of,
     next_look,
+    rest_of,
 )
 from approvals.source_refs import UpgradePolicy
 
@@ -34,6 +36,8 @@ MOVED = FollowerFacts(seen="b", pin="a", answered="")
         ({"is_pinning": True}, Answer.WAIT),
         ({"is_held": True}, Answer.WAIT),
         ({"is_held": True, "seen": "a"}, Answer.NOTHING),
+        ({"is_too_soon": True}, Answer.WAIT),
+        ({"is_too_soon": True, "seen": "a"}, Answer.NOTHING),
         # Back to what an earlier request was made because of: the pin counts.
         ({"answered": "b"}, Answer.ASK),
         # A request that could not be prepared has no pin.
@@ -60,7 +64,8 @@ def test_the_operator_sets_the_default_and_the_floor(asked: int | None, default:
     ids=str,
 )
 def test_a_source_that_is_down_is_asked_less_often_but_within_an_hour(failures: int, wait: float, seconds: int) -> None:
-    found = next_look(NOW, interval=600, failures=failures, asked_to_wait=wait)
+    until = end_of_wait(NOW, asked_to_wait=wait)
+    found = next_look(NOW, interval=600, failures=failures, not_before=until)
     assert found - NOW == timedelta(seconds=seconds)
 
 
@@ -81,3 +86,15 @@ def test_a_source_that_is_down_is_asked_less_often_but_within_an_hour(failures: 
 )
 def test_what_an_offer_calls_for(changes: dict[str, object], answer: Answer) -> None:
     assert answer_upgrade(replace(UpgradeFacts(is_offered=True), **changes)) is answer  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "most", "minutes"),
+    [([], 2, None), ([5], 2, None), ([5, 50], 2, 10), ([5, 70], 2, None), ([1, 2, 30], 2, 58), ([1, 2, 3], 0, None)],
+    ids=str,
+)
+def test_what_moves_too_often_rests_until_an_hour_after_the_first_of_so_many(
+    minutes_ago: list[int], most: int, minutes: int | None
+) -> None:
+    until = rest_of([NOW - timedelta(minutes=one) for one in minutes_ago], most=most, now=NOW)
+    assert until == (None if minutes is None else NOW + timedelta(minutes=minutes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -300,3 +301,41 @@ def test_an_interval_that_cannot_be_is_refused_by_the_api_server(
     body = {"git": git, "configMap": {"name": "a"}}[kind]
     with pytest.raises(InvalidInput, match=words):
         any_station.wish(f"{any_station.namespace}-wrong", {"kind": kind, kind: body, "interval": interval})
+
+
+@pytest.mark.proof
+def test_S25_a_branch_that_flaps_makes_so_many_requests_an_hour_and_the_next_is_about_what_it_is_then(
+    any_station: Station, repository: Repository, applied: BundleDeployment, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_REQUESTS_PER_HOUR": 2}
+    station, first = any_station, repository.resolve("main")
+    second = commit(repository, station, "2")
+    for tip in (second, first, second, first, second):
+        repository.point("refs/heads/main", tip)
+        look(applied)
+        station.work()
+    # The third move was one too many, the fourth took it back.
+    assert numbers(applied) == [(1, "applied"), (2, "superseded"), (3, "in_review")]
+    assert station.latest(applied).pins[0]["digest"] == first
+    row = applied.followed_references.get()
+    made = applied.requests.get(number=2).created_at
+    assert row.rests_until == row.answer_at == made + timedelta(hours=1)
+    condition = sources_condition(station, applied)
+    assert (condition["status"], condition["reason"]) == ("True", "ChangesTooOften")
+    assert f"requested at {row.rests_until:%Y-%m-%dT%H:%M:%SZ}" in condition["message"]
+
+    applied.requests.filter(number=2).update(created_at=made - timedelta(hours=1))
+    applied.followed_references.update(answer_at=timezone.now())
+    tasks.sweep()
+    station.work()
+    assert (station.latest(applied).number, station.latest(applied).pins[0]["digest"]) == (4, second)
+    assert sources_condition(station, applied)["reason"] == "Checked"
+
+
+def test_what_waits_to_be_pinned_has_not_changed(any_station: Station, repository: Repository) -> None:
+    deployment = any_station.wish(repository.path.stem, branch(repository))
+    look(deployment)
+    assert [row.moved_at for row in deployment.followed_references.all()] == [None]
+    any_station.work()
+    look(deployment)
+    assert numbers(deployment) == [(1, "in_review")]
