@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from approvals.models import Catalog, Cluster
-from approvals.policy.following import interval_of, next_look
+from approvals.policy.following import end_of_wait, interval_of, next_look
 from approvals.source_refs import interval_seconds
 
 
@@ -102,7 +102,8 @@ def note_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wa
     row.failures, row.tried_at = row.failures + 1, began
     row.problem_code, row.problem, row.problem_since = code, words, row.problem_since or began
     seconds = interval(row) or settings.PRATIQUE["SOURCE_POLL_MIN_SECONDS"]
-    row.look_at = next_look(began, interval=seconds, failures=row.failures, asked_to_wait=wait)
+    rest = end_of_wait(began, asked_to_wait=wait)
+    row.look_at = next_look(began, interval=seconds, failures=row.failures, not_before=rest)
     row.show_at = began
     row.save()
 
