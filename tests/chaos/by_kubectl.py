@@ -12,7 +12,7 @@ import itertools
 import json
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -45,6 +45,8 @@ POLICIES = [*yaml.safe_load_all((ROOT / "deploy/admission/reviews.yaml").read_te
 REVIEWS = f"{CUSTOM}/bundledeploymentreviews"
 IN_FORCE_SECONDS = 60.0
 CONFLICT = 409
+# What is recorded and what is told part here.
+RECORDED = "commit auditentry, kubectlreview, request, review"
 # Those that a worker survives, and those that it does not; the API server goes away as well.
 KINDS = (
     Kind.KILLED_BEFORE,
@@ -249,17 +251,21 @@ def _review(name: str, said: Said, decision: str, request: Request) -> dict[str,
     return {**about, "metadata": {"name": name}, "spec": spec}
 
 
-def drawn(points: Mapping[Said, int], count: int, seed: int) -> list[tuple[Said, Kind, int]]:
-    """Every point before any a second time, each time by the next kind; 0: each of them by every kind."""
+def drawn(events: Mapping[Said, Sequence[str]], count: int, seed: int) -> list[tuple[Said, Kind, int]]:
+    """A death right after each record; then every point before any a second time, each time by the next kind.
+
+    0: each of them by every kind.
+    """
     chance = random.Random(seed)
-    every = [(said, event) for said, last in points.items() for event in range(1, last + 1)]
+    every = [(said, event, name) for said, names in events.items() for event, name in enumerate(names, start=1)]
     chance.shuffle(every)
+    recorded = [(said, Kind.KILLED_AFTER, event) for said, event, name in every if name == RECORDED]
     rounds = [
         (said, KINDS[(number + turn) % len(KINDS)], event)
         for turn in range(len(KINDS))
-        for number, (said, event) in enumerate(every)
+        for number, (said, event, _) in enumerate(every)
     ]
-    return rounds[:count] if count else rounds
+    return [*recorded, *rounds][: count or None]
 
 
 def main() -> None:
@@ -273,14 +279,14 @@ def main() -> None:
     with kept(options.folder, options.binaries) as keeper:
         counting = Counting(options.folder, options.bundles, True, keeper, Rewound(""))
         counting.prepare()
-        numbers, points = itertools.count(1), {}
+        numbers, events = itertools.count(1), {}
         # The row of the claim is made by the first run, and found by all others.
         counting.reviewed(Said.DENY, Kind.NOTHING, 0, next(numbers))
         for said in Said:
             undisturbed = counting.reviewed(said, Kind.NOTHING, 0, next(numbers))
-            points[said] = len(undisturbed["events"])
+            events[said] = undisturbed["events"]
             _say(undisturbed)
-        for said, kind, event in drawn(points, options.runs, options.seed):
+        for said, kind, event in drawn(events, options.runs, options.seed):
             _say(counting.reviewed(said, kind, event, next(numbers)))
 
 

@@ -1,6 +1,6 @@
 """Registers a cluster for each kubeconfig of a folder, named as the file, for benches of the watch.
 
-python -m tests.bench.clusters FOLDER
+python -m tests.bench.watching.clusters FOLDER
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ten thousand managed objects on a cluster and their rows in a database of their own, for the bench of the watch.
 
-python -m tests.bench.fleet KUBECONFIG NAMESPACE COUNT
+python -m tests.bench.watching.fleet KUBECONFIG NAMESPACE COUNT
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ import pytest
 from approvals.encryption.keys import new_key
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
-from tests.bench.fleet import DEPLOYMENTS
+from tests.bench.watching.fleet import DEPLOYMENTS
 from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
 
@@ -57,7 +57,7 @@ class Fleet:
         kubeconfig = folder / "kubeconfig"
         endpoint.write(kubeconfig)
         self.run("manage.py", "migrate", "--verbosity", "0")
-        self.run("-m", "tests.bench.fleet", kubeconfig, self.namespace, OBJECTS)
+        self.run("-m", "tests.bench.watching.fleet", kubeconfig, self.namespace, OBJECTS)
         self.watch = self.start("manage.py", "watch")
 
     def start(self, *words: object) -> subprocess.Popen[bytes]:

@@ -58,7 +58,7 @@ class Watch:
         for name, endpoint in endpoints.items():
             endpoint.write(kubeconfigs / f"{name}.yaml")
         self._run("manage.py", "migrate", "--verbosity", "0")
-        self._run("-m", "tests.bench.clusters", kubeconfigs)
+        self._run("-m", "tests.bench.watching.clusters", kubeconfigs)
         self.apis = {name: Api.connect(one.kubeconfig("admin"), timeout_seconds=60) for name, one in endpoints.items()}
         for api in self.apis.values():
             until_served(api, "core.rukpak.io", "v1alpha2", "BundleDeployment")

@@ -1,0 +1,1 @@
+"""How soon the watch sees what changes, and what it costs, where there is much to watch."""
