@@ -37,6 +37,18 @@ def test_what_needs_nothing_names_nothing() -> None:
     assert read_by(spec({"kind": "http", "image": {"auth": {"secret": {"name": "pull"}}}})) == []
 
 
+def test_S08_what_a_chart_may_look_up_is_read_by_the_spec_too() -> None:
+    named = [{"kind": "Secret", "name": "db"}, {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]
+    chart = {**spec(), "format": "helm", "config": {"lookup": [*named, {"kind": "Namespace", "name": "ci"}]}}
+    assert read_by(chart) == [
+        of_core("Secret", "shop", "db"),
+        ObjectRef("apps", "v1", "Deployment", "shop", "web"),
+        of_core("Namespace", "", "ci"),
+    ]
+    assert read_by({**chart, "format": "plain"}) == []
+    assert read_by({**chart, "config": {"lookup": [*named, {"kind": 5}]}}) == [], "the chart is refused for it"
+
+
 def test_a_reference_without_a_name_is_told_by_its_place() -> None:
     with pytest.raises(BadSource, match=r"spec.sources\[1\].image.auth.secret has no name"):
         read_by(spec({"kind": "http"}, {"kind": "image", "image": {"auth": {"secret": {"namespace": "ci"}}}}))

@@ -203,3 +203,12 @@ def test_the_words_name_what_is_missing_and_the_command() -> None:
     assert words_of("prod", Process.WEB, []) == ""
     of_source = AccessRequest("get", resource="secrets", namespace="shop", name="pull")
     assert "bind the role" not in words_of("prod", Process.WORKER, [of_source]), "no shipped role has it"
+
+
+def test_S31_what_a_chart_looks_up_is_named_whatever_its_group() -> None:
+    looked_up = {ObjectRef("apps", "v1", "Deployment", "shop", "web"), ObjectRef("", "v1", "Namespace", "", "ci")}
+    known = replace(KNOWN, sources=frozenset(looked_up), for_accounts=frozenset(looked_up))
+    found = rules_of(known, ImpersonationForm.CONSTRAINED, Process.WORKER)
+    assert NeededRule("apps", ("deployments",), ("impersonate-on:user-info:get",), ("web",)) in found["shop"]
+    assert NeededRule("apps", ("deployments",), ("get",), ("web",)) in found["shop"]
+    assert NeededRule("", ("namespaces",), ("get",), ("ci",)) in found[""]

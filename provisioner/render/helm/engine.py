@@ -18,6 +18,7 @@ from typing import Any
 
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
+from provisioner.render.helm.values import without_credentials
 from provisioner.render.targets import LookedUp
 
 MODULE = "provisioner.render.helm.process"
@@ -64,7 +65,7 @@ def render(job: ChartJob) -> Output:
     try:
         found = json.loads(answer)
         if "error" in found:
-            raise BadBundle(f"the chart: {found['error']}")
+            raise BadBundle(f"the chart: {without_credentials(found['error']).strip()}")
         return Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise BadBundle("the chart: what renders it ended without an answer") from exc

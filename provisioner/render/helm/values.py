@@ -25,6 +25,8 @@ _ABOUT = re.compile(
 )
 _KEY_FILE = re.compile(r"\.(key|pem|p12|jks|pfx)$", re.IGNORECASE)
 _PEM = b"-----BEGIN "
+# A value that a schema refuses, as Helm says it; its end may be cut off.
+_REFUSED = re.compile(r"(?P<place>at '(?P<path>/[^']*)': )'(?P<value>(?:[^'\\]|\\.)*)(?:'|\Z)", re.DOTALL)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,6 +37,17 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         is_deep = isinstance(old, Mapping) and isinstance(value, Mapping)
         found[key] = merged(dict(old or {}), value) if is_deep else value
     return found
+
+
+def without_credentials(words: str) -> str:
+    """What Helm says of values that the chart's schema refuses, without those that `flat` hides."""
+    return _REFUSED.sub(_hidden_in_words, words)
+
+
+def _hidden_in_words(found: re.Match[str]) -> str:
+    names, value = found["path"].split("/"), found["value"]
+    is_hidden = any(map(_names_a_credential, names)) or _shown(value, names[-1]) != value
+    return f"{found['place']}{HIDDEN}" if is_hidden else found[0]
 
 
 def flat(values: Mapping[str, Any]) -> dict[str, str]:

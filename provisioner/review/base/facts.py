@@ -187,19 +187,14 @@ class StateFacts:
     is_offline: bool = False
     around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
-    _namespaces: dict[str, JsonObject] | None = field(default=None, init=False, repr=False, compare=False)
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
-    def namespaces(self) -> Mapping[str, JsonObject]:
-        """The labels of the Namespaces among the objects by name, read once: each webhook is held against them."""
-        if self._namespaces is None:
-            found: dict[str, JsonObject] = {}
-            for ref, obj in self.named:
-                if (ref.group, ref.kind) == ("", "Namespace"):
-                    found[ref.name] = {**found.get(ref.name, {}), **mapping(mapping(obj.get("metadata")).get("labels"))}
-            object.__setattr__(self, "_namespaces", found)
-        assert self._namespaces is not None
-        return self._namespaces
+    def once(self, name: str, work: Callable[[StateFacts], _T]) -> _T:
+        """What `work` makes of this state, made once for all its objects; each work has a name of its own."""
+        if name not in self._kept:
+            self._kept[name] = work(self)
+        found: _T = self._kept[name]
+        return found
 
     @property
     def named(self) -> tuple[tuple[ObjectRef, JsonObject], ...]:

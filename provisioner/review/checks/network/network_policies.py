@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.network.policy_reach import EGRESS, INGRESS, PEERS, openness, restricts, wider_rules
-from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.selection import pods_of_policy, pods_of_service
 from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
@@ -73,15 +73,21 @@ def _shuts_in(policy: JsonObject, state: StateFacts) -> list[ObjectRef]:
     spec = mapping(policy.get("spec"))
     if not restricts(spec, INGRESS) or maps(spec.get(INGRESS)):
         return []
+    serving = state.once("pods that serve and that no policy opens", _closed)
+    return [pod.ref for pod in pods_of_policy(policy, serving)]
+
+
+def _closed(state: StateFacts) -> list[PodSpec]:
+    """The pods that a Service of the bundle leads to, and that no policy of the bundle lets anything reach."""
     policies = [obj for ref, obj in state.named if ref.group_kind == _POLICY]
     opening = [one for one in policies if maps(mapping(one.get("spec")).get(INGRESS))]
     services = [obj for ref, obj in state.named if ref.group_kind == _SERVICE]
-    found = []
-    for pod in pods_of_policy(policy, pod_specs(state.objects)):
-        is_serving = any(pods_of_service(one, [pod]) for one in services)
-        if is_serving and not any(pods_of_policy(one, [pod]) for one in opening):
-            found.append(pod.ref)
-    return found
+    return [
+        pod
+        for pod in pod_specs(state.objects)
+        if any(pods_of_service(one, [pod]) for one in services)
+        and not any(pods_of_policy(one, [pod]) for one in opening)
+    ]
 
 
 def _is_deny_all(spec: Mapping[str, Any]) -> bool:

@@ -93,7 +93,7 @@ def _of_service(webhook: Webhook, service: JsonObject, state: StateFacts) -> Ite
         message = f"{webhook.words} calls port {port} of {said(ObjectRef.of(service))}, which offers {offered}"
         yield _WRONG_PORT.at(webhook.ref, message, path=(*path, "port"), key=[webhook.name, port])
     selector = mapping(spec.get("selector"))
-    selected = pod_labels(state.objects, ObjectRef.of(service))
+    selected = pod_labels(state, ObjectRef.of(service))
     if selector and not any(selector.items() <= labels.items() for labels in selected):
         message = f"{webhook.words} calls {said(ObjectRef.of(service))}, which selects no pod of the bundle"
         yield _NO_PODS.at(webhook.ref, message, path=path, evidence={"selector": dict(selector)}, key=webhook.name)

@@ -31,7 +31,15 @@ def namespace_labels(state: StateFacts, name: str) -> dict[str, Any]:
 
     What is not known to be there counts as absent, so that a selector that asks for a label lets nothing in.
     """
-    return {**state.namespaces.get(name, {}), NAME_LABEL: name}
+    return {**state.once("labels of namespaces", _labels_by_namespace).get(name, {}), NAME_LABEL: name}
+
+
+def _labels_by_namespace(state: StateFacts) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for ref, obj in state.named:
+        if (ref.group, ref.kind) == ("", "Namespace"):
+            found.setdefault(ref.name, {}).update(mapping(mapping(obj.get("metadata")).get("labels")))
+    return found
 
 
 def sees_namespace(webhook: Body, labels: Body) -> bool:

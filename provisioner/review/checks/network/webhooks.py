@@ -119,7 +119,7 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
     services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
     webhooks = list(webhooks_of(state.objects))
     for _, group in groupby(webhooks, key=lambda one: one.ref):
-        yield from _of_trust(list(group), state.objects)
+        yield from _of_trust(list(group), state)
     for webhook in webhooks:
         yield from _of_reach(webhook, state)
         yield from _of_client(webhook)
@@ -163,7 +163,7 @@ def _touches_start_up(webhook: Webhook) -> bool:
 def _locked_places(webhook: Webhook, state: StateFacts) -> list[str]:
     """The namespaces in whose pods it counts on itself: where it runs itself, and the one of the control plane."""
     own = webhook.service.namespace if webhook.service else state.install_namespace
-    bodies = _own_pods(webhook, state.objects)
+    bodies = _own_pods(webhook, state)
     places = {own: bodies or [{}], SYSTEM: [{}, *(bodies if own == SYSTEM else [])]}
     return sorted(
         place
@@ -173,21 +173,28 @@ def _locked_places(webhook: Webhook, state: StateFacts) -> list[str]:
     )
 
 
-def _own_pods(webhook: Webhook, objects: tuple[JsonObject, ...]) -> list[Mapping[str, Any]]:
+def _own_pods(webhook: Webhook, state: StateFacts) -> list[Mapping[str, Any]]:
     """The labels of the pods of the bundle that its service leads to."""
-    service = next((obj for obj in objects if webhook.service and ObjectRef.of(obj) == webhook.service), {})
-    selector = mapping(mapping(service.get("spec")).get("selector"))
-    return [
-        labels for labels in pod_labels(objects, webhook.service) if selector and selector.items() <= labels.items()
-    ]
+    service = state.once("objects by reference", _by_reference).get(webhook.service) if webhook.service else None
+    selector = mapping(mapping((service or {}).get("spec")).get("selector"))
+    return [labels for labels in pod_labels(state, webhook.service) if selector and selector.items() <= labels.items()]
 
 
-def pod_labels(objects: Iterable[JsonObject], beside: ObjectRef | None) -> Iterator[Mapping[str, Any]]:
+def _by_reference(state: StateFacts) -> dict[ObjectRef, JsonObject]:
+    return dict(reversed(state.named))
+
+
+def pod_labels(state: StateFacts, beside: ObjectRef | None) -> list[Mapping[str, Any]]:
     """The labels of every pod and pod template in the namespace of an object."""
-    for obj in objects:
-        if beside is not None and ObjectRef.of(obj).namespace == beside.namespace:
-            template = mapping(mapping(obj.get("spec")).get("template")) or obj
-            yield mapping(mapping(template.get("metadata")).get("labels"))
+    return state.once("labels of pods", _labels_of_pods).get(beside.namespace, []) if beside is not None else []
+
+
+def _labels_of_pods(state: StateFacts) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for ref, obj in state.named:
+        template = mapping(mapping(obj.get("spec")).get("template")) or obj
+        found.setdefault(ref.namespace, []).append(mapping(mapping(template.get("metadata")).get("labels")))
+    return found
 
 
 def _unless(webhook: Webhook) -> str:
@@ -204,7 +211,7 @@ def _of_client(webhook: Webhook) -> Iterator[Finding]:
         )
 
 
-def _of_trust(webhooks: Sequence[Webhook], objects: Sequence[JsonObject]) -> Iterator[Finding]:
+def _of_trust(webhooks: Sequence[Webhook], state: StateFacts) -> Iterator[Finding]:
     """The webhooks of one configuration that the API server cannot trust as they stand here."""
     bare = [
         one
@@ -218,7 +225,7 @@ def _of_trust(webhooks: Sequence[Webhook], objects: Sequence[JsonObject]) -> Ite
     first, names = bare[0], [one.name for one in bare]
     subject = first.words if len(bare) == 1 else f"The webhooks {some(names)} of {said(first.ref)}"
     message = f"{subject} {verb(len(bare), 'have')} no caBundle, and no annotation says who writes one"
-    writer, them = _writer_of(first.ref, objects), "it" if len(bare) == 1 else "them"
+    writer, them = _writer_of(first.ref, state), "it" if len(bare) == 1 else "them"
     if writer:
         rule, message = _CA_LATER, f"{message}. `{writer}` may write it: until it does, the API server trusts {them}"
     else:
@@ -227,16 +234,20 @@ def _of_trust(webhooks: Sequence[Webhook], objects: Sequence[JsonObject]) -> Ite
     yield rule.at(first.ref, message, path=path, evidence={"webhooks": names, "writer": writer}, key=names)
 
 
-def _writer_of(ref: ObjectRef, objects: Sequence[JsonObject]) -> str:
+def _writer_of(ref: ObjectRef, state: StateFacts) -> str:
     """An account that the bundle lets change this configuration, as programs do that make their own certificate."""
-    known = rbac.RbacObjects.of([*objects, *EVERYWHERE])
     resource = f"{ref.kind.lower()}s"
     asked = [AccessRequest(verb, ref.group, resource, name=ref.name) for verb in ("update", "patch")]
-    for _, account in bound_accounts(tuple(objects)):
-        rules = rbac.effective_rules(account.identity, known)
+    for name, rules in state.once("rules of bound accounts", _rules_of_accounts):
         if any(rbac.allows_in(rules, one) for one in asked):
-            return f"{account.namespace}/{account.name}"
+            return name
     return ""
+
+
+def _rules_of_accounts(state: StateFacts) -> list[tuple[str, rbac.EffectiveRules]]:
+    known = rbac.RbacObjects.of([*state.objects, *EVERYWHERE])
+    accounts = dict.fromkeys(account for _, account in bound_accounts(state.objects))
+    return [(f"{one.namespace}/{one.name}", rbac.effective_rules(one.identity, known)) for one in accounts]
 
 
 def _of_form(webhook: Webhook) -> Iterator[Finding]:

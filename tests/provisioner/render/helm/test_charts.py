@@ -81,6 +81,17 @@ def test_values_have_to_meet_the_schema() -> None:
         rendered(files, {"values": {"text": 1}})
 
 
+@pytest.mark.parametrize("length", [12, 2000], ids=["short", "cut off"])
+def test_S27_a_credential_that_the_schema_refuses_is_not_in_the_words(length: int) -> None:
+    schema = b'{"properties": {"db": {"properties": {"password": {"pattern": "^z"}, "mode": {"pattern": "^z"}}}}}'
+    values = {"db": {"password": "it's" + "x" * length, "mode": "fast"}}
+    with pytest.raises(BadBundle) as caught:
+        rendered(chart() | {"values.schema.json": schema}, {"values": values})
+    assert ("at '/db/mode': 'fast' does not match pattern" in str(caught.value)) or length > 1000
+    assert "at '/db/password': hidden" in str(caught.value)
+    assert "xxx" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1:1/x.json", "https://example.com/x", "file:///etc/passwd", "x.json"]
 )
