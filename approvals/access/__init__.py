@@ -16,6 +16,7 @@ Modules that other rooms use:
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.caller import Caller, Credential, Proof, Scope
 from approvals.access.callers import of_admission, of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
+from approvals.access.catalogs import ReadableCatalogs, catalog_question, may_read_catalog, readable_catalogs
 from approvals.access.identity import (
     FoundIdentity,
     acting_as,
@@ -76,6 +77,7 @@ __all__ = [
     "Person",
     "Proof",
     "Question",
+    "ReadableCatalogs",
     "Scope",
     "acting_as",
     "acting_of",
@@ -87,6 +89,7 @@ __all__ = [
     "ask_each",
     "ask_for",
     "asker_of",
+    "catalog_question",
     "check_fresh",
     "containers",
     "each_once",
@@ -105,6 +108,7 @@ __all__ = [
     "may_approve",
     "may_override",
     "may_read",
+    "may_read_catalog",
     "may_see_object",
     "may_use_account",
     "may_write",
@@ -128,6 +132,7 @@ __all__ = [
     "proved_on",
     "questions",
     "read_answers",
+    "readable_catalogs",
     "requester_record",
     "sight",
     "still_known_of",

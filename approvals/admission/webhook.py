@@ -19,7 +19,7 @@ from provisioner.api_groups import OWN_GROUP
 
 API_VERSION = "admission.k8s.io/v1"
 PATH, HEALTH = "/stamp", "/healthz"
-RESOURCE = "bundledeployments"
+RESOURCES = ("bundledeployments", "catalogs")
 # Two objects of at most 1.5 MiB in etcd, as JSON, and who asks.
 MAX_BODY = 8 * 1024 * 1024
 WRITES = ("CREATE", "UPDATE")
@@ -33,8 +33,9 @@ def answer(review: object) -> dict[str, Any]:
     if not isinstance(uid, str) or not uid:
         raise InvalidInput("request.uid is missing; expected an AdmissionReview of the API server")
     resource = _mapping(request.get("resource"), "request.resource")
-    if (resource.get("group"), resource.get("resource")) != (OWN_GROUP, RESOURCE):
-        raise InvalidInput(f"request.resource is not {RESOURCE}.{OWN_GROUP}: the webhook is configured for others")
+    if resource.get("group") != OWN_GROUP or resource.get("resource") not in RESOURCES:
+        known = " or ".join(RESOURCES)
+        raise InvalidInput(f"request.resource is not {known} of {OWN_GROUP}: the webhook is configured for others")
     given: dict[str, Any] = {"uid": uid, "allowed": True}
     patch = [] if operation not in WRITES or request.get("subResource") or _is_probe(request) else _patch(request)
     if patch:

@@ -131,6 +131,11 @@ class RequestFilter(LongListFilter):
         return inbox.InboxFilter(text=value).narrow(rows)
 
 
+class CatalogFilter(django_filters.FilterSet):
+    cluster = django_filters.CharFilter("cluster__name", max_length=MAX_LENGTH)
+    uid = django_filters.CharFilter("uid", max_length=MAX_LENGTH)
+
+
 class AuditFilter(LongListFilter):
     actor = _text()
     cluster = _text()

@@ -1,11 +1,11 @@
 """The REST API's URLs."""
 
-from django.urls import include, path, re_path
+from django.urls import URLPattern, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import sign_in, tokens, views
+from approvals.api import catalogs, sign_in, tokens, views
 from approvals.api.scopes import InScope
 
 router = SimpleRouter(trailing_slash=False)
@@ -20,8 +20,23 @@ router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
 # These two are read; their renderers have no form for the answer to OPTIONS.
 SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope], "http_method_names": ["get", "head"]}
 
+CATALOG = "catalogs/<str:cluster>/<str:name>"
+
+
+def _catalog(address: str, action: str, suffix: str, *, detail: bool = True) -> URLPattern:
+    view = catalogs.CatalogViewSet.as_view({"get": action}, basename="api-catalog", detail=detail)
+    return path(address, view, name=f"api-catalog-{suffix}")
+
+
+resources = [
+    *router.urls,
+    _catalog("catalogs", "list", "list", detail=False),
+    _catalog(CATALOG, "retrieve", "detail"),
+    _catalog(f"{CATALOG}/packages", "packages", "packages"),
+    _catalog(f"{CATALOG}/packages/<str:package>", "package", "package"),
+]
 urlpatterns = [
-    path("", include(router.urls)),
+    path("", include(resources)),
     path("schema", SpectacularAPIView.as_view(**SIGNED_IN), name="api-schema"),
     # Split: the page's script is a file of its own, as the Content-Security-Policy wants it.
     path("docs", SpectacularSwaggerSplitView.as_view(url_name="api-schema", **SIGNED_IN), name="api-docs"),

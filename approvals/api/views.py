@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -46,7 +47,7 @@ VIA = "rest"
 # These change what a GET of the same address shows, and take If-Match.
 CONDITIONAL = ("update", "destroy")
 # The actions that answer with a page of rows.
-PAGED = ("list", "revisions", "drift", "outcomes")
+PAGED: tuple[str, ...] = ("list", "revisions", "drift", "outcomes")
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
@@ -58,6 +59,8 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
     filter_backends = [filters.Filters]
     filterset_class: type[FilterSet] | None = None
     object_filterset_class: type[FilterSet] | None = None
+    paged_actions = PAGED
+    known_parameters: Mapping[str, tuple[str, ...]] = {}
 
     def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -65,10 +68,11 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
         known = [*narrowing.base_filters] if narrowing and self.action != "create" else []
         known += shapes.ReportPart().fields if self.action == "report" else []
         known += shapes.ChangesPart().fields if self.action == "changes" else []
+        known += self.known_parameters.get(self.action, ())
         if self.action not in CONDITIONAL and request.method not in SAFE_METHODS and "If-Match" in request.headers:
             raise NotAsExpected("If-Match is only supported for PUT and DELETE of resources with an ETag")
         self._check_named(request.query_params.get("cluster", ""))
-        filters.check_names(request.query_params, [*known, *(Pages.names if self.action in PAGED else ())])
+        filters.check_names(request.query_params, [*known, *(Pages.names if self.action in self.paged_actions else ())])
 
     @property
     def default_response_headers(self) -> dict[str, str]:

@@ -21,15 +21,17 @@ from approvals.catalogs.reading import (
     catalog,
     catalogs_of,
     package,
+    package_rows,
     packages_of,
     presentation,
 )
-from approvals.catalogs.storing import store
+from approvals.catalogs.storing import ReadCatalog, store
 
 __all__ = [
     "ContentChange",
     "PackagePage",
     "PackageSummary",
+    "ReadCatalog",
     "catalog",
     "catalogs_of",
     "changed_content",
@@ -42,6 +44,7 @@ __all__ = [
     "note_seen",
     "note_shown",
     "package",
+    "package_rows",
     "packages_of",
     "postpone",
     "presentation",

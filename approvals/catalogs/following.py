@@ -52,7 +52,7 @@ def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] |
 
 
 def _take_spec(row: Catalog, spec: Mapping[str, Any], writer: Mapping[str, Any] | None, now: datetime) -> None:
-    if spec.get("source") != row.spec.get("source"):
+    if _content_of(spec) != _content_of(row.spec):
         row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
         row.problem_code, row.problem, row.problem_since = "", "", None
     # Somebody else may name the same Secret now, who may not read it.
@@ -127,7 +127,11 @@ def by_type(status: Mapping[str, Any]) -> dict[str, Any]:
 def is_same_source(catalog: Catalog) -> bool:
     """Whether the locked row still names the source of `catalog`, and by the word of the same person."""
     row = Catalog.objects.get(pk=catalog.pk)
-    return (row.spec.get("source"), row.writer) == (catalog.spec.get("source"), catalog.writer)
+    return (_content_of(row.spec), row.writer) == (_content_of(catalog.spec), catalog.writer)
+
+
+def _content_of(spec: Mapping[str, Any]) -> tuple[Any, Any]:
+    return spec.get("source"), spec.get("format")
 
 
 def _same(catalog: Catalog) -> Catalog | None:

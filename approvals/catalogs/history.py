@@ -48,9 +48,10 @@ def changed_content(catalog: Catalog, package: str, bundle: str) -> ContentChang
     return next((one for one in _changes(rows) if one.bundle == bundle), None)
 
 
-def changes_of(catalog: Catalog) -> list[ContentChange]:
-    """Every version of a catalogue that came to mean something else, by package and bundle."""
+def changes_of(catalog: Catalog, package: str = "") -> list[ContentChange]:
+    """Every version of a catalogue, or of one package, that came to mean something else, by package and bundle."""
     rows = CatalogHistory.objects.filter(catalog=catalog, change_count__gt=0)
+    rows = rows.filter(package=package) if package else rows
     return sorted(_changes(rows), key=lambda one: (one.package, one.bundle))
 
 
@@ -109,7 +110,7 @@ def _joined(before: Iterable[_Known], package: Package, now: str) -> list[_Known
 
 
 def _one(known: _Known | None, bundle: CatalogBundle, now: str) -> _Known:
-    new = _Known(bundle.name, _version(bundle), bundle.image, now)
+    new = _Known(bundle.name, _version(bundle), bundle.content, now)
     if known is None or not known.content:
         return new
     if not new.content or new.content == known.content:

@@ -54,11 +54,17 @@ def _catalogs(clusters: Iterable[Cluster]) -> QuerySet[Catalog]:
     return rows.select_related("cluster", "edition").defer("edition__problems")
 
 
-def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int = 50) -> PackagePage:
-    """The packages after a name, those alone in whose names and words each word of the search stands."""
-    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id)
+def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]:
+    """What lists show of its packages, those alone in whose names and words each word of the search stands."""
+    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id).defer("document", "searched_text")
     for word in search[:MAX_SEARCH].replace("\0", " ").lower().split():
         rows = rows.filter(searched_text__contains=word)
+    return rows
+
+
+def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int = 50) -> PackagePage:
+    """The packages after a name, of those that are searched for (package_rows)."""
+    rows = package_rows(catalog, search)
     if after:
         rows = rows.filter(name__gt=after.replace("\0", ""))
     limit = max(1, min(limit, MAX_PAGE))

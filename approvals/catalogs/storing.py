@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Protocol
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,7 +16,6 @@ from provisioner.catalogs import (
 )
 from provisioner.catalogs import (
     CatalogFile,
-    CatalogLimits,
     Package,
     PackagePresentation,
     PresentationShelf,
@@ -23,6 +23,11 @@ from provisioner.catalogs import (
     packed_package,
     read_catalog,
 )
+
+
+class ReadCatalog(Protocol):
+    def __call__(self, files: Iterable[CatalogFile], /, *, shelf: PresentationShelf) -> CatalogContent: ...
+
 
 AT_ONCE = 50
 MOST_CHANGES_LISTED = 200
@@ -33,20 +38,21 @@ def store(
     digest: str,
     files: Iterable[CatalogFile],
     *,
-    limits: CatalogLimits | None = None,
+    read: ReadCatalog = read_catalog,
     check: Callable[[], None] = lambda: None,
 ) -> CatalogEdition:
     """Read the files as a stream into a new edition, and show it; what was shown until then is kept for its readers.
 
-    `check` is called in the transaction that shows it, with the catalogue locked, and raises where that is not wanted
-    any more. Raises as `read_catalog` does; whatever is raised, the edition before is shown still, and no part of the
-    new one is left. Never call it in a transaction: it reads for as long as the catalogue comes.
+    `read` reads the files of its format, and puts what packages say of themselves on the shelf. `check` is called in
+    the transaction that shows it, with the catalogue locked, and raises where that is not wanted any more. Raises as
+    `read` does; whatever is raised, the edition before is shown still, and no part of the new one is left. Never call
+    it in a transaction: it reads for as long as the catalogue comes.
     """
     catalog.editions.filter(read_at__isnull=True).delete()  # of a worker that died over it
     edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, began_at=timezone.now())
     try:
         with PresentationShelf() as shelf:
-            found = read_catalog(files, limits=limits, shelf=shelf)
+            found = read(files, shelf=shelf)
             for batch in _batches(found.packages.values()):
                 _keep(edition, [(package, shelf.of(package)) for package in batch])
         _show(catalog, edition, found, check)

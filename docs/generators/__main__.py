@@ -32,6 +32,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/architecture/states.md": pictures.states,
         "docs/decisions/README.md": decisions.page,
         "docs/reference/bundledeployment.md": crds.bundledeployment,
+        "docs/reference/catalog.md": crds.catalog,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
         "docs/reference/bundledeploymentreview.md": crds.bundledeploymentreview,
         "docs/reference/conditions.md": conditions.page,

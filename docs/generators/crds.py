@@ -55,6 +55,15 @@ def bundledeploymentreview() -> str:
     )
 
 
+def catalog() -> str:
+    return _page(
+        "catalogs.yaml",
+        "A Catalog names a file-based catalog of OLM: packages, their channels and versions, and which version may "
+        "follow which. Pratique reads it, follows its source, and shows what it offers to whoever may `get` it. "
+        "[Catalogs](../operating/catalogs.md) has a page of its own.",
+    )
+
+
 def _page(file: str, introduction: str) -> str:
     crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
     names, versions = crd["spec"]["names"], crd["spec"]["versions"]

@@ -18,9 +18,11 @@ from provisioner.catalogs.choosing import (
 )
 from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, successors
 from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
+from provisioner.catalogs.helm_index import read_helm_index
 from provisioner.catalogs.packing import packed_package, unpacked_package
 from provisioner.catalogs.presentation import PackageIcon, PackagePresentation, PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.tag_list import fetched_tags
 from provisioner.catalogs.values import (
     Catalog,
     CatalogBundle,
@@ -57,10 +59,12 @@ __all__ = [
     "circle_of",
     "deprecations_of",
     "fetched_catalog",
+    "fetched_tags",
     "head_of",
     "heads_of",
     "packed_package",
     "read_catalog",
+    "read_helm_index",
     "route",
     "step_to",
     "successors",

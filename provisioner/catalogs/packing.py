@@ -19,7 +19,7 @@ def packed_package(package: Package) -> dict[str, Any]:
         "description": package.description,
         "channels": [[one.name, [_packed_entry(it) for it in one.entries]] for one in package.channels.values()],
         "bundles": [
-            [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
+            [one.name, one.image, str(one.version), one.release, one.apis, one.needs, one.url, one.checksum]
             for one in package.bundles.values()
         ],
         "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
@@ -47,5 +47,5 @@ def _entry(parts: list[Any]) -> ChannelEntry:
 
 
 def _bundle(parts: list[Any]) -> CatalogBundle:
-    name, image, version, release, apis, needs = parts
-    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs))
+    name, image, version, release, apis, needs, url, checksum = parts
+    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs), url, checksum)

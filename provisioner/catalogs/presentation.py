@@ -80,6 +80,13 @@ class PresentationShelf:
                 self._put((package, name), _words(one["value"]))
                 return
 
+    def put_chart(self, package: str, name: str, entry: Mapping[str, Any]) -> None:
+        """Keep the words of a version of a chart."""
+        maintainers = entry.get("maintainers")
+        first = maintainers[0] if isinstance(maintainers, list) and maintainers else {}
+        words = {"provider": first, "annotations": {"description": entry.get("description")}}
+        self._put((package, name), _words(words))
+
     def of(self, package: Package) -> PackagePresentation:
         """As the head of the package's default channel has it; what that does not say, the package says."""
         head = head_of(package)

@@ -35,13 +35,18 @@ MAX_SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class CatalogLimits:
-    """How much a catalogue may be. The largest public one has some 5,000 bundles and 300 MB."""
+    """How much a catalogue may be. The largest public one has some 5,000 bundles and 300 MB.
+
+    `max_kept_bytes` bounds what stays in memory: names, references, ranges and short texts, each with some overhead.
+    """
 
     max_bytes: int = 1024 * 1024 * 1024
     max_document_bytes: int = 32 * 1024 * 1024
     max_documents: int = 200_000
     max_entries: int = 200_000
+    max_package_entries: int = 50_000
     max_channel_entries: int = 1_000
+    max_kept_bytes: int = 128 * 1024 * 1024
     max_problems: int = 1_000
 
 
@@ -65,6 +70,7 @@ class _Draft:
     channels: dict[str, Channel] = field(default_factory=dict)
     bundles: dict[str, CatalogBundle] = field(default_factory=dict)
     deprecations: list[Deprecation] = field(default_factory=list)
+    entries: int = 0
 
 
 def read_catalog(
@@ -88,7 +94,7 @@ class _Reader:
         self._shelf = shelf
         self._drafts: dict[str, _Draft] = {}
         self._problems: list[CatalogProblem] = []
-        self._unsaid = self._bytes = self._documents = self._entries = 0
+        self._unsaid = self._bytes = self._documents = self._entries = self._kept = 0
         self._take = {
             "olm.package": self._package,
             "olm.channel": self._channel,
@@ -151,6 +157,10 @@ class _Reader:
         if name in draft.channels:
             raise _Unusable(f"channel {name} of package {value['package']} is there twice; the first one counts")
         entries: dict[str, ChannelEntry] = {}
+        draft.entries += len(_list(value, "entries"))
+        if draft.entries > self._limits.max_package_entries:
+            most = self._limits.max_package_entries
+            raise _Unusable(f"package {value['package']} has more than {most} entries; channel {name} is left out")
         listed = _list(value, "entries")
         if len(listed) > self._limits.max_channel_entries:
             most = self._limits.max_channel_entries
@@ -163,6 +173,7 @@ class _Reader:
             if entry is not None and entries.setdefault(entry.name, entry) is not entry:
                 self._complain(where, f"channel {name} has {entry.name} twice; the first one counts")
         draft.channels[name] = Channel(name, tuple(entries.values()))
+        self._keep(where, sum(_size(one.name, one.replaces, *one.skips) for one in entries.values()))
 
     def _entry(self, value: Any, where: str) -> ChannelEntry | None:
         """An entry without a name is left out; one whose range cannot be read follows nothing by it."""
@@ -185,23 +196,35 @@ class _Reader:
             self._complain(where, f"skipRange is ignored: {exc}")
             return None
 
-    def _bundle(self, value: dict[str, Any], _where: str) -> None:
+    def _bundle(self, value: dict[str, Any], where: str) -> None:
         draft, name = self._draft(value, "package"), _name(value, "name")
         if name in draft.bundles:
             raise _Unusable(f"bundle {name} of package {value['package']} is there twice; the first one counts")
-        draft.bundles[name] = _bundle_of(name, value)
+        bundle = _bundle_of(name, value)
+        self._keep(where, _size(bundle.name, bundle.image, *bundle.apis, *bundle.needs))
+        draft.bundles[name] = bundle
         if self._shelf:
             self._shelf.put_bundle(value["package"], name, value)
 
-    def _deprecations(self, value: dict[str, Any], _where: str) -> None:
+    def _keep(self, where: str, size: int) -> None:
+        self._kept += size
+        if self._kept > self._limits.max_kept_bytes:
+            raise BundleTooLarge(
+                f"{where}: the names and references of the catalogue have more than {self._limits.max_kept_bytes} "
+                "bytes (max_kept_bytes)"
+            )
+
+    def _deprecations(self, value: dict[str, Any], where: str) -> None:
         draft = self._draft(value, "package")
         for one in _list(value, "entries"):
             reference = one.get("reference") if isinstance(one, dict) else None
             if not isinstance(reference, dict):
                 raise _Unusable("a deprecation that does not say of what")
-            draft.deprecations.append(
-                Deprecation(_text(reference, "schema"), _text(reference, "name"), _text(one, "message", most=MAX_TEXT))
+            found = Deprecation(
+                _text(reference, "schema"), _text(reference, "name"), _text(one, "message", most=MAX_TEXT)
             )
+            self._keep(where, _size(found.schema, found.name, found.message))
+            draft.deprecations.append(found)
 
     def catalog(self) -> Catalog:
         packages: dict[str, Package] = {}
@@ -250,6 +273,11 @@ def _bundle_of(name: str, value: dict[str, Any]) -> CatalogBundle:
     )
 
 
+def _size(*texts: str) -> int:
+    """About the memory that these take."""
+    return sum(map(len, texts)) + 100 * (len(texts) + 1)
+
+
 def _api(value: dict[str, Any]) -> str:
     return f"{_text(value, 'kind')}.{_text(value, 'group')}/{_text(value, 'version')}"
 
@@ -258,8 +286,8 @@ def _name(value: dict[str, Any], key: str) -> str:
     text = _text(value, key)
     if not text:
         raise _Unusable(f"{value.get('schema', 'an entry')} without {key}")
-    if not text.isprintable():
-        raise _Unusable(f"{key} holds characters that cannot be seen: {text[:MAX_SHOWN]!a}")
+    if not str(value[key]).isprintable():
+        raise _Unusable(f"{key} holds characters that cannot be seen: {str(value[key])[:MAX_SHOWN]!a}")
     return text
 
 

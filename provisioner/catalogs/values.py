@@ -12,7 +12,10 @@ from provisioner.versions import VersionRange
 
 @dataclass(frozen=True, slots=True)
 class CatalogBundle:
-    """One version of a package (`olm.bundle`). `needs` are constraints that only OLM v0 resolves."""
+    """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves.
+
+    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalogue says so.
+    """
 
     name: str
     image: str
@@ -20,6 +23,13 @@ class CatalogBundle:
     release: str = ""
     apis: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    url: str = ""
+    checksum: str = ""
+
+    @property
+    def content(self) -> str:
+        """What the version stands for, as exactly as the catalogue says it; "" where it says nothing."""
+        return self.image or self.checksum or self.url
 
     @property
     def rank(self) -> tuple[Version, tuple[tuple[int, int, str], ...]]:

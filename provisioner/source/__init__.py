@@ -16,6 +16,7 @@ from provisioner.source.config_map import source_of as source_of_config_map
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.history import course
 from provisioner.source.image import place_of_image
+from provisioner.source.image import tags as tags_of_image
 from provisioner.source.plugged import kinds as plugin_kinds
 from provisioner.source.plugged import source_plugins
 from provisioner.source.secrets import RemoteSource, place_of_remote, shown_reference, with_secret
@@ -144,5 +145,6 @@ __all__ = [
     "shown_reference",
     "source_of_config_map",
     "source_plugins",
+    "tags_of_image",
     "with_secret",
 ]

@@ -33,6 +33,10 @@ REFERENCE = re.compile(
     rf"(?:(?P<host>[A-Za-z0-9.-]+(?::\d+)?|\[[0-9a-fA-F:]+\](?::\d+)?)/)?{_PART}(?:/{_PART})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
+TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
+# Where the next page is: a path of the registry itself, never another host.
+NEXT_PAGE = re.compile(r'<(/v2/[^>\s]{1,2000})>\s*;\s*rel="?next"?')
+TAGS_A_PAGE, MAX_TAG_PAGES = 1000, 100
 HUB_NAMES = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 HUB, HUB_TOKENS = "registry-1.docker.io", "auth.docker.io"
 
@@ -67,6 +71,17 @@ def poll(
         if known.digest and named.told_digest() == known.digest:
             return known
         return Polled(named.manifest(named.reference)[1])
+
+
+def tags(source: ImageSource, *, egress: EgressPolicy, most: int) -> list[str]:
+    """All tags of the repository by name. Raises as `fetch`, and BundleTooLarge for more than `most`."""
+    found: list[str] = []
+    with _named_image(source, egress, source.credentials) as named:
+        for page in named.tag_pages():
+            found += page
+            if len(found) > most:
+                raise BundleTooLarge(f"{source.ref}: the repository has more than {most} tags")
+    return sorted(set(found))
 
 
 @contextmanager
@@ -138,6 +153,24 @@ class _Image:
         self._registry = registry
         self._container = container
         self.source = source
+
+    def tag_pages(self) -> Iterator[list[str]]:
+        """The tags, a page at a time: a registry says where the next one is, within itself (distribution spec)."""
+        url = str(self._container.tags_url(TAGS_A_PAGE))
+        for _ in range(MAX_TAG_PAGES):
+            reply = self._registry.fetch(url, self._scope, max_bytes=MAX_MANIFEST_BYTES)
+            try:
+                listed = json.loads(reply.body)["tags"] or []
+            except (ValueError, KeyError, TypeError, RecursionError) as exc:
+                raise BadSource(f"{self.source.ref}: the registry gives no list of tags") from exc
+            if not isinstance(listed, list):
+                raise BadSource(f"{self.source.ref}: the registry gives no list of tags")
+            yield [tag for tag in listed if isinstance(tag, str) and TAG.fullmatch(tag)]
+            following = NEXT_PAGE.search(reply.headers.get("link", ""))
+            if not following:
+                return
+            url = f"{self._container.registry}{following[1]}"
+        raise BundleTooLarge(f"{self.source.ref}: the registry gives more than {MAX_TAG_PAGES} pages of tags")
 
     @property
     def reference(self) -> str:

@@ -33,9 +33,9 @@ PLAIN = frozenset(
         override own password paused planned polls position previous problem problems progress prove proved provider
         purpose query reached read readyz reason received refresh remove removed renewed replaced replaces requested
         requirements resource rests result revoked rights save saved schemas searched seconds section seen server
-        service sign signin since skips slack started state subject succeeded summary sure tenant text theme to tool
-        tried type uid unlink until unused use used user username verb version via view viewed views voter waiting
-        waives warnings was watched weight woken words worked worst writers
+        service show sign signin since skips slack started state status subject succeeded summary sure tenant text theme
+        to tool tried type uid unlink until unused use used user username verb version via view viewed views voter
+        waiting waives warnings was watched weight woken words worked worst writer writers
         """,
     )
 )

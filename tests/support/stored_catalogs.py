@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,30 @@ from approvals import catalogs
 from approvals.models import Catalog, CatalogEdition, Cluster
 from provisioner.catalogs import CatalogFile
 from tests.support.approvals.world import cluster
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
+
+
+def with_words(described: dict[str, Any], **words: Any) -> dict[str, Any]:
+    """The bundle with what it says of itself."""
+    properties: Iterable[Any] = [*described["properties"], {"type": "olm.csv.metadata", "value": words}]
+    return {**described, "properties": list(properties)}
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"points"
+HARBOUR = (
+    package(defaultChannel="stable", icon={"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}),
+    bundle("1.0.0"),
+    with_words(
+        bundle("1.1.0"),
+        displayName="Harbour Operator",
+        description="# Harbour\n\nKeeps ships.",
+        annotations={"description": "Keeps ships"},
+        provider={"name": "Port Authority"},
+    ),
+    channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}),
+    channel("fast", {"name": "harbour.v1.1.0", "skips": ["harbour.v0.9.0"], "skipRange": ">=0.1.0 <1.1.0"}),
+    deprecated("olm.bundle", "harbour.v1.0.0"),
+)
 
 
 def catalog(name: str = "port", *, of: Cluster | None = None, **fields: Any) -> Catalog:
@@ -35,9 +60,3 @@ def files(*documents: Any) -> Iterator[CatalogFile]:
 
 def stored(row: Catalog, *documents: Any, digest: str = "sha256:one") -> CatalogEdition:
     return catalogs.store(row, digest, files(*documents))
-
-
-def with_words(bundle: dict[str, Any], **words: Any) -> dict[str, Any]:
-    """The bundle with what it says of itself."""
-    properties: Iterable[Any] = [*bundle["properties"], {"type": "olm.csv.metadata", "value": words}]
-    return {**bundle, "properties": list(properties)}

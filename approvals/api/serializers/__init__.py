@@ -9,6 +9,13 @@ from approvals.api.serializers.accounts import (
     ProveInput,
     TokenSerializer,
 )
+from approvals.api.serializers.catalogs import (
+    CatalogDetailSerializer,
+    CatalogSerializer,
+    PackageSerializer,
+    PackageSummarySerializer,
+    package_record,
+)
 from approvals.api.serializers.deployments import (
     ClusterSerializer,
     DeploymentInput,
@@ -34,6 +41,8 @@ from approvals.api.serializers.reviews import DismissalSerializer, DismissInput,
 
 __all__ = [
     "AuditSerializer",
+    "CatalogDetailSerializer",
+    "CatalogSerializer",
     "ChangesPart",
     "ClusterSerializer",
     "CommandLineIssuerSerializer",
@@ -45,6 +54,8 @@ __all__ = [
     "ExchangeInput",
     "NewTokenSerializer",
     "OutcomeSerializer",
+    "PackageSerializer",
+    "PackageSummarySerializer",
     "PauseInput",
     "PolicySerializer",
     "ProveInput",
@@ -60,4 +71,5 @@ __all__ = [
     "SpecInput",
     "TokenSerializer",
     "WithdrawInput",
+    "package_record",
 ]

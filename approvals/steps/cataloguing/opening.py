@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -24,12 +25,34 @@ def source_for(catalog: Catalog) -> Source:
 
     Raises BadSource, Forbidden in words for people, and Unreachable.
     """
-    source: dict[str, Any] = catalog.spec.get("source") or {}
+    source = _source_of(catalog.spec)
     wanted = read_by({"sources": [source]}, where=WHERE)
     if not wanted:
         return source_of(source, WHERE, {}, _nothing)
     person = _reader(catalog, wanted)
     return source_of(source, WHERE, {}, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
+
+
+def _source_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """As the spec names it; of a Helm repository its index."""
+    source: dict[str, Any] = spec.get("source") or {}
+    if not is_helm(spec) or source.get("kind") != "http":
+        return source
+    body = source.get("http") or {}
+    return {**source, "http": {**body, "url": index_of(str(body.get("url") or ""))}}
+
+
+def is_helm(spec: Mapping[str, Any]) -> bool:
+    return spec.get("format") == "helm"
+
+
+def is_tags(spec: Mapping[str, Any]) -> bool:
+    return spec.get("format") == "tags"
+
+
+def index_of(url: str) -> str:
+    """The address of a Helm repository's index."""
+    return url if not url or url.endswith("/index.yaml") else f"{url.rstrip('/')}/index.yaml"
 
 
 def _nothing(ref: ObjectRef) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import DataError, IntegrityError
@@ -11,16 +13,25 @@ from django.utils import timezone
 
 from approvals import catalogs, instruments, wake
 from approvals.access.port import connect
+from approvals.catalogs import ReadCatalog
+from approvals.errors import LostClaim
 from approvals.ledger import claims, references
 from approvals.models import Catalog
-from approvals.steps.cataloguing.opening import source_for
+from approvals.steps.cataloguing.opening import is_helm, is_tags, source_for
 from approvals.steps.cataloguing.shown import status_of
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.steps.sources import egress, polling_egress
 from approvals.working import Recurring, WorkStep
-from provisioner.catalogs import FetchLimits, fetched_catalog
+from provisioner.catalogs import (
+    FetchedCatalog,
+    FetchLimits,
+    fetched_catalog,
+    fetched_tags,
+    read_catalog,
+    read_helm_index,
+)
 from provisioner.errors import InvalidManifest, PratiqueError, TryLater, Unreachable, WorkerDied
-from provisioner.source import Polled, RemoteSource, Source, is_floating, place_of_remote, poll
+from provisioner.source import HttpSource, ImageSource, Polled, RemoteSource, Source, is_floating, place_of_remote, poll
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +80,14 @@ class RefreshCatalog(Recurring):
                 catalogs.postpone(row, began + timedelta(seconds=TURN_SECONDS))
                 return
             source = source_for(row)
-            wait = references.take_turn(str(place_of_remote(source))) if isinstance(source, RemoteSource) else 0.0
-            if wait:
+            if wait := _wait_for_turn(source):
                 catalogs.postpone(row, began + timedelta(seconds=max(wait, 1.0)))
                 return
             etag = self._read(row, source, worker)
             floats = not isinstance(source, RemoteSource) or is_floating(source, egress())
             catalogs.note_seen(row, etag=etag, began=began, is_floating=floats)
+        except LostClaim:
+            raise
         except PratiqueError as exc:
             _note_problem(row, exc)
         except DataError as exc:
@@ -87,7 +99,7 @@ class RefreshCatalog(Recurring):
     def _read(self, row: Catalog, source: Source, worker: str) -> str:
         """Store what the source holds, unless it is offered already; the ETag of what was found."""
         offered, found = row.edition.digest if row.edition else "", Polled("")
-        if offered and isinstance(source, RemoteSource) and is_floating(source, egress()):
+        if offered and not is_tags(row.spec) and isinstance(source, RemoteSource) and is_floating(source, egress()):
             limits = _limits()
             found = poll(
                 source, egress=polling_egress(), max_bytes=limits.max_packed_bytes, known=Polled(offered, row.etag)
@@ -95,9 +107,15 @@ class RefreshCatalog(Recurring):
         if offered and found.digest == offered:
             instruments.source_polls.labels("catalog", "unchanged").inc()
             return found.etag
-        with fetched_catalog(source, egress=egress(timeout_seconds=READ_SECONDS), limits=_limits()) as fetched:
+        with _fetched(row, source) as fetched:
             if fetched.pin.digest != offered:
-                catalogs.store(row, fetched.pin.digest, fetched.files, check=lambda: self._check(row, worker))
+                catalogs.store(
+                    row,
+                    fetched.pin.digest,
+                    fetched.files,
+                    read=_reader_of(row, source),
+                    check=lambda: self._check(row, worker),
+                )
                 instruments.source_polls.labels("catalog", "moved").inc()
                 logger.info("a catalog was read", extra={"catalog_id": row.pk, "digest": fetched.pin.digest})
         return found.etag if fetched.pin.digest == found.digest else ""
@@ -112,12 +130,34 @@ def _row(pk: int) -> Catalog | None:
     return Catalog.objects.select_related("cluster", "edition").filter(pk=pk).first()
 
 
+def _wait_for_turn(source: Source) -> float:
+    """How many seconds, 0 for none. With no checks at all (SOURCE_POLLS_PER_HOST) a catalogue is still read once."""
+    if not isinstance(source, RemoteSource) or not settings.PRATIQUE["SOURCE_POLLS_PER_HOST"]:
+        return 0.0
+    return references.take_turn(str(place_of_remote(source)))
+
+
 def _note_problem(row: Catalog, exc: PratiqueError) -> None:
     outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
     instruments.source_polls.labels("catalog", outcome).inc()
     logger.warning("a catalog could not be read", extra={"catalog_id": row.pk, "code": exc.code})
     wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
     catalogs.note_problem(row, code=exc.code, words=str(exc), began=timezone.now(), wait=wait)
+
+
+def _fetched(row: Catalog, source: Source) -> AbstractContextManager[FetchedCatalog]:
+    rules = egress(timeout_seconds=READ_SECONDS)
+    if is_tags(row.spec) and isinstance(source, ImageSource):
+        return fetched_tags(source, egress=rules)
+    return fetched_catalog(source, egress=rules, limits=_limits())
+
+
+def _reader_of(row: Catalog, source: Source) -> ReadCatalog:
+    if is_helm(row.spec) and isinstance(source, HttpSource):
+        return partial(read_helm_index, address=source.url)
+    if is_tags(row.spec):
+        return partial(read_helm_index, address="")
+    return read_catalog
 
 
 def _limits() -> FetchLimits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from approvals.models import Catalog, CatalogEdition
@@ -16,7 +17,7 @@ def status_of(catalog: Catalog) -> dict[str, Any]:
     conditions = [_ready(catalog, edition), _source(catalog), _sound(catalog, edition)]
     status: dict[str, Any] = {
         "observedGeneration": catalog.generation,
-        "conditions": [one.record(generation=catalog.generation) for one in conditions],
+        "conditions": [_since_then(one.record(generation=catalog.generation), catalog.status) for one in conditions],
     }
     if catalog.looked_at:
         status["lookedAt"] = instant(catalog.looked_at)
@@ -30,6 +31,16 @@ def status_of(catalog: Catalog) -> dict[str, Any]:
         "bundles": edition.bundle_count,
         "problems": edition.problem_count,
     }
+
+
+def _since_then(record: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """The condition, since when it is what it was told to be before."""
+    before: Mapping[str, Any] = next(
+        (one for one in told.get("conditions") or [] if one.get("type") == record["type"]), {}
+    )
+    if before.get("status") != record["status"]:
+        return record
+    return {**record, "lastTransitionTime": before["lastTransitionTime"]}
 
 
 def _ready(catalog: Catalog, edition: CatalogEdition | None) -> Condition:

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
-from provisioner.cli.plugin import converting, previewing
+from provisioner.cli.plugin import catalogs, converting, previewing
 from provisioner.cli.plugin.changing import pause, resume, rollback
 from provisioner.cli.plugin.deciding import decide
 from provisioner.cli.plugin.looking import diff, history, list_requests, show
@@ -264,6 +264,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("resume", "let them be applied again", _add_name, resume),
     Command("explain", EXPLAIN.help, EXPLAIN.add, _explain, EXPLAIN.epilog),
     Command("preview", previewing.HELP, previewing.add, previewing.preview, previewing.EPILOG),
+    Command("catalog", catalogs.HELP, catalogs.add, catalogs.run, catalogs.EPILOG),
     Command("convert", converting.HELP, converting.add, converting.convert, converting.EPILOG),
     Command("login", "get a token that reads whole reports at Pratique's service", _add_login, login, _LOGIN_EPILOG),
     Command("logout", "revoke that token and forget it", _add_service, logout),

@@ -11,6 +11,7 @@ LISTS = {
     "api-request-list": "requests",
     "api-policy-list": "policies",
     "api-audit-list": "audit",
+    "api-catalog-list": "catalogs",
 }
 CLOSED = {
     "api-cluster-detail": "clusters/prod",
@@ -32,6 +33,9 @@ CLOSED = {
     "api-request-withdraw": "requests/{request}/withdraw",
     "api-policy-detail": "policies/routine",
     "api-audit-detail": "audit/1",
+    "api-catalog-detail": "catalogs/prod/port",
+    "api-catalog-packages": "catalogs/prod/port/packages",
+    "api-catalog-package": "catalogs/prod/port/packages/harbour",
 }
 
 

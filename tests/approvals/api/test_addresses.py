@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db import connection
 from django.test import Client
 
-from approvals.api.urls import router
+from approvals.api.urls import resources
 from approvals.models import ApiToken
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
@@ -48,7 +48,7 @@ def rows() -> dict[str, list[Any]]:
 
 
 def test_S02_the_table_has_every_route() -> None:
-    assert {str(route.name) for route in router.urls} == {*LISTS, *CLOSED, *OWN, *OPEN}
+    assert {str(route.name) for route in resources} == {*LISTS, *CLOSED, *OWN, *OPEN}
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -81,7 +81,7 @@ def test_S02_nobody_gets_anything(name: str, method: str, here: World, afternoon
 
 def methods_of(name: str) -> set[str]:
     """What the router really serves at this address."""
-    return set().union(*(route.callback.actions for route in router.urls if route.name == name)) - {"head"}
+    return set().union(*(route.callback.actions for route in resources if route.name == name)) - {"head"}
 
 
 SERVED = [(name, method) for name in CLOSED for method in METHODS if method in methods_of(name)]

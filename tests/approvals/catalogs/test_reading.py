@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from approvals import catalogs
 from tests.support.approvals.world import cluster
-from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read
-from tests.support.stored_catalogs import catalog, stored, with_words
+from tests.support.provisioner.catalogs import deprecated, package, read
+from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored
 
 pytestmark = pytest.mark.django_db
-PNG = b"\x89PNG\r\n\x1a\n" + b"points"
-HARBOUR = (
-    package(defaultChannel="stable", icon={"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}),
-    bundle("1.0.0"),
-    with_words(
-        bundle("1.1.0"),
-        displayName="Harbour Operator",
-        description="# Harbour\n\nKeeps ships.",
-        annotations={"description": "Keeps ships"},
-        provider={"name": "Port Authority"},
-    ),
-    channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}),
-    channel("fast", {"name": "harbour.v1.1.0", "skips": ["harbour.v0.9.0"], "skipRange": ">=0.1.0 <1.1.0"}),
-    deprecated("olm.bundle", "harbour.v1.0.0"),
-)
 
 
 def test_a_package_is_read_as_its_publisher_wrote_it() -> None:

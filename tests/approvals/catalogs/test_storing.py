@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from approvals import catalogs
 from approvals.models import CatalogEdition, CatalogPackage
-from provisioner.catalogs import CatalogFile, CatalogLimits
+from provisioner.catalogs import CatalogFile, CatalogLimits, read_catalog
 from provisioner.errors import BundleTooLarge
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, files, stored
@@ -94,5 +95,10 @@ def test_what_is_not_wanted_any_more_is_not_shown() -> None:
 def test_a_catalogue_past_a_limit_is_not_stored() -> None:
     row = catalog()
     with pytest.raises(BundleTooLarge, match="max_documents"):
-        catalogs.store(row, "sha256:one", files(package("a"), package("b")), limits=CatalogLimits(max_documents=1))
+        catalogs.store(
+            row,
+            "sha256:one",
+            files(package("a"), package("b")),
+            read=partial(read_catalog, limits=CatalogLimits(max_documents=1)),
+        )
     assert not CatalogEdition.objects.exists()

@@ -147,9 +147,10 @@ def writing(
     # Journeys of the same run leave theirs, and then nothing forged would come as far as the validating policy.
     for stamper in Stamper:
         Writing(server, mark, stamping_by(stamper, answering)).stop_stamping()
-    for file in ("crds/bundledeployments.yaml", "admission/authors.yaml"):
+    for file in ("crds/bundledeployments.yaml", "crds/catalogs.yaml", "admission/authors.yaml"):
         here.server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "deploy" / file))
-    here.server.ctl("wait", "--for=condition=Established", "crd/bundledeployments.core.rukpak.io")
+    for crd in ("bundledeployments", "catalogs"):
+        here.server.ctl("wait", "--for=condition=Established", f"crd/{crd}.core.rukpak.io")
     here.server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     for user in ("alice", "bob", "carol"):
         here.server.until_may(user, "create", "bundledeployments", "core.rukpak.io")
@@ -168,7 +169,7 @@ def writing(
 
 
 def _rights(mark: str) -> list[dict[str, Any]]:
-    resources = ["bundledeployments", "bundledeployments/status"]
+    resources = ["bundledeployments", "bundledeployments/status", "catalogs"]
     rules = [{"apiGroups": ["core.rukpak.io"], "resources": resources, "verbs": ["*"]}]
     about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": mark}}
     people = [{"kind": "User", "apiGroup": RBAC, "name": user} for user in ("alice", "bob", "carol")]
@@ -316,3 +317,18 @@ def test_S05_the_validating_policy_alone_refuses_another_name(unstamped: Writing
     assert unstamped.create(own, query="?dryRun=All").code == CREATED
     made = unstamped.created("alice", annotations={ANNOTATION: stamp("alice")})
     assert unstamped.patch(made, {"spec": {"paused": True}}, "bob").code == FORBIDDEN
+
+
+def test_the_author_of_a_catalog_is_stamped_and_not_forged(writing: Writing) -> None:
+    path = PATH.replace("bundledeployments", "catalogs")
+    source = {"kind": "image", "image": {"ref": "example.com/catalog:latest"}}
+    about: dict[str, Any] = {"name": f"{writing.mark}-catalog"}
+    obj = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "Catalog", "metadata": about, "spec": {"source": source}}
+
+    def create(obj: dict[str, Any]) -> Reply:
+        return writing.server.send(Request("POST", f"{path}?dryRun=All", obj, user="alice"))
+
+    assert _stamped(create(obj)) == stamp("alice")
+    forged = create({**obj, "metadata": {**about, "annotations": {ANNOTATION: stamp("bob")}}})
+    # Where something stamps, it writes the author back.
+    assert forged.code == FORBIDDEN or _stamped(forged) == stamp("alice")

@@ -13,6 +13,7 @@ from django.utils import timezone
 from approvals import access, catalogs
 from approvals.models import Catalog
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.watch.catalogs import SeenCatalogs
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidObject
@@ -136,12 +137,23 @@ def test_what_is_pinned_is_read_once(sandbox_station: Station, registry: Registr
     assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr]
 
 
-def test_a_catalogue_that_is_deleted_is_forgotten(sandbox_station: Station, registry: Registry) -> None:
-    name = f"{sandbox_station.namespace}/gone"
+def listed(station: Station) -> None:
+    """What the watch does when it starts: the list says what happened while nobody watched."""
+    watch = SeenCatalogs(cluster=station.cluster)
+    watch.stop.set()
+    watch.look(station.api)
+
+
+def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Station, registry: Registry) -> None:
+    name = f"{any_station.namespace}/gone"
     registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
-    row = look(seen(sandbox_station, write(sandbox_station, image(registry, name))))
-    catalogs.forget(cluster=sandbox_station.cluster, uid=row.uid)
-    assert catalogs.catalog(sandbox_station.cluster, row.name) is None
+    obj = write(any_station, image(registry, name))
+    listed(any_station)
+    row = look(row_of(any_station, obj))
+    assert (versions(row), row.writer) == (["1.0.0"], {})
+    any_station.api.delete(reference(row.name))
+    listed(any_station)
+    assert catalogs.catalog(any_station.cluster, row.name) is None
     do(RefreshCatalog(row.pk))
 
 
@@ -156,6 +168,33 @@ def test_a_forged_status_is_repaired(sandbox_station: Station, registry: Registr
     assert catalogs.see(cluster=sandbox_station.cluster, obj=forged, writer=None) is not None
     do(RefreshCatalog(row.pk))
     assert shown(sandbox_station, row)["packages"] == 1
+
+
+def test_a_helm_repository_is_a_catalogue(sandbox_station: Station, http_server: Any, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
+    chart = {"version": "1.2.0", "urls": ["harbour-1.2.0.tgz"], "digest": "a" * 64}
+    url = http_server.serve("/charts/index.yaml", json.dumps({"entries": {"harbour": [chart]}}).encode())
+    source = {"kind": "http", "http": {"url": url.removesuffix("/index.yaml")}}
+    row = look(seen(sandbox_station, write(sandbox_station, source, format="helm")))
+    assert (row.problem, versions(row)) == ("", ["1.2.0"])
+    found = catalogs.package(row, "harbour")
+    assert found is not None
+    assert found.bundles["harbour-1.2.0"].url == url.replace("index.yaml", "harbour-1.2.0.tgz")
+
+
+def test_the_tags_of_a_repository_are_a_catalogue(sandbox_station: Station, registry: Registry) -> None:
+    name = f"{sandbox_station.namespace}/harbour"
+    for tag in ("1.0.0", "v1.1.0", "latest"):
+        registry.push(f"{name}:{tag}", {"a.yaml": tag})
+    source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}"}}
+    row = look(seen(sandbox_station, write(sandbox_station, source, format="tags")))
+    assert (row.problem, sorted(versions(row))) == ("", ["1.0.0", "1.1.0"])
+    found = catalogs.package(row, "harbour")
+    assert found is not None
+    assert found.bundles["harbour-1.1.0"].image == f"{registry.host}/{name}:v1.1.0"
+    assert look(row).edition_id == row.edition_id
+    registry.push(f"{name}:1.2.0", {"a.yaml": "1.2.0"})
+    assert len(versions(look(row))) == 3
 
 
 def private(station: Station, registry: Registry) -> dict[str, Any]:
@@ -226,6 +265,11 @@ def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
             {"source": {"kind": "image", "image": {"ref": f"a@sha256:{'0' * 64}"}}, "interval": "5m"},
             "never changes",
             id="a digest with an interval",
+        ),
+        pytest.param(
+            {"source": {"kind": "image", "image": {"ref": "a"}}, "format": "helm"},
+            "of kind http",
+            id="helm in an image",
         ),
     ],
 )

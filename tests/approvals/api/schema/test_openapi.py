@@ -9,7 +9,7 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
-from approvals.api.urls import router
+from approvals.api.urls import resources
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter
 
@@ -21,7 +21,7 @@ def test_the_description_is_valid_and_complete() -> None:
     assert not GENERATOR_STATS._error_cache
     validate_schema(schema)
     described = [path for path in schema["paths"] if path not in ("/api/v1/schema", "/api/v1/docs")]
-    assert len(described) == len({str(route.pattern) for route in router.urls})
+    assert len(described) == len({str(route.pattern) for route in resources})
     review = schema["components"]["schemas"]["ReviewInput"]
     assert {"decision", "subject_digest"} <= set(review["required"])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from approvals.api.urls import router
+from approvals.api.urls import resources
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -29,11 +29,11 @@ def address(name: str, afternoon: dict[str, Any]) -> str:
 
 def methods_of(name: str) -> set[str]:
     """What the router serves at this address."""
-    return set().union(*(route.callback.actions for route in router.urls if route.name == name)) - {"head"}
+    return set().union(*(route.callback.actions for route in resources if route.name == name)) - {"head"}
 
 
 def test_the_tables_have_every_route() -> None:
-    assert {str(route.name) for route in router.urls} == set(ROUTES)
+    assert {str(route.name) for route in resources} == set(ROUTES)
 
 
 @pytest.mark.parametrize("name", ROUTES)

@@ -1,0 +1,76 @@
+"""Catalogues over REST: read by whoever may `get` them in their cluster, and written there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.utils.functional import cached_property
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request as Http
+from rest_framework.response import Response
+
+from approvals import access, catalogs
+from approvals.access import Permission
+from approvals.api import filters
+from approvals.api import serializers as shapes
+from approvals.api.scopes import caller_of
+from approvals.api.views import ClusterScoped
+from approvals.models import Catalog, CatalogPackage, Cluster
+
+SEARCH = OpenApiParameter("search", str, description="only packages in whose names and words each word of it stands")
+
+
+class CatalogViewSet(ClusterScoped):
+    serializer_class = shapes.CatalogSerializer
+    filterset_class = filters.CatalogFilter
+    paged_actions = ("list", "packages")
+    known_parameters = {"packages": ("search",)}
+
+    @cached_property
+    def readable(self) -> access.ReadableCatalogs:
+        if getattr(self, "swagger_fake_view", False):
+            return access.ReadableCatalogs(frozenset(), ())
+        return access.readable_catalogs(caller_of(self.request))
+
+    @cached_property
+    def answers(self) -> list[tuple[Cluster, Permission]]:
+        return list(self.readable.answers)
+
+    def get_queryset(self) -> QuerySet[Catalog]:
+        rows = Catalog.objects.filter(pk__in=self.readable.keys)
+        rows = rows.select_related("cluster", "edition").order_by("cluster__name", "name")
+        return rows.defer("cluster__kubeconfig", "edition__problems")
+
+    def get_object(self) -> Catalog:
+        """As for other rows: 404 where there is none or the caller may not read it, which looks the same."""
+        names = {"cluster__name": self.kwargs["cluster"], "name": self.kwargs["name"]}
+        found = self.get_queryset().filter(**names).first()
+        if found is None:
+            self._check_named(self.kwargs["cluster"])
+            self.check_all_answered()
+            raise Http404
+        return found
+
+    @extend_schema(responses=shapes.CatalogDetailSerializer)
+    def retrieve(self, request: Http, *args: Any, **kwargs: Any) -> Response:
+        """One catalog, with what is wrong in it."""
+        return Response(shapes.CatalogDetailSerializer(self.get_object()).data)
+
+    @extend_schema(parameters=[SEARCH], responses=shapes.PackageSummarySerializer(many=True), filters=False)
+    def packages(self, request: Http, **_: Any) -> Response:
+        """The packages of a catalog, by name."""
+        rows: QuerySet[CatalogPackage] = catalogs.package_rows(
+            self.get_object(), request.query_params.get("search", "")
+        )
+        return self.paged(rows.order_by("name"), shapes.PackageSummarySerializer)
+
+    @extend_schema(responses=shapes.PackageSerializer)
+    def package(self, request: Http, **_: Any) -> Response:
+        """One package, with its channels, versions, and which may follow which."""
+        catalog, name = self.get_object(), self.kwargs["package"]
+        found, words = catalogs.package(catalog, name), catalogs.presentation(catalog, name)
+        if found is None or words is None:
+            raise Http404
+        return Response(shapes.PackageSerializer(shapes.package_record(catalog, found, words)).data)

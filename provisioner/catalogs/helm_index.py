@@ -1,0 +1,157 @@
+"""Reads the index of a Helm repository as a catalogue: charts are packages, and versions follow each other by SemVer.
+
+A chart has no publisher who says what may follow what, so any higher version may follow a lower one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import urljoin
+
+from provisioner.catalogs.presentation import PresentationShelf
+from provisioner.catalogs.reading import CatalogFile, CatalogLimits
+from provisioner.catalogs.values import (
+    Catalog,
+    CatalogBundle,
+    CatalogProblem,
+    Channel,
+    ChannelEntry,
+    Deprecation,
+    Package,
+)
+from provisioner.errors import BundleTooLarge, InvalidManifest, InvalidRange
+from provisioner.render import YamlLimits, YamlMeter, load_documents
+from provisioner.versions import range_of, version_of
+
+STABLE, EVERY = "stable", "prerelease"
+CHART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
+DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+MAX_URL = 1024
+MAX_VERSION = 128
+MAX_INDEX_BYTES = 64 * 1024 * 1024
+MAX_NODES = 5_000_000
+
+
+def read_helm_index(
+    files: Iterable[CatalogFile],
+    *,
+    address: str,
+    limits: CatalogLimits | None = None,
+    shelf: PresentationShelf | None = None,
+) -> Catalog:
+    """The charts of an index.yaml that lies at `address`, which its relative URLs are joined to.
+
+    A version that cannot be used is a problem of the catalogue. Raises InvalidManifest for what is no index, and
+    BundleTooLarge past a limit.
+    """
+    return _Index(address, limits or CatalogLimits(), shelf).read(files)
+
+
+class _Index:
+    def __init__(self, address: str, limits: CatalogLimits, shelf: PresentationShelf | None):
+        self._address = address
+        self._limits = limits
+        self._shelf = shelf
+        self._problems: list[CatalogProblem] = []
+        self._versions = 0
+
+    def read(self, files: Iterable[CatalogFile]) -> Catalog:
+        packages: dict[str, Package] = {}
+        for file in files:
+            for name, listed in _entries(file):
+                if not CHART.fullmatch(name) or not isinstance(listed, list):
+                    self._complain(name, "is no chart with a list of versions")
+                    continue
+                if found := self._package(name, listed):
+                    packages[name] = found
+        return Catalog(dict(sorted(packages.items())), tuple(self._problems))
+
+    def _package(self, name: str, listed: list[Any]) -> Package | None:
+        bundles: dict[str, CatalogBundle] = {}
+        deprecated: list[str] = []
+        for entry in listed:
+            self._versions += 1
+            if self._versions > self._limits.max_documents:
+                raise BundleTooLarge(f"{self._address}: more than {self._limits.max_documents} versions")
+            bundle = self._bundle(name, entry)
+            if bundle is None:
+                continue
+            if bundle.name in bundles:
+                self._complain(name, f"version {bundle.version} is there twice; the first one counts")
+                continue
+            bundles[bundle.name] = bundle
+            deprecated += [bundle.name] if entry.get("deprecated") is True else []
+            if self._shelf:
+                self._shelf.put_chart(name, bundle.name, entry)
+        newest = sorted(bundles.values(), key=lambda one: one.rank, reverse=True)
+        most = self._limits.max_channel_entries
+        if len(newest) > most:
+            self._complain(name, f"has {len(newest)} versions; the newest {most} count")
+            newest = newest[:most]
+        return _package_of(name, newest, deprecated) if newest else None
+
+    def _bundle(self, chart: str, entry: Any) -> CatalogBundle | None:
+        """One version with where it is fetched; None, and a problem, where that cannot be said."""
+        told = entry.get("version") if isinstance(entry, dict) else None
+        if not isinstance(told, str) or len(told) > MAX_VERSION:
+            self._complain(chart, "has a version that says no version")
+            return None
+        try:
+            version = version_of(told)
+            urls = entry.get("urls")
+            url = (
+                urljoin(self._address, urls[0]) if isinstance(urls, list) and urls and isinstance(urls[0], str) else ""
+            )
+        except (InvalidRange, ValueError) as exc:
+            self._complain(chart, str(exc))
+            return None
+        if not url.startswith(("https://", "http://", "oci://")) or len(url) > MAX_URL or not url.isprintable():
+            self._complain(chart, f"version {version} has no address to fetch it from")
+            return None
+        digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
+        if url.startswith("oci://"):
+            return CatalogBundle(f"{chart}-{version}", url.removeprefix("oci://"), version)
+        checksum = f"sha256:{digest[1]}" if digest else ""
+        return CatalogBundle(f"{chart}-{version}", "", version, url=url, checksum=checksum)
+
+    def _complain(self, chart: str, words: str) -> None:
+        if len(self._problems) < self._limits.max_problems:
+            self._problems.append(CatalogProblem(f"chart {chart[:80]!a}", words))
+
+
+def _entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
+    with file.open() as stream:
+        text = stream.read(MAX_INDEX_BYTES + 1)
+    if len(text) > MAX_INDEX_BYTES:
+        raise BundleTooLarge(f"{file.name}: an index of more than {MAX_INDEX_BYTES} bytes")
+    bounds = YamlLimits(max_file_bytes=MAX_INDEX_BYTES, max_characters=2 * MAX_INDEX_BYTES, max_nodes=MAX_NODES)
+    documents = [one.value for one in load_documents(text, name=file.name, meter=YamlMeter(bounds))]
+    index = documents[0] if len(documents) == 1 else None
+    entries = index.get("entries") if isinstance(index, dict) else None
+    if not isinstance(entries, dict):
+        raise InvalidManifest(f"{file.name}: no index of a Helm repository: expected entries with charts")
+    yield from entries.items()
+
+
+def _package_of(name: str, newest: list[CatalogBundle], deprecated: list[str]) -> Package:
+    stable = [one for one in newest if not one.version.prerelease]
+    channels = {EVERY: _channel(EVERY, newest)} | ({STABLE: _channel(STABLE, stable)} if stable else {})
+    # Helm takes a chart for deprecated where its latest version is.
+    latest = (stable or newest)[0].name
+    whole = [Deprecation("olm.package", "", "its latest version is deprecated")] if latest in deprecated else []
+    each = [Deprecation("olm.bundle", one, "its publisher marks it as deprecated") for one in deprecated]
+    bundles = {one.name: one for one in newest}
+    return Package(name, STABLE if stable else EVERY, "", dict(sorted(channels.items())), bundles, (*whole, *each))
+
+
+def _channel(name: str, newest: list[CatalogBundle]) -> Channel:
+    lower = [*(one.name for one in newest[1:]), ""]
+    return Channel(
+        name,
+        tuple(
+            ChannelEntry(one.name, before, skip_range=range_of(f"<{one.version}"))
+            for one, before in zip(newest, lower, strict=True)
+        ),
+    )

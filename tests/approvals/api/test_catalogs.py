@@ -1,0 +1,94 @@
+"""Catalogues over REST: who may get one reads it, page by page and package by package."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals.models import Catalog
+from tests.approvals.api.conftest import Call, problem_of
+from tests.support.approvals.fixtures import World
+from tests.support.provisioner.catalogs import bundle, package
+from tests.support.stored_catalogs import HARBOUR, catalog, stored
+
+
+def read(call: Call, here: World, path: str, person: User | None = None) -> Any:
+    response = call(person or here.ada, "get", path)
+    assert response.status_code == 200, response.content
+    return json.loads(response.content)
+
+
+def port(here: World, *documents: Any, name: str = "port") -> Catalog:
+    row = catalog(name, of=here.cluster)
+    stored(row, *(documents or HARBOUR))
+    return row
+
+
+def test_a_list_shows_how_each_catalog_stands(here: World, call: Call) -> None:
+    port(here)
+    catalog("never-read", of=here.cluster, problem="the server answered 404", problem_code="source-unavailable")
+    here.kubernetes.allow("ada", "get")
+    unread, read_one = read(call, here, "catalogs")["results"]
+    assert (unread["name"], unread["digest"], unread["package_count"]) == ("never-read", "", 0)
+    assert unread["problem"] == "the server answered 404"
+    assert (read_one["name"], read_one["digest"], read_one["bundle_count"]) == ("port", "sha256:one", 2)
+    assert [one["name"] for one in read(call, here, f"catalogs?uid={read_one['uid']}")["results"]] == ["port"]
+
+
+def test_only_catalogs_that_one_may_get_are_there(here: World, call: Call) -> None:
+    for name in ("mine", "theirs"):
+        port(here, name=name)
+    here.kubernetes.allow("bert", "get", "mine")
+    assert [one["name"] for one in read(call, here, "catalogs", here.bert)["results"]] == ["mine"]
+    assert read(call, here, "catalogs/prod/mine", here.bert)["package_count"] == 1
+    for path in ("catalogs/prod/theirs", "catalogs/prod/theirs/packages", "catalogs/prod/theirs/packages/harbour"):
+        assert problem_of(call(here.bert, "get", path))["code"] == "not-found"
+
+
+def test_nothing_is_said_of_a_catalog_while_nobody_can_be_asked(here: World, call: Call) -> None:
+    port(here)
+    here.kubernetes.is_down = True
+    assert problem_of(call(here.ada, "get", "catalogs/prod/port"))["code"] == "could-not-ask"
+    answer = call(here.ada, "get", "catalogs")
+    assert (json.loads(answer.content)["results"], answer["Pratique-Could-Not-Ask"]) == ([], "prod")
+
+
+def test_a_catalog_says_what_is_wrong_in_it(here: World, call: Call) -> None:
+    port(here, package(), bundle("1.0.0"))
+    here.kubernetes.allow("ada", "get")
+    words = "no channel has these bundles: harbour.v1.0.0"
+    assert read(call, here, "catalogs/prod/port")["problems"] == [{"where": "package harbour", "message": words}]
+
+
+def test_packages_come_in_pages_and_are_searched(here: World, call: Call) -> None:
+    port(here, *(package(name) for name in "abc"))
+    here.kubernetes.allow("ada", "get")
+    first = read(call, here, "catalogs/prod/port/packages?page_size=2")
+    assert [one["name"] for one in first["results"]] == ["a", "b"]
+    following = first["next"].partition("/api/v1/")[2]
+    assert [one["name"] for one in read(call, here, following)["results"]] == ["c"]
+    assert [one["name"] for one in read(call, here, "catalogs/prod/port/packages?search=B")["results"]] == ["b"]
+    assert problem_of(call(here.ada, "get", "catalogs/prod/port/packages?sort=name"))["code"] == "invalid-query"
+
+
+def test_a_package_has_its_channels_versions_and_icon(here: World, call: Call) -> None:
+    row = port(here)
+    moved = {**bundle("1.0.0"), "image": "example.com/harbour@sha256:other"}
+    stored(row, *(moved if one["schema"] == "olm.bundle" and one["name"].endswith("1.0.0") else one for one in HARBOUR))
+    here.kubernetes.allow("ada", "get")
+    found = read(call, here, "catalogs/prod/port/packages/harbour")
+    assert (found["display_name"], found["default_channel"]) == ("Harbour Operator", "stable")
+    assert found["icon"]["media_type"] == "image/png"
+    assert [one["version"] for one in found["bundles"]] == ["1.1.0", "1.0.0"]
+    assert found["bundles"][1]["deprecation"] == "harbour.v1.0.0 is no longer supported"
+    assert found["bundles"][1]["changed_content"]["before"] == "example.com/harbour:1.0.0"
+    assert [(one["name"], one["heads"]) for one in found["channels"]] == [
+        ("fast", ["harbour.v1.1.0"]),
+        ("stable", ["harbour.v1.1.0"]),
+    ]
+    assert found["channels"][0]["entries"] == [
+        {"name": "harbour.v1.1.0", "replaces": "", "skips": ["harbour.v0.9.0"], "skip_range": ">=0.1.0 <1.1.0"}
+    ]
+    assert problem_of(call(here.ada, "get", "catalogs/prod/port/packages/quay"))["code"] == "not-found"

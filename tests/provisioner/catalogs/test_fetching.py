@@ -1,0 +1,97 @@
+"""A catalogue comes from its source into files, of an image from the folder that its label names."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import tarfile
+from typing import Any
+
+import pytest
+
+from provisioner.catalogs import FetchLimits, fetched_catalog
+from provisioner.catalogs.fetching import FOLDER_LABEL
+from provisioner.errors import BadSource, BundleTooLarge, InvalidArchive, UnsafePath
+from provisioner.source import ConfigMapSource, EgressPolicy, ImageSource
+from tests.support.servers.registry import Registry
+
+EGRESS = EgressPolicy(allowed_networks=(ipaddress.ip_network("127.0.0.0/8"),), plain_http_hosts=("127.0.0.1",))
+
+
+def layer(*entries: tuple[str, bytes, str]) -> bytes:
+    """Name, type (0 a file, 2 a link, 3 a device) and contents of each entry, as an operating system's image has them."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, kind, text in entries:
+            member = tarfile.TarInfo(name)
+            member.type = kind
+            member.linkname = text if kind == b"2" else ""
+            member.size = len(text) if kind == b"0" else 0
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def push(registry: Registry, name: str, *layers: bytes, labels: dict[str, str]) -> ImageSource:
+    registry.push(f"{name}:v1", {}, layers=layers, labels=labels)
+    return ImageSource(f"{registry.host}/{name}:v1", insecure_http=True)
+
+
+def read(source: Any, **limits: int) -> dict[str, str]:
+    with fetched_catalog(source, egress=EGRESS, limits=FetchLimits(**limits)) as found:
+        return {one.name: one.open().read().decode() for one in found.files}
+
+
+SYSTEM = (
+    ("bin/sh", b"2", "/usr/bin/bash"),
+    ("dev/null", b"3", ""),
+    ("etc/a\\x2d.conf", b"0", "x"),
+    ("usr/share/other.yaml", b"0", "a: b"),
+)
+
+
+def test_of_an_operating_system_only_the_folder_of_the_catalogue_is_read(registry: Registry) -> None:
+    base = layer(*SYSTEM, ("configs/old/catalog.yaml", b"0", "old"), ("./configs/quay/catalog.json", b"0", "first"))
+    upper = layer(
+        ("configs/.wh.old", b"0", ""), ("configs/quay/catalog.json", b"0", "second"), ("configs/x.md", b"0", "n")
+    )
+    source = push(registry, "system", base, upper, labels={FOLDER_LABEL: "/configs"})
+    assert read(source) == {"configs/quay/catalog.json": "second"}
+
+
+def test_without_the_label_all_files_are_read(registry: Registry) -> None:
+    source = push(registry, "plain", layer(("a.yaml", b"0", "a"), ("b/c.JSON", b"0", "c")), labels={})
+    assert read(source) == {"a.yaml": "a", "b/c.JSON": "c"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "folder", "error", "words"),
+    [
+        pytest.param([("configs/a.yaml", b"2", "/etc/passwd")], "/configs", UnsafePath, "symbolic link", id="a link"),
+        pytest.param([("configs/../a.yaml", b"0", "a")], "", UnsafePath, "climbs", id="a name that climbs"),
+        pytest.param([("a.yaml", b"0", "a")], "/configs", BadSource, "no files in its folder configs", id="elsewhere"),
+        pytest.param([("a.yaml", b"0", "a")], "/../etc", BadSource, "expected a folder of the image", id="a label"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused(
+    registry: Registry, entries: list[Any], folder: str, error: type[Exception], words: str
+) -> None:
+    labels = {FOLDER_LABEL: folder} if folder else {}
+    with pytest.raises(error, match=words):
+        read(push(registry, "refused", layer(*entries), labels=labels))
+
+
+def test_an_archive_that_is_cut_off_is_no_catalogue(registry: Registry) -> None:
+    whole = layer(("a.yaml", b"0", "a" * 5000))
+    with pytest.raises(InvalidArchive, match="cut off"):
+        read(push(registry, "cut", whole[:-40], labels={}))
+
+
+def test_a_catalogue_past_its_size_is_not_unpacked(registry: Registry) -> None:
+    source = push(registry, "large", layer(("a.yaml", b"0", "a" * 5000)), labels={})
+    with pytest.raises(BundleTooLarge):
+        read(source, max_bytes=4000)
+
+
+def test_a_config_map_is_a_catalogue_as_well() -> None:
+    files = {"catalog.yaml": b"schema: olm.package"}
+    assert read(ConfigMapSource("shop", "catalog", "u", "7", files)) == {"catalog.yaml": "schema: olm.package"}

@@ -1,0 +1,108 @@
+"""A Helm repository's index is a catalogue: any higher version of a chart may follow a lower one."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import yaml
+
+from provisioner.catalogs import (
+    Catalog,
+    CatalogFile,
+    CatalogLimits,
+    PresentationShelf,
+    head_of,
+    heads_of,
+    packed_package,
+    read_helm_index,
+    successors,
+    unpacked_package,
+)
+from provisioner.errors import InvalidManifest
+
+ADDRESS = "https://charts.example.com/stable/index.yaml"
+
+
+def version(text: str, **more: Any) -> dict[str, Any]:
+    return {"name": "harbour", "version": text, "urls": [f"harbour-{text}.tgz"], "digest": "a" * 64, **more}
+
+
+def read(document: object, shelf: PresentationShelf | None = None, limits: CatalogLimits | None = None) -> Catalog:
+    text = yaml.safe_dump(document).encode()
+    file = CatalogFile("index.yaml", lambda: io.BytesIO(text))
+    return read_helm_index([file], address=ADDRESS, shelf=shelf, limits=limits)
+
+
+def index(*versions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "entries": {"harbour": list(versions), **more}}
+
+
+def test_charts_are_packages_and_versions_follow_by_semver() -> None:
+    found = read(index(version("1.9.0"), version("1.10.0"), version("2.0.0-rc.1")))
+    assert found.problems == ()
+    harbour = found.packages["harbour"]
+    assert (harbour.default_channel, list(harbour.channels)) == ("stable", ["prerelease", "stable"])
+    stable, first = harbour.channels["stable"], harbour.bundles["harbour-1.9.0"]
+    assert [one.name for one in successors(stable, first.name, first.version)] == ["harbour-1.10.0"]
+    assert heads_of(stable) == ("harbour-1.10.0",)
+    assert head_of(harbour) == harbour.bundles["harbour-1.10.0"]
+    assert heads_of(harbour.channels["prerelease"]) == ("harbour-2.0.0-rc.1",)
+    assert unpacked_package(packed_package(harbour)) == harbour
+
+
+def test_a_version_is_fetched_from_its_address_by_its_digest() -> None:
+    found = read(index(version("1.0.0"), version("1.1.0", urls=["oci://example.com/harbour:1.1.0"], digest="")))
+    one, two = found.packages["harbour"].bundles.values()
+    assert {
+        one.version.minor: (one.url, one.checksum, one.image),
+        two.version.minor: (two.url, two.checksum, two.image),
+    } == {
+        0: ("https://charts.example.com/stable/harbour-1.0.0.tgz", f"sha256:{'a' * 64}", ""),
+        1: ("", "", "example.com/harbour:1.1.0"),
+    }
+
+
+def test_a_chart_whose_latest_version_is_deprecated_is_deprecated() -> None:
+    harbour = read(index(version("1.0.0"), version("1.1.0", deprecated=True))).packages["harbour"]
+    assert harbour.deprecation_of("harbour-1.1.0") is not None
+    assert harbour.deprecation_of("harbour-1.0.0") is None
+    assert [one.schema for one in harbour.deprecations] == ["olm.package", "olm.bundle"]
+
+
+def test_the_latest_version_speaks_for_the_chart() -> None:
+    with PresentationShelf() as shelf:
+        old, new = (
+            version("1.0.0", description="old"),
+            version("1.1.0", description="Keeps ships", icon="https://e/x.svg"),
+        )
+        harbour = read(index(old, {**new, "maintainers": [{"name": "Port"}]}), shelf).packages["harbour"]
+        shown = shelf.of(harbour)
+    assert (shown.summary, shown.provider, shown.icon) == ("Keeps ships", "Port", None)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        pytest.param(index(version("one")), "'one' is no version", id="no version"),
+        pytest.param(index({"name": "harbour"}), "says no version", id="nothing"),
+        pytest.param(index(version("1.0.0", urls=["file:///etc/passwd"])), "no address", id="a file"),
+        pytest.param(index(version("1.0.0"), version("1.0.0")), "is there twice", id="twice"),
+        pytest.param(index(quay="x"), "is no chart with a list", id="no list"),
+    ],
+)
+def test_what_cannot_be_used_is_a_problem(document: Any, words: str) -> None:
+    assert [one for one in read(document).problems if words in str(one)]
+
+
+def test_of_too_many_versions_the_newest_count() -> None:
+    found = read(index(*(version(f"1.{n}.0") for n in range(5))), limits=CatalogLimits(max_channel_entries=2))
+    assert [str(one.version) for one in found.packages["harbour"].bundles.values()] == ["1.4.0", "1.3.0"]
+    assert len(found.problems) == 1
+
+
+@pytest.mark.parametrize("document", [{"entries": []}, ["a"], {"apiVersion": "v1"}])
+def test_what_is_no_index_is_refused(document: object) -> None:
+    with pytest.raises(InvalidManifest, match="no index of a Helm repository"):
+        read(document)

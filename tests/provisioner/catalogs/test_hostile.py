@@ -1,0 +1,120 @@
+"""A catalogue that wants to do harm takes bounded memory and time, and spoils no other package."""
+
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from provisioner.catalogs import (
+    Catalog,
+    CatalogFile,
+    CatalogLimits,
+    PresentationShelf,
+    circle_of,
+    packed_package,
+    read_catalog,
+    route,
+    successors,
+    unpacked_package,
+)
+from provisioner.errors import BundleTooLarge
+from tests.support.provisioner.catalogs import bundle, channel, package, read
+
+MIB = 1024 * 1024
+
+
+def words(catalog: Catalog) -> list[str]:
+    return [str(one) for one in catalog.problems]
+
+
+def test_a_circle_of_replaces_ends_and_is_said() -> None:
+    versions = [f"1.{number}.0" for number in range(300)]
+    entries = [
+        {"name": f"harbour.v{here}", "replaces": f"harbour.v{versions[at - 1]}"} for at, here in enumerate(versions)
+    ]
+    found = read(package(), *map(bundle, versions), channel("stable", *entries))
+    harbour = found.packages["harbour"]
+    stable, first = harbour.channels["stable"], harbour.bundles["harbour.v1.0.0"]
+    assert len(circle_of(stable)) == 300
+    assert "replace each other in a circle" in words(found)[0]
+    way = route(harbour, stable, first, "harbour.v1.299.0")
+    assert way is not None
+    assert len(way) == 299
+    assert [one.name for one in successors(stable, first.name, first.version)] == ["harbour.v1.1.0"]
+
+
+def test_ten_thousand_channels_are_read_and_come_back() -> None:
+    channels = [channel(f"c{number}", {"name": "harbour.v1.0.0"}) for number in range(10_000)]
+    found = read(package(), bundle("1.0.0"), *channels)
+    assert found.problems == ()
+    harbour = found.packages["harbour"]
+    assert len(harbour.channels) == 10_000
+    assert unpacked_package(packed_package(harbour)) == harbour
+
+
+def test_channels_past_the_entries_of_one_package_are_left_out_and_it_is_said() -> None:
+    channels = [channel(f"c{number}", {"name": "a"}, {"name": "b"}) for number in range(3)]
+    found = read(package(), package("quay"), *channels, limits=CatalogLimits(max_package_entries=4))
+    assert list(found.packages["harbour"].channels) == ["c0", "c1"]
+    assert any("has more than 4 entries; channel c2 is left out" in one for one in words(found))
+    assert "quay" in found.packages
+
+
+def test_names_past_the_memory_that_they_may_take_end_the_reading() -> None:
+    apis = tuple({"type": "olm.gvk", "value": {"kind": "K" * 200, "group": f"g{n}"}} for n in range(100))
+    with pytest.raises(BundleTooLarge, match="max_kept_bytes"):
+        read(package(), bundle("1.0.0", properties=apis), limits=CatalogLimits(max_kept_bytes=10_000))
+
+
+def test_a_package_that_takes_the_name_of_another_does_not_replace_it() -> None:
+    real = [package(description="real"), bundle("1.0.0"), channel("stable", {"name": "harbour.v1.0.0"})]
+    theirs = {**bundle("9.9.9"), "image": "evil.example.com/harbour"}
+    shadow = [package(description="shadow"), {**bundle("1.0.0"), "image": "evil.example.com/harbour"}]
+    found = read(*real, *shadow, {**theirs, "package": "other"})
+    harbour = found.packages["harbour"]
+    assert (harbour.description, harbour.bundles["harbour.v1.0.0"].image) == ("real", "example.com/harbour:1.0.0")
+    assert len([one for one in words(found) if "is there twice; the first one counts" in one]) == 2
+    assert any("calls its package 'harbour', not 'other'" in one for one in words(found))
+
+
+@pytest.mark.parametrize("name", ["harbour\u202e", "har\u200bbour", "har\nbour", "har\0bour"])
+def test_a_name_that_hides_something_is_none(name: str) -> None:
+    found = read(package(name), package("quay"))
+    assert list(found.packages) == ["quay"]
+    assert len(found.problems) == 1
+
+
+class Endless(io.RawIOBase):
+    """A catalogue of so many bytes that is made while it is read."""
+
+    def __init__(self, documents: Iterator[bytes]):
+        self._documents = documents
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return next(self._documents, b"")
+
+
+def large(megabytes: int) -> Iterator[bytes]:
+    """Bundles of a megabyte each, which is mostly their manifests, as the largest public catalogues have them."""
+    yield json.dumps(package()).encode() + b"\n"
+    weight: dict[str, Any] = {"type": "olm.bundle.object", "value": {"data": "x" * MIB}}
+    for number in range(megabytes):
+        yield json.dumps(bundle(f"1.{number}.0", properties=(weight,))).encode() + b"\n"
+
+
+def test_memory_does_not_grow_with_what_bundles_carry_along() -> None:
+    tracemalloc.start()
+    try:
+        with PresentationShelf() as shelf:
+            file = CatalogFile("catalog.json", lambda: Endless(large(60)))  # type: ignore[arg-type, return-value]
+            found = read_catalog([file], shelf=shelf)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found.packages["harbour"].bundles) == 60
+    assert peak < 20 * MIB

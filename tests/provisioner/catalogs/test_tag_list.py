@@ -1,0 +1,27 @@
+"""Of the tags of a repository those that are whole versions are versions of one package."""
+
+from __future__ import annotations
+
+import io
+
+from provisioner.catalogs import CatalogFile, read_helm_index
+from provisioner.catalogs.tag_list import tag_index
+
+
+def test_whole_versions_are_versions_and_other_tags_are_not() -> None:
+    tags = ["latest", "1", "1.2", "1.2.0", "v1.2.0", "1.3.0-rc.1", "1.2.1_build.7", "sha-0a1b2c3", "main"]
+    text = tag_index("example.com/port/harbour", tags)
+    found = read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="")
+    assert found.problems == ()
+    harbour = found.packages["harbour"]
+    assert {str(one.version): one.image for one in harbour.bundles.values()} == {
+        "1.2.0": "example.com/port/harbour:1.2.0",
+        "1.2.1+build.7": "example.com/port/harbour:1.2.1_build.7",
+        "1.3.0-rc.1": "example.com/port/harbour:1.3.0-rc.1",
+    }
+    assert [one.name for one in harbour.channels["stable"].entries] == ["harbour-1.2.1+build.7", "harbour-1.2.0"]
+
+
+def test_a_repository_without_versions_has_no_package() -> None:
+    text = tag_index("example.com/harbour", ["latest"])
+    assert read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="").packages == {}

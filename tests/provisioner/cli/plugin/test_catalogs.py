@@ -1,0 +1,156 @@
+"""`catalog list`, `show` and `diff`: from the cluster alone, and with what the service says of packages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provisioner.cli.plugin import logins
+from provisioner.cluster.client.api import ClusterClient
+from tests.provisioner.cli.plugin.conftest import Run
+from tests.provisioner.cli.plugin.scene import GROUP, TOKEN, Recorder
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import kubeconfig
+from tests.support.kubernetes.live import until_served
+
+
+def bundle(version: str, *apis: str, **more: Any) -> dict[str, Any]:
+    return {
+        "name": f"harbour.v{version}",
+        "version": version,
+        "release": "",
+        "image": f"example.com/harbour:{version}",
+        "url": "",
+        "checksum": "",
+        "apis": list(apis),
+        "needs": [],
+        "deprecation": None,
+        "changed_content": None,
+        **more,
+    }
+
+
+ENTRIES = [
+    {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0", "skips": [], "skip_range": ">=0.1.0 <1.1.0"},
+    {"name": "harbour.v1.0.0", "replaces": "", "skips": [], "skip_range": ""},
+]
+PACKAGE = {
+    "name": "harbour",
+    "display_name": "Harbour \u202eOperator",
+    "provider": "Port",
+    "summary": "Keeps ships",
+    "deprecation": None,
+    "default_channel": "stable",
+    "channels": [{"name": "stable", "heads": ["harbour.v1.1.0"], "deprecation": None, "entries": ENTRIES}],
+    "bundles": [
+        bundle("1.1.0", "Berth.example.com/v1"),
+        bundle("1.0.0", deprecation="too old", changed_content={"before": "example.com/harbour:other"}),
+    ],
+}
+SUMMARY = {
+    "name": "harbour",
+    "default_channel": "stable",
+    "head_version": "1.1.0",
+    "bundle_count": 2,
+    "is_deprecated": False,
+    "summary": "Keeps ships",
+}
+
+
+@pytest.fixture
+def port(own_sandbox: Endpoint, tmp_path: Path, run: Run, service: Recorder) -> str:
+    """A catalog as the cluster shows it, and what the service says of it."""
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    until_served(api, "core.rukpak.io", "v1alpha2", "Catalog")
+    about = {"apiVersion": GROUP, "kind": "Catalog", "metadata": {"name": "port"}}
+    source = {"kind": "image", "image": {"ref": "example.com/catalog:latest"}}
+    api.apply({**about, "spec": {"source": source}}, field_manager="test", force=True)
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Read",
+        "message": "1 package",
+        "lastTransitionTime": "2026-11-01T00:00:00Z",
+    }
+    status = {"packages": 1, "bundles": 2, "problems": 0, "readAt": "2026-11-01T00:00:00Z", "conditions": [ready]}
+    api.apply({**about, "status": status}, field_manager="test", subresource="status", force=True)
+    address = "/api/v1/catalogs/prod/port"
+    problem = {"where": "package quay", "message": "no olm.package describes it, so it is left out"}
+    service.answers |= {
+        "/api/v1/catalogs": (200, {"results": [{"cluster": "prod", "name": "port"}], "next": None}),
+        address: (200, {"problems": [problem]}),
+        f"{address}/packages": (200, {"results": [SUMMARY], "next": None}),
+        f"{address}/packages/harbour": (200, PACKAGE),
+    }
+    return service.url
+
+
+@pytest.fixture
+def logged_in(service: Recorder) -> None:
+    logins.keep(logins.Login(service.url, TOKEN))
+
+
+def test_catalogs_are_listed_from_the_cluster_alone(port: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("catalog", "list") == 0
+    heads, row = capsys.readouterr().out.splitlines()
+    assert heads.split() == ["NAME", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE"]
+    assert row.split()[:5] == ["port", "1", "2", "True", "0"]
+    assert row.endswith("example.com/catalog:latest")
+    assert run("catalog", "list", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["items"][0]["kind"] == "Catalog"
+
+
+def test_without_a_login_a_catalog_says_how_it_stands(port: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("catalog", "show", "port") == 0
+    text = capsys.readouterr().out
+    assert "Ready: True (Read)" in text
+    assert "Log in to see its packages" in text
+    assert run("catalog", "show", "port", "harbour") == 2
+    assert "log in there with" in capsys.readouterr().err
+
+
+def test_with_a_login_packages_are_listed_and_shown(
+    port: str, run: Run, logged_in: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("catalog", "show", "port", "--service", port) == 0
+    text = capsys.readouterr().out
+    assert "package quay: no olm.package describes it" in text
+    assert text.splitlines()[-1].split()[:4] == ["harbour", "stable", "1.1.0", "2"]
+    assert run("catalog", "show", "port", "harbour", "--service", port) == 0
+    text = capsys.readouterr().out
+    assert "Harbour \\u202eOperator" in text
+    assert "harbour.v1.1.0; replaces harbour.v1.0.0; follows every version in >=0.1.0 <1.1.0" in text
+    assert "harbour.v1.0.0; deprecated; changed its content, before example.com/harbour:other" in text
+
+
+def test_two_versions_are_compared(port: str, run: Run, logged_in: None, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("catalog", "diff", "port", "harbour", "1.0.0")
+    assert run(*words, "harbour.v1.1.0", "--service", port) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "version: 1.0.0 → 1.1.0",
+        "image: example.com/harbour:1.0.0 → example.com/harbour:1.1.0",
+        "deprecation: too old → none",
+        "+ API Berth.example.com/v1",
+        "may follow directly in stable",
+    ]
+    assert run(*words, "1.0.0", "--service", port) == 0
+    assert run(*words, "9.9.9", "--service", port) == 2
+    assert "0 bundles of harbour of this name or version; it has 1.1.0, 1.0.0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("show",), "needs the NAME of a catalog", id="no name"),
+        pytest.param(("show", "nothing"), "there is no catalog nothing", id="no such catalog"),
+        pytest.param(("diff", "port"), "which PACKAGE?", id="no package"),
+    ],
+)
+def test_what_is_missing_is_named(
+    port: str, run: Run, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("catalog", *words) == 2
+    assert said in capsys.readouterr().err
