@@ -193,7 +193,7 @@ class DeploymentViewSet(ClusterScoped):
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
         known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
-        return known.prefetch_related("followed_references__reference", "followed_packages")
+        return known.prefetch_related("followed_references__reference", "followed_packages__request")
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:

@@ -40,6 +40,7 @@ class Migration(migrations.Migration):
                 ('problem', models.TextField(blank=True, help_text='why nobody can tell what the catalogue offers here')),
                 ('problem_since', models.DateTimeField(blank=True, null=True)),
                 ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='followed_packages', to='approvals.bundledeployment')),
+                ('request', models.ForeignKey(blank=True, help_text='the last one that was for it', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='approvals.request')),
             ],
             options={
                 'ordering': ['position'],

@@ -112,6 +112,14 @@ class FollowedPackage(models.Model):
     available_version = models.CharField(max_length=500, blank=True)
     since = models.DateTimeField(null=True, blank=True, help_text="since when that is available")
     reason = models.CharField(max_length=20, blank=True, help_text="why_not as one word for programs")
+    request = models.ForeignKey(
+        "approvals.Request",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="the last one that was for it",
+    )
     why_not = models.TextField(blank=True)
     beyond = models.TextField(blank=True, help_text="what is newer and cannot be taken, and why")
     answer_at = models.DateTimeField(null=True, blank=True)

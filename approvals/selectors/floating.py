@@ -7,7 +7,8 @@ from datetime import datetime
 
 from django.db.models import prefetch_related_objects
 
-from approvals.models import BundleDeployment, ReferenceFollower
+from approvals.lifecycle import OPEN
+from approvals.models import BundleDeployment, FollowedPackage, ReferenceFollower
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class OfferedUpgrade:
 
 def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
     """In the order of the sources; those of no catalogue are not there."""
-    prefetch_related_objects([deployment], "followed_packages")
+    prefetch_related_objects([deployment], "followed_packages__request")
     return [
         OfferedUpgrade(
             row.position,
@@ -86,7 +87,7 @@ def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
             row.available,
             row.since,
             row.reason,
-            row.why_not,
+            _why_not(row),
             row.beyond,
             row.looked_at,
             row.problem,
@@ -94,6 +95,13 @@ def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
         )
         for row in deployment.followed_packages.all()
     ]
+
+
+def _why_not(row: FollowedPackage) -> str:
+    if row.request is None:
+        return row.why_not
+    state = row.request.state
+    return f"request {row.request.number} {'is' if state in OPEN else 'was'} for it ({state.replace('_', ' ')})"
 
 
 def _one(row: ReferenceFollower, *, is_paused: bool) -> FollowedReference:

@@ -19,7 +19,7 @@ from approvals.ledger.locks import for_change, hold
 from approvals.ledger.packages import choosing, following
 from approvals.ledger.pivots.asking import ask_for_moved, hold_open
 from approvals.ledger.pivots.moved import is_held, latest_wish
-from approvals.lifecycle import OPEN, State
+from approvals.lifecycle import State
 from approvals.models import BundleDeployment, FollowedPackage, Request
 from approvals.policy.following import Answer, UpgradeFacts, answer_upgrade
 from approvals.source_refs import UpgradePolicy, listed_sources, upgrade_policy
@@ -59,8 +59,11 @@ def answer_upgrades(deployment_id: int) -> Request | None:
         row.save()
     if latest is None or not is_due:
         return None
-    _audit({row: look for row, look in looks.items() if answers[row] is Answer.ASK}, deployment)
-    return ask_for_moved(deployment, latest)
+    asked = [row for row in looks if answers[row] is Answer.ASK]
+    _audit({row: looks[row] for row in asked}, deployment)
+    made = ask_for_moved(deployment, latest)
+    FollowedPackage.objects.filter(pk__in=[row.pk for row in asked]).update(request=made)
+    return made
 
 
 def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | None) -> _Look:
@@ -111,6 +114,7 @@ def _note(row: FollowedPackage, look: _Look, found: Answer, now: datetime, *, is
     row.looked_at = now
     row.problem, row.problem_since = look.problem, (row.problem_since or now) if look.problem else None
     row.digest = following.shown_digest(row)
+    row.request = look.asked
     available = bundle.bundle if bundle and look.is_offered else ""
     row.since = (row.since if row.available == available else now) if available else None
     row.available = available
@@ -121,16 +125,16 @@ def _note(row: FollowedPackage, look: _Look, found: Answer, now: datetime, *, is
 
 
 def _why_not(deployment: BundleDeployment, look: _Look, found: Answer, open_requests: list[Request]) -> tuple[str, str]:
-    """Why what is offered is not taken, as a word for programs and in words; "" where nothing is offered."""
+    """Why what is offered is not taken, as a word for programs and in words. How a request for it stands people read
+    when they look (selectors.floating)."""
     if not look.is_offered:
         return "", ""
     if look.asked:
-        verb = "is" if look.asked.state in OPEN else "was"
-        return "Requested", f"request {look.asked.number} {verb} for it ({look.asked.state.replace('_', ' ')})"
+        return "Requested", ""
     if upgrade_policy(deployment.spec) is UpgradePolicy.MANUAL:
         return "Manual", "upgradePolicy is Manual: it is taken when somebody asks for a new request"
     if found is Answer.ASK:
-        return "Requested", "a request for it is made"
+        return "Requested", "a request for it is made once there is room for one"
     if open_requests:
         return "Waiting", f"request {open_requests[0].number} is settled first"
     return "Waiting", "a request is still to be made for what the spec wishes"

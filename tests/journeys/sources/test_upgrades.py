@@ -21,20 +21,17 @@ from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys.catalogs import KIALI, documents, let_read, source
+from tests.support.journeys.catalogs import HARBOUR, KIALI, documents, source
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
-pytestmark = pytest.mark.corpus
 GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 
 
 @pytest.fixture
 def offered(any_station: Station, registry: Registry) -> Catalog:
-    """A catalogue that rita may get, with the first version of an operator."""
-    row = named(any_station, registry, f"{any_station.namespace}-hub")
-    let_read(any_station, row.name)
-    return offer(registry, row, "1.32.0")
+    """A catalogue with the first version of an operator."""
+    return offer(registry, named(any_station, registry, f"{any_station.namespace}-hub"), "1.0.0")
 
 
 def named(station: Station, registry: Registry, name: str) -> Catalog:
@@ -47,10 +44,10 @@ def named(station: Station, registry: Registry, name: str) -> Catalog:
     return row
 
 
-def offer(registry: Registry, row: Catalog, *versions: str, **fields: Any) -> Catalog:
+def offer(registry: Registry, row: Catalog, *versions: str, of: str = HARBOUR) -> Catalog:
     """Its publisher pushes it with these versions, and it is looked at."""
-    text = "\n".join(json.dumps(one) for one in documents(registry, KIALI, versions, **fields))
-    registry.push(f"{registry.host}/{row.name}:latest", {"kiali/catalog.json": text.encode()})
+    text = "\n".join(json.dumps(one) for one in documents(registry, of, versions))
+    registry.push(f"{registry.host}/{row.name}:latest", {"catalog.json": text.encode()})
     Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
     do(RefreshCatalog(row.pk))
     found = catalogs.catalog(row.cluster, row.name)
@@ -59,9 +56,10 @@ def offer(registry: Registry, row: Catalog, *versions: str, **fields: Any) -> Ca
     return found
 
 
-def wish(station: Station, row: Catalog, *, catalog: Mapping[str, Any] | None = None, **more: Any) -> BundleDeployment:
-    made = source(row.name, KIALI, **(catalog or {}))
-    return station.wish(f"{station.namespace}-kiali", made, **{"format": "registry-v1", **more})
+def wish(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
+    more = {"upgradePolicy": upgrades} if upgrades else {}
+    made = source(row.name, of, **asked)
+    return station.wish(f"{station.namespace}-{of}", made, format="registry-v1", **more)
 
 
 def look(station: Station) -> None:
@@ -108,73 +106,80 @@ def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
     any_station: Station, registry: Registry, offered: Catalog
 ) -> None:
     station = any_station
-    row = offer(registry, offered, "1.32.0", "1.33.0")
-    deployment = wish(station, offered, catalog={"channel": "stable", "version": "<1.33.0"})
+    row = offer(registry, offered, "1.0.0", "1.1.0")
+    deployment = wish(station, offered, channel="stable", version="<1.1.0")
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
-    assert (bundle["bundle"], bundle["step"]) == ("kiali-operator.v1.32.0", "first")
+    assert (bundle["bundle"], bundle["step"]) == ("harbour.v1.0.0", "first")
     assert bundle["image"].endswith(f"@{pin['digest']}")
     (shown,) = status(station, deployment)["bundles"]
     assert shown == {
         "catalog": offered.name,
         "catalogDigest": row.edition.digest,  # type: ignore[union-attr]
-        "package": KIALI,
+        "package": HARBOUR,
         "channel": "stable",
-        "bundle": "kiali-operator.v1.32.0",
-        "version": "1.32.0",
+        "bundle": "harbour.v1.0.0",
+        "version": "1.0.0",
     }
     assert station.approve(deployment).state == "applied"
 
 
 @pytest.mark.proof
-def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, registry: Registry) -> None:
-    station = any_station
-    row = offer(registry, named(station, registry, f"{station.namespace}-hidden"), "1.32.0")
-    deployment = wish(station, row)
+def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, offered: Catalog) -> None:
+    station, mallory = any_station, Identity("mallory", ("strangers",))
+    station.let_use_installer("mallory")
+    spec: dict[str, Any] = {
+        "installNamespace": station.namespace,
+        "serviceAccountName": "installer",
+        "format": "registry-v1",
+    }
+    about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "BundleDeployment"}
+    obj = {**about, "metadata": {"name": f"{station.namespace}-vain"}, "spec": spec}
+    spec["sources"] = [source(offered.name, HARBOUR)]
+    made = station.api.apply(obj, field_manager="somebody").object
+    writer = SpecWriter(mallory, "cluster", None, timezone.now())
+    deployment = pivots.see(cluster=station.cluster, obj=made, writer=writer)
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.bundles) == ("preparing", [])
-    assert f"rita may not get catalogs.core.rukpak.io {row.name}" in request.problem
-    let_read(station, row.name)
-    Request.objects.update(look_again_at=None)
-    station.work()
-    assert station.latest(deployment).state == "in_review"
+    assert f"mallory may not get catalogs.core.rukpak.io {offered.name}" in request.problem
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"package": "kiali-2"}, "has no package kiali-2; names like it are kiali"),
-        ({"channel": "alpha"}, "package kiali has no channel alpha; it has stable"),
-        ({"version": ">=2"}, "package kiali has no bundle in >=2; it has 1.32.0"),
+        ({"of": "harbor"}, "has no package harbor; names like it are harbour"),
+        ({"channel": "alpha"}, "package harbour has no channel alpha; it has stable"),
+        ({"version": ">=2"}, "package harbour has no bundle in >=2; it has 1.0.0"),
     ],
     ids=["package", "channel", "version"],
 )
 def test_what_a_catalogue_does_not_offer_is_said_with_what_it_offers(
-    sandbox_station: Station, registry: Registry, asked: Mapping[str, Any], words: str
+    sandbox_station: Station, registry: Registry, asked: dict[str, str], words: str
 ) -> None:
-    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.32.0")
-    let_read(sandbox_station, row.name)
-    deployment = wish(sandbox_station, row, catalog=asked)
+    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.0.0")
+    deployment = wish(sandbox_station, row, **asked)
     sandbox_station.work()
     request = sandbox_station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert words in request.problem
 
 
+@pytest.mark.corpus
 @pytest.mark.proof
 def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
-    any_station: Station, registry: Registry, offered: Catalog
+    any_station: Station, registry: Registry
 ) -> None:
     """1.32.0 is approved by a person; 1.33.0 and 1.34.0 follow by themselves; 1.35.0 waits for people."""
     station = any_station
-    deployment = wish(station, offered, upgradePolicy="Automatic")
+    offered = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.32.0", of=KIALI)
+    deployment = wish(station, offered, of=KIALI, upgrades="Automatic")
     station.work()
     assert station.approve(deployment).state == "applied"
     station.save_policy("grant", GRANTED)
-    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0")
+    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0", of=KIALI)
     for _ in range(3):
         look(station)
     assert versions(deployment) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.34.0", "applied")], [
@@ -185,7 +190,7 @@ def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
     assert (latest.is_unattended, latest.is_for_people, latest.bundles[0]["step"]) == (True, False, "follows")
     assert [one["username"] for one in latest.requesters] == ["rita"]
     station.save_policy("guard", 'worst_new == "safe"', name="careful", message="not on a Friday")
-    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0", "1.35.0")
+    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0", "1.35.0", of=KIALI)
     look(station)
     held = station.latest(deployment)
     assert (held.bundles[0]["version"], held.state) == ("1.35.0", "in_review")
@@ -199,7 +204,7 @@ def test_a_grant_does_not_approve_what_follows_for_people(
 ) -> None:
     station = any_station
     station.save_policy("grant", GRANTED)
-    offer(registry, offered, "1.32.0", "1.33.0")
+    offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
     request = station.latest(applied)
     assert (request.number, request.state, request.is_for_people) == (2, "in_review", True)
@@ -212,19 +217,19 @@ def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
     any_station: Station, registry: Registry, offered: Catalog
 ) -> None:
     station = any_station
-    deployment = wish(station, offered, upgradePolicy="Manual")
+    deployment = wish(station, offered, upgrades="Manual")
     station.work()
     assert station.approve(deployment).state == "applied"
-    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0")
+    offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
     look(station)
-    assert versions(deployment) == [("1.32.0", "applied")]
+    assert versions(deployment) == [("1.0.0", "applied")]
     available, reason, words = upgrade_condition(station, deployment)
     assert (available, reason) == ("True", "Manual")
-    assert "1.33.0 of kiali is available: upgradePolicy is Manual" in words
-    assert "no edge leads to 1.34.0 from what runs" in words
+    assert "1.1.0 of harbour is available: upgradePolicy is Manual" in words
+    assert "no edge leads to 1.2.0 from what runs" in words
     services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
     station.work()
-    assert versions(deployment)[1:] == [("1.33.0", "in_review")]
+    assert versions(deployment)[1:] == [("1.1.0", "in_review")]
 
 
 @pytest.mark.proof
@@ -241,7 +246,7 @@ def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
     look(station)
     assert changed.generation > applied.generation
     assert len(versions(applied)) == 1
-    offer(registry, offered, "1.32.0", "1.33.0")
+    offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
     assert {one["username"] for one in station.latest(applied).requesters} == {"rita", "mallory"}
 
@@ -263,35 +268,33 @@ def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
         channel="browser",
         acknowledges=[],
     )
-    for more in (["1.33.0"], ["1.33.0", "1.34.0"]):
-        offer(registry, offered, "1.32.0", *more)
+    for more in (["1.1.0"], ["1.1.0", "1.2.0"]):
+        offer(registry, offered, "1.0.0", *more)
         look(station)
-    assert versions(deployment) == [("1.32.0", "in_review")]
+    assert versions(deployment) == [("1.0.0", "in_review")]
     assert "request 1 is settled first" in upgrade_condition(station, deployment)[2]
     services.withdraw(by=acting(station.people["rita"]), request_id=first.pk, reason="replaced", via="browser")
     FollowedPackage.objects.update(answer_at=timezone.now())
     for _ in range(3):
         look(station)
-    assert versions(deployment) == [("1.32.0", "withdrawn"), ("1.34.0", "in_review")]
+    assert versions(deployment) == [("1.0.0", "withdrawn"), ("1.2.0", "in_review")]
 
 
 def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_found(
     any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     station = any_station
-    offer(registry, offered, "1.32.0", "1.34.0")
-    wish(station, offered, catalog={"version": "1.34.0"})
+    offer(registry, offered, "1.0.0", "1.2.0")
+    wish(station, offered, version="1.2.0")
     station.work()
     request = station.latest(applied)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
-    assert (
-        "that may follow kiali-operator.v1.32.0 (1.32.0) by the catalogue's edges; these may: 1.32.0" in request.problem
-    )
-    wish(station, offered, catalog={"version": "1.34.0", "upgradeConstraintPolicy": "SelfCertified"})
+    assert "that may follow harbour.v1.0.0 (1.0.0) by the catalogue's edges; these may: 1.0.0" in request.problem
+    wish(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert "CAT-01" in rules(station.latest(applied))
     assert station.approve(applied).state == "applied"
-    wish(station, offered, catalog={"version": "1.32.0", "upgradeConstraintPolicy": "SelfCertified"})
+    wish(station, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert {"CAT-01", "SRC-03"} <= rules(station.latest(applied))
 
@@ -300,26 +303,26 @@ def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
     any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     station = any_station
-    offer(registry, offered, "1.32.0", "1.33.0")
+    offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
     assert station.approve(applied).state == "applied"
     services.rollback_deployment(by=acting(station.people["rita"]), deployment=applied, revision=1, via="browser")
     station.work()
     assert station.approve(applied).state == "applied"
     look(station)
-    assert versions(applied) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.32.0", "applied")]
-    assert "request 2 was for it" in FollowedPackage.objects.get().why_not
+    assert versions(applied) == [("1.0.0", "applied"), ("1.1.0", "applied"), ("1.0.0", "applied")]
+    assert "request 2 was for it (applied)" in upgrade_condition(station, applied)[2]
 
 
 @pytest.mark.parametrize(
     ("sources", "more", "words"),
     [
         ([{"kind": "catalog", "image": {"ref": "a/b:c"}}], {}, "kind names exactly the one source"),
-        ([source("hub", KIALI) | {"image": {"ref": "a/b:c"}}], {}, "kind names exactly the one source"),
-        ([source("hub", KIALI)], {"format": "plain"}, "write format: registry-v1"),
-        ([source("hub", KIALI)], {"upgradePolicy": "Often"}, "upgradePolicy"),
+        ([source("hub", HARBOUR) | {"image": {"ref": "a/b:c"}}], {}, "kind names exactly the one source"),
+        ([source("hub", HARBOUR)], {"format": "plain"}, "write format: registry-v1"),
+        ([source("hub", HARBOUR)], {"upgradePolicy": "Often"}, "upgradePolicy"),
         ([{"kind": "image", "image": {"ref": "a/b:c"}}], {"upgradePolicy": "Manual"}, "upgradePolicy is for sources"),
-        ([source("hub", KIALI) | {"interval": "5m"}], {}, "interval is for sources of kind image, git and http"),
+        ([source("hub", HARBOUR) | {"interval": "5m"}], {}, "interval is for sources of kind image, git and http"),
     ],
     ids=["no catalog", "two kinds", "plain", "policy", "policy without catalog", "interval"],
 )

@@ -54,6 +54,11 @@ def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None
             id="http",
         ),
         pytest.param(
+            {"kind": "catalog", "catalog": "hub", "package": "kiali", "version": ">=1.2 <2"},
+            {"kind": "catalog", "catalog": {"name": "hub", "package": "kiali", "version": ">=1.2 <2"}},
+            id="catalog",
+        ),
+        pytest.param(
             {"image": "r.example/x:1", "secret": "team/pull"},
             {
                 "kind": "image",

@@ -1,0 +1,212 @@
+"""What a catalogue's offer calls for, by the deployment's policy and by what was asked for before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.ledger import pivots
+from approvals.ledger.packages import choosing, following
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request, Revision
+from approvals.selectors import floating
+from provisioner.errors import BundleNotOffered, SourceUnavailable
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import revision
+from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.stored_catalogs import catalog, stored
+
+CHAIN = ("1.0.0", "1.1.0", "1.2.0")
+
+
+def offer(row: Catalog, *versions: str, image: str = "") -> None:
+    """The catalogue as it is once it has these versions, each of which replaces the one before."""
+    before = ["", *(f"harbour.v{one}" for one in versions)]
+    entries = [{"name": f"harbour.v{one}", "replaces": old} for one, old in zip(versions, before, strict=False)]
+    bundles = [bundle(one) for one in versions]
+    if image:
+        bundles[-1]["image"] = image
+    stored(row, package(), *bundles, channel("stable", *entries), digest=f"sha256:{'-'.join(versions)}{image}")
+
+
+def spec(policy: str = "", **more: Any) -> dict[str, Any]:
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour", **more}}
+    return world.spec(format="registry-v1", sources=[source], **({"upgradePolicy": policy} if policy else {}))
+
+
+def prepared(request: Request) -> Request:
+    choosing.bundles_for(request)
+    request.refresh_from_db()
+    return world.in_review(request)
+
+
+@pytest.fixture
+def port(here: World) -> Catalog:
+    row = catalog(of=here.cluster)
+    offer(row, "1.0.0")
+    return row
+
+
+@pytest.fixture
+def running(here: World, port: Catalog) -> BundleDeployment:
+    """1.0.0 was asked for by rita and runs."""
+    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    choosing.bundles_for(deployment.requests.get())
+    revision(deployment, 1, "active")
+    pivots.answer_upgrades(deployment.pk)
+    assert following.due(timezone.now()) == []
+    return deployment
+
+
+def followed() -> FollowedPackage:
+    return FollowedPackage.objects.get()
+
+
+def test_a_catalogue_that_changes_has_its_followers_asked_and_a_request_made(
+    running: BundleDeployment, port: Catalog
+) -> None:
+    offer(port, *CHAIN)
+    assert following.due(timezone.now()) == [running.pk]
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    assert (made.is_unattended, [one["username"] for one in made.requesters]) == (True, ["rita"])
+    assert choosing.bundles_for(made)[""].version == "1.1.0"
+    made.refresh_from_db()
+    assert made.is_for_people
+    assert followed().beyond == "no edge leads to 1.2.0 from what runs; it may follow after 1.1.0"
+
+
+@pytest.mark.parametrize(("policy", "is_made", "is_for_people"), [("Manual", False, False), ("Automatic", True, False)])
+def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
+    here: World, running: BundleDeployment, port: Catalog, policy: str, *, is_made: bool, is_for_people: bool
+) -> None:
+    world.wish(here.cluster, world.seen("harbour", spec(policy), uid="harbour", generation=2), by=here.rita)
+    assert running.requests.count() == 1
+    offer(port, *CHAIN)
+    made = pivots.answer_upgrades(running.pk)
+    assert (made is not None) is is_made
+    assert (followed().available_version, followed().reason) == ("1.1.0", "Requested" if is_made else "Manual")
+    if made:
+        choosing.bundles_for(made)
+        assert made.is_for_people is is_for_people
+
+
+def test_what_is_seen_again_has_nobody_asked(here: World, running: BundleDeployment) -> None:
+    world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    assert following.due(timezone.now()) == []
+
+
+def test_a_paused_deployment_is_asked_about_once_it_goes_on(
+    here: World, running: BundleDeployment, port: Catalog
+) -> None:
+    paused = world.seen("harbour", {**spec(), "paused": True}, uid="harbour", generation=2)
+    world.wish(here.cluster, paused, by=here.rita)
+    offer(port, *CHAIN)
+    assert following.due(timezone.now()) == []
+    world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour", generation=3), by=here.rita)
+    assert following.due(timezone.now()) == [running.pk]
+
+
+@pytest.mark.parametrize("state", ["denied", "expired", "failed", "withdrawn"])
+def test_what_came_to_nothing_is_not_asked_for_again_until_something_else_is_offered(
+    running: BundleDeployment, port: Catalog, state: str
+) -> None:
+    offer(port, "1.0.0", "1.1.0")
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    prepared(made)
+    Request.objects.filter(pk=made.pk).update(state=state)
+    offer(port, *CHAIN)
+    assert pivots.answer_upgrades(running.pk) is None
+    (offered,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert offered.why_not == f"request 2 was for it ({state})"
+    offer(port, "1.0.0", "1.1.0", image="example.com/harbour:other")
+    assert pivots.answer_upgrades(running.pk) is not None
+
+
+def test_a_request_that_nobody_reviews_gives_way_to_what_is_offered_instead(
+    running: BundleDeployment, port: Catalog
+) -> None:
+    offer(port, "1.0.0", "1.1.0")
+    first = pivots.answer_upgrades(running.pk)
+    assert first is not None
+    prepared(first)
+    offer(port, "1.0.0", "1.0.5")
+    second = pivots.answer_upgrades(running.pk)
+    assert second is not None
+    choosing.bundles_for(second)
+    assert (Request.objects.get(pk=first.pk).state, second.bundles[0]["version"]) == ("superseded", "1.0.5")
+
+
+def test_what_takes_the_place_of_a_request_for_people_is_for_people(running: BundleDeployment, port: Catalog) -> None:
+    offer(port, "1.0.0", "1.1.0")
+    first = pivots.answer_upgrades(running.pk)
+    assert first is not None
+    prepared(first)
+    Request.objects.filter(pk=first.pk).update(state="superseded")
+    again = pivots.ask_once_more(of=first)
+    assert again is not None
+    choosing.bundles_for(again)
+    assert again.is_for_people
+
+
+def test_under_manual_the_machine_leaves_the_bundle_as_it_is(
+    here: World, running: BundleDeployment, port: Catalog
+) -> None:
+    world.wish(here.cluster, world.seen("harbour", spec("Manual"), uid="harbour", generation=2), by=here.rita)
+    offer(port, *CHAIN)
+    again = pivots.ask_once_more(of=running.requests.get())
+    assert again is not None
+    assert choosing.bundles_for(again)[""].version == "1.0.0"
+
+
+def test_content_that_changed_under_the_same_version_is_offered_and_said(
+    running: BundleDeployment, port: Catalog
+) -> None:
+    offer(port, "1.0.0", image="example.com/harbour:other")
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    chosen = choosing.bundles_for(made)[""]
+    assert (str(chosen.step), chosen.changed.split(" until")[0]) == ("same", "example.com/harbour:1.0.0")
+
+
+def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment, port: Catalog) -> None:
+    digest = f"sha256:{'d' * 64}"
+    offer(port, "1.0.0", image=f"example.com/harbour@{digest}")
+    pin = {"kind": "image", "reference": "example.com/harbour", "digest": digest, "destination": ""}
+    Request.objects.filter(pk=Revision.objects.get().request_id).update(bundles=[], pins=[pin])
+    chosen = choosing.bundle_for(running, running.spec["sources"][0], "spec.sources[0]")
+    assert (chosen.before, str(chosen.step)) == ("harbour.v1.0.0", "same")
+    Request.objects.update(pins=[])
+    chosen = choosing.bundle_for(running, running.spec["sources"][0], "spec.sources[0]")
+    assert str(chosen.step) == "unknown"
+
+
+def test_a_catalogue_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(here: World) -> None:
+    row = catalog(of=here.cluster)
+    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    request = deployment.requests.get()
+    with pytest.raises(SourceUnavailable, match="Catalog port, which .* names, was not read yet"):
+        choosing.bundles_for(request)
+    offer(row, "1.0.0")
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbor"}}
+    with pytest.raises(BundleNotOffered, match="has no package harbor; names like it are harbour"):
+        choosing.bundle_for(deployment, source, "spec.sources[0]")
+    row.delete()
+    with pytest.raises(SourceUnavailable, match="Catalog port does not exist on cluster prod"):
+        choosing.bundles_for(request)
+
+
+def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_one(here: World, port: Catalog) -> None:
+    wished = world.seen("harbour", spec(version=">=1.1.0"), uid="harbour")
+    deployment = world.wish(here.cluster, wished, by=here.rita)
+    Request.objects.update(state="failed")
+    assert pivots.answer_upgrades(deployment.pk) is None
+    assert "has no bundle in >=1.1.0; it has 1.0.0" in followed().problem
+    offer(port, "1.0.0", "1.1.0")
+    assert pivots.answer_upgrades(deployment.pk) is not None
+    Request.objects.filter(number=2).update(state="failed")
+    following.look_again(deployment)
+    assert pivots.answer_upgrades(deployment.pk) is None
