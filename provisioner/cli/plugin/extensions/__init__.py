@@ -8,7 +8,7 @@ All of it is asked with the caller's own kubeconfig, and of nobody but its API s
 - `revoking`: `grant --remove`
 - `installed`: the extensions of a cluster, and what the caller may do with their APIs
 - `listing`: what `apis` prints
-- `manifests`: roles and bindings as YAML, and as content that reports take
+- `manifests`: what a preview of roles and bindings takes
 - `subjects`: somebody as they are typed
 """
 

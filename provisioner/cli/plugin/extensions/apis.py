@@ -8,13 +8,12 @@ import json
 import sys
 from dataclasses import replace
 
-import yaml
-
 from provisioner.cli.plugin.extensions.installed import MAX_QUESTIONS, installed, own_rights
 from provisioner.cli.plugin.extensions.listing import of_apis, record_of
 from provisioner.cli.plugin.reading import add_cluster, bare_name, cluster_of, namespace_of
 from provisioner.cli.plugin.terminal import page, write
 from provisioner.extensions import Extension, ExtensionApi, OwnRights
+from provisioner.render import write as as_yaml
 from provisioner.review.base.text import visible
 
 HELP = "which extension gives you which API, and what you may do with it"
@@ -78,7 +77,7 @@ def _print(
     if options.output in ("json", "yaml"):
         record = record_of(chosen, rights, namespace, problems)
         is_json = options.output == "json"
-        write(json.dumps(record, indent=2) + "\n" if is_json else yaml.safe_dump(record, sort_keys=False))
+        write(json.dumps(record, indent=2) + "\n" if is_json else as_yaml(record))
     elif chosen:
         page(of_apis(chosen, rights, namespace, is_wide=options.output == "wide", is_whole=not problems))
     elif not options.api and not problems:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from provisioner import pipeline
 from provisioner.cli.plugin.extensions.installed import installed
-from provisioner.cli.plugin.extensions.manifests import commented, content_of, manifest_text
+from provisioner.cli.plugin.extensions.manifests import commented, content_of
 from provisioner.cli.plugin.extensions.revoking import revoke
 from provisioner.cli.plugin.extensions.subjects import subject_named, typed
 from provisioner.cli.plugin.reading import add_cluster, bare_name, cluster_of, namespace_of
@@ -28,6 +28,7 @@ from provisioner.extensions import (
     role_of,
 )
 from provisioner.rbac import RbacSubject
+from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
 from provisioner.review.output import permission_text
 from provisioner.sentences import some, verb
@@ -174,7 +175,7 @@ def _show(api: ClusterClient, extension: Extension, changes: Sequence[GrantChang
     objects = [one.wanted for one in changes]
     wide = frozenset((one.group, one.plural) for one in extension.apis if not one.is_namespaced)
     preview = pipeline.permissions(api, content_of(objects), None, nowhere=wide)
-    write(commented(permission_text.as_text(preview, {}, is_bundle=False)) + manifest_text(objects))
+    write(commented(permission_text.as_text(preview, {}, is_bundle=False)) + write_quoted(objects))
 
 
 def _try(api: ClusterClient, changes: Sequence[GrantChange]) -> None:

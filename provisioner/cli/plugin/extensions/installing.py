@@ -13,10 +13,11 @@ import yaml
 from provisioner import pipeline
 from provisioner.cli.arguments import BUNDLE_EPILOG, DEFAULT_NAMESPACE, add_bundle_options
 from provisioner.cli.bundles import contents_of
-from provisioner.cli.plugin.extensions.manifests import commented, manifest_text
+from provisioner.cli.plugin.extensions.manifests import commented
 from provisioner.cli.plugin.reading import add_cluster, cluster_of
 from provisioner.cli.plugin.terminal import write
 from provisioner.rbac import RbacSubject
+from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.text import as_yaml
@@ -84,7 +85,7 @@ def _print(options: argparse.Namespace, account: RbacSubject, found: Preflight) 
         return
     what = Path(options.bundle).name if Path(options.bundle).exists() else options.bundle
     write(commented(visible(f"To install {what} as {account.namespace}/{account.name}")))
-    write(manifest_text([first]) + (f"---\n{rules}" if rules else ""))
+    write(write_quoted([first]) + (f"---\n{rules}" if rules else ""))
 
 
 def _account(account: RbacSubject) -> JsonObject:

@@ -1,17 +1,10 @@
-"""Roles and bindings as YAML for people and kubectl, and as content that the library's reports take."""
+"""What a preview of roles and bindings takes: content for the library's reports, and comments in YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-import yaml
+from collections.abc import Sequence
 
 from provisioner.values import Content, JsonObject, Manifest
-
-
-def manifest_text(objects: Iterable[JsonObject]) -> str:
-    """YAML documents. Letters beyond ASCII stand as escapes, so that no name can pass for another."""
-    return "".join(f"---\n{yaml.safe_dump(dict(one), sort_keys=False)}" for one in objects)
 
 
 def commented(text: str) -> str:

@@ -20,6 +20,7 @@ def test_a_grant_is_shown_before_given_changes_nothing_the_second_time_and_is_ta
 
     assert scene.run(*given, "--dry-run") == 0
     shown = capsys.readouterr()
+    assert f'core.rukpak.io/apis-of: "{scene.name}"' in shown.out
     role, binding = yaml.safe_load_all(shown.out)
     assert role["metadata"]["name"] == f"{scene.name}-apis-edit"
     assert role["rules"][0]["resources"] == ["fleets", "widgets"]

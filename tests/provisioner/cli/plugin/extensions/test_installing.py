@@ -25,10 +25,12 @@ CORPUS_BUNDLES = (
     ("charts/kube-state-metrics/8.4.0", *HELM),
     ("charts/prometheus-node-exporter/4.56.1", *HELM),
     ("charts/strimzi-kafka-operator/1.0.0", *HELM),
+    ("bundles/cockroachdb/5.0.4", *REGISTRY),
+    ("bundles/grafana-operator/v5.10.0", *REGISTRY),
     ("bundles/keda/2.0.0", *REGISTRY),
     ("bundles/kiali/1.36.0", *REGISTRY),
     ("bundles/kogito-operator/1.7.0", *REGISTRY),
-    ("bundles/mongodb-enterprise/1.8.0", *REGISTRY),
+    ("bundles/service-binding-operator/0.8.0", *REGISTRY),
     ("plain/argo-cd/v2.14.0", *PLAIN),
     ("plain/ingress-nginx/controller-v1.15.1/provider/cloud", *PLAIN),
 )
