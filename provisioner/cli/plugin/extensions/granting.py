@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from provisioner import pipeline
-from provisioner.cli.plugin.extensions.installed import installed
+from provisioner.cli.plugin.extensions.installed import installed, may_be_there
 from provisioner.cli.plugin.extensions.manifests import commented, content_of
 from provisioner.cli.plugin.extensions.revoking import revoke
 from provisioner.cli.plugin.extensions.subjects import subject_named, typed
@@ -16,7 +16,7 @@ from provisioner.cli.plugin.reading import add_cluster, bare_name, cluster_of, n
 from provisioner.cli.plugin.terminal import is_agreed, write
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.errors import ClusterError, FieldConflict, Forbidden
+from provisioner.errors import FieldConflict, Forbidden, PratiqueError
 from provisioner.extensions import (
     MANAGER,
     AccessLevel,
@@ -28,6 +28,7 @@ from provisioner.extensions import (
     role_of,
 )
 from provisioner.rbac import RbacSubject
+from provisioner.reading import WITHOUT_ROLES
 from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
 from provisioner.review.output import permission_text
@@ -55,6 +56,10 @@ exit status
   0  done, or nothing was left to do
   2  it was refused, or could not be found out; nothing more was written
 """
+ROLE_FIRST = (
+    ". Somebody who may write ClusterRoles, and holds what is in this one, can do it once; with `get` on it, you then "
+    "only write the binding"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ def grant(options: argparse.Namespace) -> int:
     namespace = "" if options.all_namespaces else options.namespace or namespace_of(options)
     extension = _with_apis(api, options.name)
     _check_place(extension, options.to, namespace)
+    if options.to is not None and namespace and not may_be_there(api, namespace):
+        raise Usage(f"there is no namespace {namespace}: name another one with -n, or create it first")
     changes = list(_changes(api, extension, (level, options.to, namespace), options.aggregate))
     _show(api, extension, changes)
     if all(one.is_done for one in changes):
@@ -175,6 +182,8 @@ def _show(api: ClusterClient, extension: Extension, changes: Sequence[GrantChang
     objects = [one.wanted for one in changes]
     wide = frozenset((one.group, one.plural) for one in extension.apis if not one.is_namespaced)
     preview = pipeline.permissions(api, content_of(objects), None, nowhere=wide)
+    told = (words.replace(WITHOUT_ROLES, "so all of it counts as gained") for words in preview.problems)
+    preview = replace(preview, problems=tuple(told))
     write(commented(permission_text.as_text(preview, {}, is_bundle=False)) + write_quoted(objects))
 
 
@@ -202,12 +211,13 @@ def _apply(api: ClusterClient, change: GrantChange, written: Sequence[ObjectRef]
     except FieldConflict as exc:
         advice = "undo that change, or take the grant back (--remove) and make it again"
         raise Usage(f"{_refused(change, exc)}. Somebody else changed it: {advice}{_done(written)}") from exc
-    except Forbidden as exc:
-        raise Usage(f"{_refused(change, exc)}{_done(written)}") from exc
+    except PratiqueError as exc:
+        is_of_role = isinstance(exc, Forbidden) and change.ref.kind == "ClusterRole"
+        raise Usage(f"{_refused(change, exc)}{ROLE_FIRST if is_of_role else ''}{_done(written)}") from exc
 
 
-def _refused(change: GrantChange, exc: ClusterError) -> str:
-    return f"Kubernetes refused the {change.ref.kind} {change.ref.place}: {exc.server_words or exc}"
+def _refused(change: GrantChange, exc: PratiqueError) -> str:
+    return f"the {change.ref.kind} {change.ref.place} was not written. Kubernetes says: {exc.server_words or exc}"
 
 
 def _done(written: Sequence[ObjectRef]) -> str:

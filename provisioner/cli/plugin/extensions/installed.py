@@ -24,6 +24,7 @@ from provisioner.extensions import (
 )
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.sentences import number
+from provisioner.values import ObjectRef
 
 # Definitions hold whole schemas: a page of them is read at a time, and of each only what is told of it is kept.
 PAGE = 25
@@ -108,6 +109,14 @@ def _may_get(api: ClusterClient, name: str) -> bool:
         return api.get(ref(DEPLOYMENT, name), metadata_only=True) is not None
     except Forbidden:
         return False
+
+
+def may_be_there(api: ClusterClient, namespace: str) -> bool:
+    """False for a namespace that is surely not there; who may not look finds out by writing."""
+    try:
+        return api.get(ObjectRef("", "v1", "Namespace", "", namespace), metadata_only=True) is not None
+    except Forbidden:
+        return True
 
 
 def own_rights(api: ClusterClient, apis: Sequence[ExtensionApi], namespace: str) -> OwnRights:

@@ -13,9 +13,11 @@ import yaml
 from provisioner import pipeline
 from provisioner.cli.arguments import BUNDLE_EPILOG, DEFAULT_NAMESPACE, add_bundle_options
 from provisioner.cli.bundles import contents_of
+from provisioner.cli.plugin.extensions.installed import may_be_there
 from provisioner.cli.plugin.extensions.manifests import commented
 from provisioner.cli.plugin.reading import add_cluster, cluster_of
 from provisioner.cli.plugin.terminal import write
+from provisioner.cluster.client.api import ClusterClient
 from provisioner.rbac import RbacSubject
 from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
@@ -70,7 +72,7 @@ def rbac(options: argparse.Namespace) -> int:
     found = pipeline.least_rights(cluster, content, account=account, with_deletion=options.with_deletion)
     _print(options, account, found)
     status = OK
-    for code, words in _problems(found):
+    for code, words in (*_problems(found), *_of_place(cluster, account.namespace)):
         print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
         status = max(status, code)
     return status
@@ -91,6 +93,11 @@ def _print(options: argparse.Namespace, account: RbacSubject, found: Preflight) 
 def _account(account: RbacSubject) -> JsonObject:
     meta = {"name": account.name, "namespace": account.namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+
+
+def _of_place(cluster: ClusterClient, namespace: str) -> Iterator[tuple[int, str]]:
+    if not may_be_there(cluster, namespace):
+        yield IN_THE_WAY, f"there is no namespace {namespace} for the account: create it before you apply this"
 
 
 def _problems(found: Preflight) -> Iterator[tuple[int, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 
 from provisioner import pipeline
 from provisioner.api_groups import RBAC_GROUP
@@ -60,7 +59,7 @@ def _bindings(api: ClusterClient, options: argparse.Namespace) -> list[Record]:
     return [one for one in found_all if options.to is None or options.to in binding_subjects(one)]
 
 
-def _roles(api: ClusterClient, options: argparse.Namespace, going: Iterable[Record]) -> list[Record]:
+def _roles(api: ClusterClient, options: argparse.Namespace, going: Sequence[Record]) -> list[Record]:
     """Those that no binding names any more. Who takes it from one subject or place leaves what is aggregated."""
     level = AccessLevel(options.role) if options.role else None
     is_part = options.to is not None or options.namespace or options.all_namespaces
@@ -69,7 +68,8 @@ def _roles(api: ClusterClient, options: argparse.Namespace, going: Iterable[Reco
         every = [one for kind in _BINDINGS for one in _listed(api, kind)]
     except Forbidden as exc:
         words = f"the ClusterRole stays, for you may not see who else is bound to it ({exc.server_words or exc})"
-        print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
+        if going:
+            print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
         return []
     used = roles_in_use(every, [ObjectRef.of(one) for one in going])
     unused = [one for one in roles if ObjectRef.of(one).name not in used]

@@ -72,6 +72,17 @@ def test_nobody_grants_what_they_do_not_hold_and_kubernetes_says_so(
     assert scene.api.get(ObjectRef(RBAC, "v1", "ClusterRole", "", f"{scene.name}-apis-edit")) is None
     assert scene.run(*given, "view", user="bob") == 0
 
+    binder = [one for one in rights if RBAC not in one["apiGroups"]]
+    binder += [rule(RBAC, "clusterroles", ["get"]), rule(RBAC, "rolebindings", ["get", "create", "patch"])]
+    scene.allow("binds", binder, user("carol"))
+    until_may(scene.api, somebody("carol"), AccessRequest("create", RBAC, "rolebindings"))
+    capsys.readouterr()
+    other = ("grant", scene.name, "--to", "user:dora", "-n", scene.mark, "--yes", "--role")
+    assert scene.run(*other, "edit", user="carol") == 2
+    assert "Somebody who may write ClusterRoles" in capsys.readouterr().err
+    assert scene.run(*other, "view", user="carol") == 0
+    assert "so all of it counts as gained" in " ".join(capsys.readouterr().out.replace("#  ", "").split())
+
 
 def test_a_role_of_somebody_else_is_left_alone_and_an_aggregated_one_stays_so(
     scene: ExtensionScene, capsys: pytest.CaptureFixture[str]
@@ -82,6 +93,9 @@ def test_a_role_of_somebody_else_is_left_alone_and_an_aggregated_one_stays_so(
     given = ("grant", scene.name, "-A", "--yes", "--to", "serviceaccount:ci/robot", "--role")
     assert scene.run(*given, "admin") == 2
     assert f"ClusterRole {name} is there already, and no grant made it" in capsys.readouterr().err
+    nowhere = ("grant", scene.name, "-n", f"{scene.mark}-nowhere", "--yes", "--to", "user:dora", "--role", "view")
+    assert scene.run(*nowhere) == 2
+    assert f"there is no namespace {scene.mark}-nowhere" in capsys.readouterr().err
 
     assert scene.run("grant", scene.name, "--role", "view", "--aggregate", "--yes") == 0
     assert "Everybody with the roles admin, edit or view can newly" in capsys.readouterr().out

@@ -87,6 +87,43 @@ def test_a_chart_with_hooks_is_installed_by_what_is_printed_and_by_no_rule_less(
     assert_each_rule_is_needed(installer, objects)
 
 
+def test_a_namespace_that_is_not_there_and_a_kind_that_nobody_serves_are_said(
+    scene: ExtensionScene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "one.yaml"
+    place.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}))
+    config = kubeconfig(scene.endpoint, tmp_path)
+    status, objects, said = printed(capsys, config, str(place), "--install-namespace", f"{scene.mark}-no")
+    assert (status, len(objects)) == (1, 3)
+    assert f"there is no namespace {scene.mark}-no for the account" in said
+    place.write_text(yaml.safe_dump({"apiVersion": f"{scene.group}/v1", "kind": "Widget", "metadata": {"name": "one"}}))
+    status, objects, said = printed(capsys, config, str(place), "--install-namespace", scene.mark)
+    assert (status, len(objects)) == (2, 1)
+    assert f"Nobody serves Widget in {scene.group}/v1" in said
+
+
+def test_with_deletion_the_account_may_delete_all_of_it_and_hooks_of_deletions_too(
+    scene: ExtensionScene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = chart(tmp_path / "chart", scene.mark)
+    farewell = place / "templates/farewell.yaml"
+    farewell.write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: farewell, annotations: {helm.sh/hook: pre-delete}}\n"
+    )
+    words = (str(place), "--format", "helm", "--install-namespace", scene.mark, "--role-name", f"{scene.mark}-least")
+    status, objects, said = printed(capsys, kubeconfig(scene.endpoint, tmp_path), *words, "--with-deletion")
+    assert (status, said) == (0, "")
+    installer = LeastInstaller(scene.api, Identity.of_service_account(scene.mark, "installer"), words)
+    installer.give(objects)
+    assert installer.refusals() == []
+    for ref in installer.written:
+        installer.acting.delete(ref)
+    installer.acting.apply(
+        yaml.safe_load(farewell.read_text()) | {"metadata": {"name": "farewell", "namespace": scene.mark}},
+        field_manager="pratique",
+    )
+
+
 @pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("bundle", CORPUS_BUNDLES, ids=lambda one: one[0])
