@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from provisioner import pipeline
 from provisioner.api_groups import RBAC_GROUP
