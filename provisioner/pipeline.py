@@ -54,7 +54,7 @@ from provisioner.review.output.own_words import in_own_words
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.answer import preflight as answer_preflight
 from provisioner.review.preflight.needs import PreflightFacts, ResourceWord
-from provisioner.review.rights.permission_report import PermissionReport, permission_report
+from provisioner.review.rights.permission_report import GroupResource, PermissionReport, permission_report
 from provisioner.schema.fields import is_same
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch, pinned
 from provisioner.unpack import UnpackLimits, unpack
@@ -300,15 +300,22 @@ def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
     return replace(content, manifests=manifests, digest=digest, hooks=())
 
 
-def permissions(cluster: ClusterClient | None, content: Content, previous: Content | None) -> PermissionReport:
+def permissions(
+    cluster: ClusterClient | None,
+    content: Content,
+    previous: Content | None,
+    *,
+    nowhere: frozenset[GroupResource] = frozenset(),
+) -> PermissionReport:
     """Who may do what with `content` in place of `previous` that they could not before, by RBAC alone.
 
-    With a cluster its other roles and bindings count; without one, only those of the two bundles are known.
+    With a cluster its other roles and bindings count; without one, only those of the two bundles are known. What is
+    `nowhere`, as it is in no namespace, nobody gets by a RoleBinding.
     """
     roles, gaps = live_rbac((cluster,)) if cluster else (None, [])
     content, previous = _offline(content, previous)
     facts = Facts(content, _plan_offline(content, previous), previous, live_rbac=roles, is_offline=True)
-    found = permission_report(facts)
+    found = permission_report(facts, nowhere=nowhere)
     return replace(found, problems=(*found.problems, *(f"{gap.what}: {gap.why}" for gap in gaps)))
 
 
@@ -359,15 +366,44 @@ def preflight(  # noqa: PLR0913 -- each by its name
         return answer_preflight(facts)
     roles, gaps = live_rbac((cluster,))
     places, more = namespaces(cluster)
-    served = {
-        (one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in cluster.resources()
-    }
     actions, unplanned = _planned(
         cluster, content, account, inventory=inventory or {}, previous=previous, options=options
     )
     gaps = [*gaps, *more, *unplanned]
-    facts = replace(facts, roles=roles, namespaces=places, kinds=served, actions=actions, gaps=tuple(gaps))
+    facts = replace(facts, roles=roles, namespaces=places, kinds=_served(cluster), actions=actions, gaps=tuple(gaps))
     return answer_preflight(with_answers(cluster, facts))
+
+
+def least_rights(
+    cluster: ClusterClient, content: Content, *, account: RbacSubject, with_deletion: bool = False
+) -> Preflight:
+    """All that `account` needs to install `content` where nothing of it is yet, as if it held nothing: what is missing.
+
+    The cluster says which kinds, namespaces and roles there are. Nothing is changed. Raises TryLater where nobody
+    answers.
+    """
+    content = content.with_hooks(frozenset(HookMoment) if with_deletion else APPLYING)
+    staying = [one for phase in phases(content.manifests) for one in phase.manifests]
+    roles, gaps = live_rbac((cluster,))
+    known = None if roles is None else tuple(one for one in roles if not str(one["kind"]).endswith("Binding"))
+    places, more = namespaces(cluster)
+    facts = PreflightFacts(
+        account,
+        (*staying, *(one for one in content.manifests if one.hook)),
+        roles=known,
+        kinds=_served(cluster),
+        namespaces=None if places is None else places | {account.namespace},
+        gaps=(*gaps, *more),
+        unanswered=frozenset(group for group, _ in cluster.served().unknown),
+        with_deletion=with_deletion,
+    )
+    return answer_preflight(facts)
+
+
+def _served(cluster: ClusterClient) -> dict[tuple[str, str, str], ResourceWord]:
+    return {
+        (one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in cluster.resources()
+    }
 
 
 def _planned(  # noqa: PLR0913 -- each by its name

@@ -33,6 +33,8 @@ MAX_QUESTIONS = 200
 _RBAC_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _ACCOUNT = "system:serviceaccount:"
 _AGREES = "whether the API server agrees with its roles"
+# What follows where the roles of the cluster are not known.
+WITHOUT_ROLES = "so permissions are compared with the previous bundle only"
 _Answers = dict[AccessRequest, AccessAnswer]
 
 
@@ -105,7 +107,7 @@ def live_rbac(readers: tuple[ClusterClient, ...]) -> tuple[tuple[JsonObject, ...
             return all_rbac(reader), []
         except ClusterError as exc:
             refusal = refusal or exc
-    words = "what everybody may do already, so permissions are compared with the previous bundle only"
+    words = f"what everybody may do already, {WITHOUT_ROLES}"
     return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
 
 

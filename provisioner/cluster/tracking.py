@@ -47,11 +47,10 @@ class RevisionOwner:
 
     def newer_on(self, obj: JsonObject) -> int:
         """The revision of the same deployment that wrote `obj` last, if it began after all that we know of; else 0."""
-        said = _OWNER.fullmatch(str(Tracking.on(obj).annotations.get(OWNER, "")))
-        if said is None or said["name"] != self.name:
+        said = owner_on(obj)
+        if said is None or said.name != self.name:
             return 0
-        found = int(said["revision"])
-        return found if found > max(self.revision, self.newest) else 0
+        return said.revision if said.revision > max(self.revision, self.newest) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +121,12 @@ def _map_of(metadata: Mapping[str, Any], part: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def owner_on(obj: JsonObject) -> RevisionOwner | None:
+    """Whom an object says that it was written for, None where it names nobody; never proof (S20)."""
+    said = _OWNER.fullmatch(made_for(obj))
+    return RevisionOwner(said["name"], int(said["revision"])) if said else None
+
+
 def has_named_owner(obj: JsonObject, manager: str) -> bool:
     """Whether it was `manager` that wrote whose revision the object is: anybody may write such words (S20)."""
     entries = (obj.get("metadata") or {}).get("managedFields") or []
@@ -141,7 +146,7 @@ def is_left_by(run: HookRun, obj: JsonObject) -> bool:
 
 def made_for(obj: JsonObject) -> str:
     """Whom an object says that it was written for, an RevisionOwner's words; hints for people, never proof (S20)."""
-    return Tracking.on(obj).annotations.get(OWNER, "")
+    return str(Tracking.on(obj).annotations.get(OWNER, ""))
 
 
 def label_value(name: str) -> str:

@@ -28,7 +28,7 @@ from provisioner.rbac.objects import (
     subjects,
     written_rules,
 )
-from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
+from provisioner.rbac.policy import FULL_AUTHORITY, OwnRules, PolicyRule
 from provisioner.rbac.power import BypassPower, Ours, PowerJudge, is_strong_name
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
 from provisioner.rbac.risks import SENSITIVE_NAMESPACES, Risk, names_of_risk, risks
@@ -61,6 +61,7 @@ __all__ = [
     "HeldRules",
     "Means",
     "Ours",
+    "OwnRules",
     "PermissionDiff",
     "PolicyRule",
     "PowerJudge",

@@ -60,6 +60,16 @@ class PolicyRule:
         return "{" + ", ".join(parts) + "}"
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRules:
+    """What somebody holds at one place, as the API server says. Where it is not `is_complete`, an authorizer could not
+    list what it allows; `problem` says which."""
+
+    rules: tuple[PolicyRule, ...]
+    is_complete: bool = True
+    problem: str = ""
+
+
 FULL_AUTHORITY = (
     PolicyRule(verbs=(ANY,), api_groups=(ANY,), resources=(ANY,)),
     PolicyRule(verbs=(ANY,), non_resource_urls=(ANY,)),

@@ -17,6 +17,7 @@ from provisioner.schema.definition.validation import accepts_update, validate_cr
 from provisioner.schema.diff.crd import compare
 from provisioner.schema.diff.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.fields import FieldError
+from provisioner.schema.version_order import kube_order
 
 __all__ = [
     "Admission",
@@ -36,6 +37,7 @@ __all__ = [
     "embedded_errors",
     "fields",
     "forms",
+    "kube_order",
     "prune",
     "reading",
     "validate",

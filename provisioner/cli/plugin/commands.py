@@ -16,6 +16,7 @@ from provisioner.cli.explain import explained
 from provisioner.cli.plugin import catalogs, converting, previewing
 from provisioner.cli.plugin.changing import pause, resume, rollback
 from provisioner.cli.plugin.deciding import decide
+from provisioner.cli.plugin.extensions import apis, granting, installing
 from provisioner.cli.plugin.looking import diff, history, list_requests, show
 from provisioner.cli.plugin.reading import add_cluster, advice_for, bare_name, with_options_behind
 from provisioner.cli.plugin.service import ENVIRONMENT
@@ -42,7 +43,8 @@ also stand before the command.
 exit status
   0    done
   1    of a decision: it did not count; of diff: there are differences;
-       of preview: there are findings; of convert: you have to complete it
+       of preview: there are findings; of convert: you have to complete it;
+       of apis: none fits; of rbac: something else than rights is in the way
   2    it could not be done or found out, or was typed wrongly
   130  interrupted
 """
@@ -262,6 +264,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("rollback", "ask for the content of an earlier revision", _add_rollback, rollback),
     Command("pause", "let approved requests of a BundleDeployment wait", _add_pause, pause),
     Command("resume", "let them be applied again", _add_name, resume),
+    Command("apis", apis.HELP, apis.add, apis.apis, apis.EPILOG),
+    Command("grant", granting.HELP, granting.add, granting.grant, granting.EPILOG),
+    Command("rbac", installing.HELP, installing.add, installing.rbac, installing.EPILOG),
     Command("explain", EXPLAIN.help, EXPLAIN.add, _explain, EXPLAIN.epilog),
     Command("preview", previewing.HELP, previewing.add, previewing.preview, previewing.EPILOG),
     Command("catalog", catalogs.HELP, catalogs.add, catalogs.run, catalogs.EPILOG),

@@ -36,8 +36,9 @@ FILES, NO_FILES = ":0", ":4"
 HARMLESS = re.compile(r"[A-Za-z0-9._:/@=+-]+", re.ASCII)
 DECIDING = ("approve", "deny", "request-changes")
 OF_REQUESTS = ("show", "diff", *DECIDING)
-OF_DEPLOYMENTS = ("history", "rollback", "pause", "resume")
-OF_FILES = ("preview", "convert")
+OF_DEPLOYMENTS = ("history", "rollback", "pause", "resume", "grant")
+OF_FILES = ("preview", "convert", "rbac")
+SUBJECTS = ("user:", "group:", "serviceaccount:")
 FILE_OPTIONS = ("--kubeconfig", "--config", "--docker-config")
 
 
@@ -64,7 +65,7 @@ def _proposals(command: str, before: Sequence[str], begun: str) -> list[str]:
     options = {action.option_strings[-1]: action for action in parser_of(command)._actions if action.option_strings}
     asked = options.get(before[-1]) if before else None
     if asked is not None and asked.nargs != 0:
-        return _values(asked)
+        return _values(asked, before)
     if begun.startswith("-"):
         return [*options]
     if command == "explain":
@@ -86,9 +87,17 @@ def _of_no_command(before: Sequence[str], begun: str) -> list[str]:
     return [*CLUSTER_OPTIONS] if begun.startswith("-") else [one.name for one in COMMANDS]
 
 
-def _values(option: argparse.Action) -> list[str]:
-    if option.option_strings[-1] == "--service":
+def _values(option: argparse.Action, before: Sequence[str]) -> list[str]:
+    name = option.option_strings[-1]
+    if name == "--service":
         return logins.every()
+    if name == "--to":
+        return [*SUBJECTS]
+    if name == "--of":
+        try:
+            return _deployments(before)
+        except (PratiqueError, Usage, OSError):
+            return []
     return [str(one) for one in option.choices or ()]
 
 
@@ -106,6 +115,10 @@ def _names(command: str, before: Sequence[str]) -> list[str]:
     if command in DECIDING:
         found = [one for one in found if is_open(one)]
     return [str(one["metadata"]["name"]) for one in found]
+
+
+def _deployments(before: Sequence[str]) -> list[str]:
+    return [str(one["metadata"]["name"]) for one in all_of(cluster_of(_cluster_options(before)), DEPLOYMENT)]
 
 
 def _cluster_options(before: Sequence[str]) -> argparse.Namespace:

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from provisioner.api_groups import OWN_GROUP
+from provisioner.cli.arguments import DEFAULT_NAMESPACE
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, Forbidden, PratiqueError, Unauthenticated, UnknownKind, Unreachable
@@ -100,6 +103,18 @@ def _own_text(options: argparse.Namespace) -> str:
         return paths[0].read_text(encoding="utf-8")
     except UnicodeDecodeError as exc:
         raise Usage(f"{paths[0]}: no kubeconfig, for it is not UTF-8 text") from exc
+
+
+def namespace_of(options: argparse.Namespace) -> str:
+    """The namespace of the context, as kubectl has it."""
+    text = _own_text(options) if shutil.which("kubectl") is None else _kubeconfig(options)
+    try:
+        config = yaml.safe_load(text)
+        wanted = options.context or config.get("current-context")
+        here = next(one["context"] for one in config["contexts"] if one["name"] == wanted)
+        return str(here.get("namespace") or DEFAULT_NAMESPACE)
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, StopIteration):
+        return DEFAULT_NAMESPACE
 
 
 def _where(options: argparse.Namespace) -> str:

@@ -8,6 +8,9 @@ import pydoc
 import shutil
 import sys
 
+from provisioner.cli.usage import Usage
+from provisioner.review.base.text import visible
+
 # To the first line and column, and nothing below (ECMA-48, 8.3.21 and 8.3.39).
 CLEARED = "\x1b[H\x1b[J"
 
@@ -24,6 +27,17 @@ def is_coloured(options: argparse.Namespace) -> bool:
     if options.color != "auto":
         return bool(options.color == "always")
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def is_agreed(options: argparse.Namespace, what: str) -> bool:
+    """Whether somebody says yes to `what`, or has said so before (--yes). Raises Usage where nobody can be asked."""
+    if options.yes:
+        return True
+    if not is_conversation():
+        raise Usage("nobody can be asked here: add --yes to do it without a question")
+    sys.stderr.write(f"\nDo you want to {visible(what)}? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def page(text: str) -> None:

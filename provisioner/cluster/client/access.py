@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.errors import ClusterError
+from provisioner.errors import ClusterError, InvalidManifest
+from provisioner.rbac import OwnRules, PolicyRule
 from provisioner.values import AccessAnswer, AccessRequest, Action, Identity, PlannedAction
 
 PARALLEL = 8
+# No namespace can have this name, so that no RoleBinding counts there: what is held there is held in the whole cluster.
+NOWHERE = "(nowhere)"
 # What a server-side apply asks for: `create` only where there is nothing yet.
 _VERBS = {
     Action.CREATE: ("create", "patch"),
@@ -54,6 +57,29 @@ def ask_self(cluster: ClusterClient, request: AccessRequest) -> bool:
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
         raise ClusterError(f"whether we may {request}: the answer has no status")
     return bool(status["allowed"]) and not status.get("denied")
+
+
+def own_rules(cluster: ClusterClient, namespace: str = "") -> OwnRules:
+    """What this connection may do in a namespace (a SelfSubjectRulesReview), without one in the whole cluster."""
+    spec = {"namespace": namespace or NOWHERE}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": spec}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    status = cluster.post(path, body, subject="what we may do").get("status")
+    if not isinstance(status, dict):
+        raise ClusterError("what we may do: the answer has no status")
+    listed = [*(status.get("resourceRules") or []), *(status.get("nonResourceRules") or [])]
+    try:
+        rules = tuple(PolicyRule.from_object(one) for one in listed)
+    except InvalidManifest as exc:
+        raise ClusterError(f"what we may do: {exc}") from exc
+    return OwnRules(rules, status.get("incomplete") is not True, str(status.get("evaluationError") or ""))
+
+
+def ask_self_many(cluster: ClusterClient, requests: Iterable[AccessRequest]) -> dict[AccessRequest, bool]:
+    """The answer to each different request. The first error is raised."""
+    wanted = list(dict.fromkeys(requests))
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        return dict(zip(wanted, pool.map(lambda request: ask_self(cluster, request), wanted), strict=True))
 
 
 def ask_many(

@@ -35,8 +35,11 @@ def to_record(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> d
     }
 
 
-def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> str:
-    """Sentences first; then for each account capability by reach, what is wider, by which rules, what is as before."""
+def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str], *, is_bundle: bool = True) -> str:
+    """Sentences first; then for each account capability by reach, what is wider, by which rules, what is as before.
+
+    Of a bundle (`is_bundle`), accounts that do not come with it are marked.
+    """
     lines: list[str] = []
     for account in found.accounts:
         worst = min((risk.severity for risk in account.new), key=lambda it: it.rank, default=None)
@@ -46,7 +49,8 @@ def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> str
     lines += [line for problem in found.problems for line in _wrapped(f"? Not known: {problem}", "")]
     for account in found.accounts:
         if account.is_changed:
-            lines += ["", *_details(account, files)]
+            mark = " (not of this bundle)" if is_bundle and not account.is_own else ""
+            lines += ["", visible(f"{account.subject}{mark}"), *_details(account, files)]
     return "\n".join(lines or ["Nobody's rights are touched."]) + "\n"
 
 
@@ -75,7 +79,6 @@ def _everybody_record(effect: RoleEffect, files: Mapping[ObjectIdentity, str]) -
 
 
 def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Iterator[str]:
-    yield visible(f"{account.subject}{'' if account.is_own else ' (not of this bundle)'}")
     yield from _table(account)
     if account.used_by:
         yield from _wrapped(f"used by {', '.join(map(str, account.used_by))}", "  ")

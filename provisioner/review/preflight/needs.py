@@ -65,6 +65,7 @@ class PreflightFacts:
     `manifests` stand in the order of apply. `kinds` is what the cluster serves, by group, version and kind. `actions`
     is what apply is planned to do, by identity; without a plan everything counts as new. `answers` are the API server's
     to `questions`, which see other authorizers than RBAC, too. `unanswered` are groups whose own servers are down.
+    `with_deletion`: what is written shall be deleted one day, too.
     """
 
     account: RbacSubject
@@ -76,6 +77,7 @@ class PreflightFacts:
     gaps: tuple[Gap, ...] = ()
     answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
     unanswered: frozenset[str] = frozenset()
+    with_deletion: bool = False
 
     @property
     def known(self) -> RbacObjects:
@@ -196,7 +198,9 @@ def _of_object(
         yield _of_no_kind(facts, ref)
         return
     planned = facts.actions.get(ref.identity)
-    findings = [*_of_place(facts, ref, seen, coming), *_of_verbs(found, ref, kind, _verbs(manifest, planned))]
+    verbs = _verbs(manifest, planned)
+    verbs = tuple(dict.fromkeys((*verbs, "delete"))) if facts.with_deletion else verbs
+    findings = [*_of_place(facts, ref, seen, coming), *_of_verbs(found, ref, kind, verbs)]
     findings += _of_owners(found, manifest)
     if ref.group == RBAC_GROUP and (planned is None or planned.action is not Action.NONE):
         findings += _of_grants(found, manifest, planned.before if planned else None)
@@ -290,11 +294,37 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
         )
         yield _AGGREGATES.at(ref, message, path=("aggregationRule",))
     else:
-        for rule in check.missing:
-            found.lacks(ref.namespace, rule, f"held by {said(ref)}, and nobody may grant what they do not hold")
+        for holder, rule in _escalating(found, ref, escalate) or [(ref, rule) for rule in check.missing]:
+            reason = f"held by {said(holder)}, and nobody may grant what they do not hold"
+            found.lacks(holder.namespace, rule, reason)
         lack = "does not hold itself" if found.facts.roles is not None else "has to hold itself"
         message = f"{said(ref)} would grant rights that {account} {lack}: {_some(check.missing)}"
         yield _GRANTS.at(ref, message, evidence=_rules(check.missing), key=_rules(check.missing))
+
+
+def _escalating(found: Walk, ref: ObjectRef, escalate: AccessRequest) -> list[tuple[ObjectRef, PolicyRule]]:
+    """The first rule of a role of the bundle that itself lets write the role `ref`, such as all verbs on all roles.
+
+    It is needed for its own role, and whoever holds it needs nothing else that these roles grant.
+    """
+    for manifest in found.facts.manifests:
+        one = manifest.ref
+        planned = found.facts.actions.get(one.identity)
+        if one.group != RBAC_GROUP or one.kind.endswith("Binding") or one.namespace not in ("", ref.namespace):
+            continue
+        if planned is not None and planned.action is Action.NONE:
+            continue
+        for rule in _readable_rules(manifest.body):
+            if rbac.allows([rule], escalate):
+                return [(one, rule)]
+    return []
+
+
+def _readable_rules(role: JsonObject) -> list[PolicyRule]:
+    try:
+        return rbac.written_rules(role)
+    except InvalidManifest:
+        return []
 
 
 def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:

@@ -43,10 +43,16 @@ def to_record(found: Preflight) -> dict[str, Any]:
     }
 
 
-def as_yaml(found: Preflight) -> str:
-    """Roles and bindings that give the account all that is missing, each rule under its reasons; "" if nothing is."""
-    scopes = sorted({one.scope for one in found.missing})
-    documents = [_documents(found.account, scope, [m for m in found.missing if m.scope == scope]) for scope in scopes]
+def as_yaml(found: Preflight, *, name: str = "") -> str:
+    """Roles and bindings that give the account all that is missing, each rule under its reasons; "" if nothing is.
+
+    All of them have one `name`, by default one made of the account's.
+    """
+    named = name or f"{found.account.namespace}-{found.account.name}-preflight"
+    by_scope = {
+        scope: [m for m in found.missing if m.scope == scope] for scope in sorted({m.scope for m in found.missing})
+    }
+    documents = [_documents(found.account, scope, missing, named) for scope, missing in by_scope.items()]
     return "---\n".join(documents)
 
 
@@ -71,10 +77,9 @@ def _place(scope: str) -> str:
     return f"in {visible(scope)}" if scope else "in the whole cluster"
 
 
-def _documents(account: RbacSubject, scope: str, missing: Iterable[MissingRule]) -> str:
+def _documents(account: RbacSubject, scope: str, missing: Iterable[MissingRule], name: str) -> str:
     """One role and its binding as YAML; every value is a JSON string, so that nothing in it means anything."""
     prefix = "" if scope else "Cluster"
-    name = f"{account.namespace}-{account.name}-preflight"
     meta = f"metadata:\n  name: {json.dumps(name)}\n" + (f"  namespace: {json.dumps(scope)}\n" if scope else "")
     rules = "".join(line + "\n" for one in missing for line in _rule_lines(one))
     subject = f"- kind: ServiceAccount\n  name: {json.dumps(account.name)}\n"

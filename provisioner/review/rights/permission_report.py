@@ -38,6 +38,8 @@ GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
 CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 MAX_POWERS = 3
 _ABSENT = "which does not exist"
+# A group and a resource in it.
+GroupResource = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +104,17 @@ def _weights(effect: RoleEffect) -> Iterator[Severity]:
         yield Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE
 
 
-def permission_report(facts: Facts) -> PermissionReport:
-    """Everybody whose rights the bundle alters, who gains the worst first."""
+def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = frozenset()) -> PermissionReport:
+    """Everybody whose rights the bundle alters, who gains the worst first.
+
+    What is `nowhere` in a namespace is not gained there.
+    """
     states = rbac_before_after_of(facts)
     who_changes = altered_by(facts)
     found, problems, comparisons = [], [], rbac.Comparisons()
     for subject in who_changes.accounts:
-        old, new = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))
+        effective = (rbac.effective_rules(subject.identity, side) for side in (states.before, states.after))
+        old, new = (_in_force(side, nowhere) for side in effective)
         try:
             delta = comparisons.diff(old, new)
             found.append(_account(facts, subject, (old, new), delta))
@@ -122,6 +128,22 @@ def permission_report(facts: Facts) -> PermissionReport:
     everybody = tuple(effects(who_changes.roles, [facts.content.install_namespace]))
     problems += [f"{one.who}: {UNDECIDED}: {one.problem}" for one in everybody if one.problem]
     return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
+
+
+def _in_force(side: EffectiveRules, nowhere: frozenset[GroupResource]) -> EffectiveRules:
+    """Without rights in a namespace to what is in none: the API server never asks for them there."""
+    if not nowhere:
+        return side
+    found = (replace(one, rule=_without(one.rule, nowhere)) if one.scope else one for one in side.grants)
+    return replace(side, grants=tuple(one for one in found if one.rule.resources or one.rule.non_resource_urls))
+
+
+def _without(rule: PolicyRule, nowhere: frozenset[GroupResource]) -> PolicyRule:
+    """`rule` without resources that none of its groups has in a namespace."""
+    left = (
+        one for one in rule.resources if any((group, one.partition("/")[0]) not in nowhere for group in rule.api_groups)
+    )
+    return replace(rule, resources=tuple(left))
 
 
 def _undecided(facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:

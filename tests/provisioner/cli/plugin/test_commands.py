@@ -188,6 +188,8 @@ def test_a_kubeconfig_that_cannot_be_read_is_one_sentence(
         (["--context", "prod", "hist"], ["history"]),
         (["--con"], ["--context"]),
         (["--color", "never", "list", "--output", "w"], ["wide"]),
+        (["grant", "web", "--to", "se"], ["serviceaccount:"]),
+        (["grant", "web", "--role", ""], ["view", "edit", "admin"]),
         (["nothing", ""], []),
     ],
 )

@@ -168,6 +168,14 @@ def test_no_missing_rule_can_be_left_out() -> None:
             assert found(*objects, held=(view, *rest)).verdict is Severity.BREAKING
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["it-comes-first", "it-comes-last"])
+def test_a_rule_that_lets_write_every_role_is_all_that_the_roles_of_its_bundle_need(order: int) -> None:
+    strong = cluster_role("strong", rule("get", "pods"), rule("*", "clusterroles roles", group=API))
+    others = (cluster_role("weak", rule("list", "secrets")), role("shop", "own", rule("get", urls="/metrics")))
+    answer = found(*[strong, *others][::order], held=WRITER)
+    assert missing(answer) == [("", {**rule("*", "clusterroles roles", group=API)})]
+
+
 def test_holding_escalate_or_bind_is_enough() -> None:
     escalates = cluster_role("e", rule("escalate", "roles", group=API), rule("bind", "clusterroles", group=API))
     held = (*WRITER, escalates, bound("e", account("installer"), namespace="shop"))
