@@ -19,7 +19,7 @@ from approvals.ledger.pivots.seen import (
     forget,
     see,
 )
-from approvals.ledger.pivots.writers import SpecWriter, has_asked
+from approvals.ledger.pivots.writers import AskedRequest, SpecWriter, has_asked
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -27,6 +27,7 @@ __all__ = [
     "PAUSE_REASON",
     "PAUSE_REASON_LENGTH",
     "ROLLBACK_TO",
+    "AskedRequest",
     "SpecWriter",
     "answer_moves",
     "ask_once_more",
