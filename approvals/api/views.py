@@ -329,19 +329,12 @@ class RequestViewSet(ClusterScoped):
         return said_of(Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED), request)
 
     def get_queryset(self) -> QuerySet[Request]:
-        return (
-            inbox.requests(clusters=self.clusters())
-            .select_related("deployment__cluster", "to_revision")
-            .defer(*self._unread)
-            .prefetch_related(
-                "verdicts",
-                Prefetch(
-                    "reviews", queryset=Review.objects.select_related("replaced_by").prefetch_related("dismissals")
-                ),
-                Prefetch("reports", queryset=Report.objects.defer("body")),
-            )
-            .order_by("-created_at", "-pk")
-        )
+        known = inbox.with_verdict(inbox.with_report(inbox.requests(clusters=self.clusters())))
+        known = known.select_related("deployment__cluster", "to_revision").defer(*self._unread)
+        if self.action != "list":
+            reviews = Review.objects.select_related("replaced_by").prefetch_related("dismissals")
+            known = known.prefetch_related(Prefetch("reviews", queryset=reviews))
+        return known.order_by("-created_at", "-pk")
 
     @extend_schema(parameters=[shapes.ReportPart], responses={200: dict})
     @action(detail=True)

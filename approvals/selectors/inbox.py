@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import IsNull
 
 from approvals.lifecycle import OPEN, SETTLED, State
 from approvals.models import (
@@ -21,6 +23,7 @@ from approvals.models import (
     RequestRule,
     RequestText,
     Review,
+    Verdict,
 )
 from approvals.selectors import keyset
 from approvals.selectors.askers import Askers
@@ -115,13 +118,25 @@ def tab_counts(*, clusters: Collection[Cluster], askers: Askers) -> dict[str, in
     return {tab: keyset.counted(rows[tab]) for tab in TABS if tab != "needs-me"}
 
 
-def waiting(*, user: User, clusters: Collection[Cluster], order: ListOrder) -> list[Request]:
-    """Requests in review on which this user has not decided in the present round, with what tells whose they are.
+@dataclass(frozen=True, slots=True)
+class WaitingRequest:
+    """What tells whether a request in review needs somebody; of a thousand of them no more than that is read."""
+
+    pk: int
+    cluster_id: int
+    requesters: list[dict[str, Any]]
+
+
+def waiting(*, user: User, clusters: Collection[Cluster], order: ListOrder) -> list[WaitingRequest]:
+    """Requests in review on which this user has not decided in the present round.
 
     At most MAX_WAITING, the first in this order.
     """
-    rows = requests(clusters=clusters, tab="needs-me").exclude(_decided_by(user))
-    return list(rows.only("requesters", "cluster").order_by(*order.names())[:MAX_WAITING])
+    # A value and not EXISTS: PostgreSQL would make that a join with all reviews that somebody ever gave.
+    given = Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user).order_by()
+    rows = requests(clusters=clusters, tab="needs-me").filter(IsNull(Subquery(given.values("pk")[:1]), True))
+    found = rows.order_by(*order.names()).values_list("pk", "cluster", "requesters")[:MAX_WAITING]
+    return [WaitingRequest(*one) for one in found]
 
 
 def shown(keys: Sequence[int], *, user: User) -> list[Request]:
@@ -133,21 +148,30 @@ def shown(keys: Sequence[int], *, user: User) -> list[Request]:
 
 def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
     """With what a row of a list says of each: `worst`, `headline` and `approvals` of the present round."""
-    reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
     given = Review.objects.filter(
         request=OuterRef("pk"), round=OuterRef("round"), decision="Approve", policy=None, replaced_by=None
     )
     counted_reviews = given.order_by().values("request").annotate(count=Count("pk")).values("count")
     return (
-        found.select_related("deployment__cluster", "from_revision__request", "to_revision")
+        with_report(found.select_related("deployment__cluster", "from_revision__request", "to_revision"))
         .defer("deployment__cluster__kubeconfig", "deployment__spec")
-        .annotate(
-            worst=Subquery(reports.values("worst")[:1]),
-            headline=Subquery(reports.values("headline")[:1]),
-            approvals=Coalesce(Subquery(counted_reviews), 0),
-        )
+        .annotate(approvals=Coalesce(Subquery(counted_reviews), 0))
         .order_by("-created_at", "-pk")
     )
+
+
+def with_report(found: QuerySet[Request]) -> QuerySet[Request]:
+    """With `worst` and `headline` of the present round's report, None where there is none yet."""
+    reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
+    return found.annotate(
+        worst=Subquery(reports.values("worst")[:1]), headline=Subquery(reports.values("headline")[:1])
+    )
+
+
+def with_verdict(found: QuerySet[Request]) -> QuerySet[Request]:
+    """With `verdict` of the present round, None where there is none."""
+    given = Verdict.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
+    return found.annotate(verdict=Subquery(given.values("verdict")[:1]))
 
 
 def _approved_before_by(user: User) -> Exists:

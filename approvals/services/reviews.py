@@ -28,7 +28,7 @@ from approvals.gate import reviewer_checks
 from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
 from approvals.ledger.moves import locked, move
-from approvals.ledger.pivots import has_asked
+from approvals.ledger.pivots import AskedRequest, has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import REQUEST_CHANGES, Dismissal, Request, Review
 from approvals.services import unseen, waivers
@@ -193,7 +193,7 @@ def is_requester(request: Request, by: Caller) -> bool:
     return by.user.pk in {person.get("user_id") for person in request.requesters}
 
 
-def is_self_approval(request: Request, person: access.Person) -> bool:
+def is_self_approval(request: AskedRequest, person: access.Person) -> bool:
     """Whether it would be their own change that this person approves, and the operator forbids that (S05)."""
     return not settings.PRATIQUE["SELF_APPROVAL"] and has_asked(request, person)
 

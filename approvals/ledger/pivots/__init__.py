@@ -20,7 +20,7 @@ from approvals.ledger.pivots.seen import (
     see,
 )
 from approvals.ledger.pivots.upgrades import answer_upgrades
-from approvals.ledger.pivots.writers import SpecWriter, has_asked, person_record
+from approvals.ledger.pivots.writers import AskedRequest, SpecWriter, has_asked, person_record
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -28,6 +28,7 @@ __all__ = [
     "PAUSE_REASON",
     "PAUSE_REASON_LENGTH",
     "ROLLBACK_TO",
+    "AskedRequest",
     "SpecWriter",
     "answer_moves",
     "answer_upgrades",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from django.contrib.auth.models import User
 from django.db.models import Max, QuerySet
@@ -50,7 +50,14 @@ class SpecWriter:
         }
 
 
-def has_asked(request: Request, person: access.Person) -> bool:
+class AskedRequest(Protocol):
+    """A request, or what a list read of one."""
+
+    @property
+    def requesters(self) -> list[dict[str, Any]]: ...
+
+
+def has_asked(request: AskedRequest, person: access.Person) -> bool:
     """Whether this person is one of those who asked, whatever they are called now (S05)."""
     return any(person.is_same(access.person_recorded(one)) for one in request.requesters)
 

@@ -26,7 +26,7 @@ WRITING = Limit("writing", 60, 60)
 EXPENSIVE_PAGES = {"request-report", "request-changes", "request-rights", "request-schemas"}
 # They compare the lines of one object.
 COMPARING = Limit("comparing", 240, 60)
-COMPARING_PAGES = {"request-change", "request-change-lines"}
+COMPARING_PAGES = {"request-change", "request-change-lines", "request-finding-lines"}
 # Answered whatever happens: whoever asks them decides whether this process lives.
 FREE = {"/healthz", "/readyz"}
 WORDS = "too many requests: try again in {time}"

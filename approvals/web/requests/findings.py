@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_http_methods
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.errors import DigestMoved
 from approvals.models import Report, Request
@@ -40,7 +44,7 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
     found = pages.findings_of(report, wish)
     rows = Paginator(found, FINDINGS_PER_PAGE).get_page(http.GET.get("page"))
     sight = ShownReport(person(http), request.deployment.cluster, report)
-    shown = [sight.finding(record) for record in rows]
+    shown = [sight.finding(record, is_folded=not wish.fingerprint) for record in rows]
     reviews = pages.reviews_of(request)
     form = form_of(person(http), request, report, reviews, written)
     facts = {
@@ -58,6 +62,22 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
         **form.facts(shown, sight),
     }
     return page(http, "findings/request_findings.html", facts)
+
+
+@require_safe
+@of_request
+def lines(http: HttpRequest, request: Request) -> HttpResponse:
+    """The affected lines of one finding, for htmx; who comes by the address is shown the finding with them."""
+    wish = filter_of(http)
+    if not http.headers.get("HX-Request"):
+        address = reverse("request-findings", kwargs={"uid": request.uid})
+        return redirect(f"{address}?{urlencode({'only': wish.fingerprint})}")
+    report = pages.report_of(request)
+    found = pages.findings_of(report, wish) if report and wish.fingerprint else []
+    if report is None or not found:
+        raise Http404
+    finding = ShownReport(person(http), request.deployment.cluster, report).finding(found[0])
+    return page(http, "changes/_excerpts.html", {"item": request, "finding": finding, "is_alone": True})
 
 
 def _by_section(http: HttpRequest, request: Request, report: Report) -> HttpResponse:

@@ -76,7 +76,8 @@ class ShownFinding:
     """A finding of a report's record; `hidden` says why its evidence is not shown, "" where it is.
 
     `position` is that of its object in the plan, `basis` whether schemas or stored objects settled how bad it is.
-    `statement` is what it says of several places, with all of them; None for one place.
+    `statement` is what it says of several places, with all of them; None for one place. `has_lines_to_load` where it is
+    folded and has lines that are compared once somebody opens it.
     """
 
     record: Record
@@ -86,6 +87,7 @@ class ShownFinding:
     facts: list[EvidenceFact]
     basis: str = ""
     excerpts: list[ShownLines] = field(default_factory=list)
+    has_lines_to_load: bool = False
     picture: Picture | None = None
     statement: Statement | None = None
 
@@ -241,7 +243,7 @@ class ShownReport:
 
     def section(self, section: ReportSection) -> ShownSection:
         to_look_at = _by_statement(section.to_look_at)
-        shown = [self.finding(record) for record in to_look_at[:MAX_OPENED]]
+        shown = [self.finding(record, is_folded=True) for record in to_look_at[:MAX_OPENED]]
         rest = to_look_at[MAX_OPENED:]
         brief = [self._sentence(record) for record in rest if record["severity"] in NEVER_FOLDED]
         more = together(self._sentence(record) for record in rest if record["severity"] not in NEVER_FOLDED)
@@ -292,17 +294,27 @@ class ShownReport:
         """Whether the viewer may see the evidence of a finding."""
         return not self._sight.why_hidden(record)
 
-    def finding(self, record: Record) -> ShownFinding:
-        """One finding with its evidence as far as the viewer may see it."""
+    def finding(self, record: Record, *, is_folded: bool = False) -> ShownFinding:
+        """One finding with its evidence as far as the viewer may see it; without lines where it `is_folded`."""
         said = self._sentence(record)
+        (told,) = statements([finding_from(said.record)])
+        means = explanation(said.record["rule"], said.record["evidence"])
+        said = replace(said, explanation=means, statement=told if told.is_of_several else None)
         if said.hidden:
             return said
         evidence = record["evidence"]
         basis = BASES.get(str(evidence.get("basis", "")), "")
-        excerpts = [*self._own_lines(record, said.position), *self._rules(record)]
+        excerpts = [] if is_folded else [*self._own_lines(record, said.position), *self._rules(record)]
+        to_load = is_folded and self._may_have_lines(record, said.position)
         told = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
         facts = facts_of(without_listed_places(told))
-        return replace(said, facts=facts, basis=basis, excerpts=excerpts, picture=_picture(record))
+        shown = replace(said, facts=facts, basis=basis, excerpts=excerpts, picture=_picture(record))
+        return replace(shown, has_lines_to_load=to_load)
+
+    def _may_have_lines(self, record: Record, position: int | None) -> bool:
+        behind = [self._roles[role] for role, _ in rules_behind(record["evidence"]) if role in self._roles]
+        own = [position] if position is not None and record["path"] else []
+        return any(self._may_see(at) for at in (*own, *behind))
 
     def _own_lines(self, record: Record, position: int | None) -> list[ShownLines]:
         """Of a live object only where its finding's evidence may be seen, of which the viewer was asked about."""
@@ -337,14 +349,13 @@ class ShownReport:
         return not exists(action) or bool(self._sight.may_see(action["ref"]))
 
     def _sentence(self, record: Record) -> ShownFinding:
+        """A finding without anything that stands below its sentence."""
         ref = record["ref"]
         position = self._positions.get(key_of(ref)) if ref else None
         hidden = self._sight.why_hidden(record)
         self._unseen |= {id(record): record} if hidden else {}
         record = without_remark(withheld(record, hidden)) if hidden else own_words(record)
-        means = explanation(record["rule"], record["evidence"])
-        (told,) = statements([finding_from(record)])
-        return ShownFinding(record, hidden, position, means, [], statement=told if told.is_of_several else None)
+        return ShownFinding(record, hidden, position, "", [])
 
 
 def _is_role(ref: Record) -> bool:

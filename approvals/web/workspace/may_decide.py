@@ -12,9 +12,11 @@ from typing import Any
 
 from approvals import access
 from approvals.access import Caller, Person
+from approvals.ledger.pivots import AskedRequest
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from approvals.selectors import inbox as lists
+from approvals.selectors.inbox import WaitingRequest
 from approvals.selectors.keyset import Window
 from approvals.selectors.status import RequestStatus, statuses
 from approvals.services.reviews import is_self_approval
@@ -95,10 +97,10 @@ class Everywhere:
             for key, (cluster, identity) in known.items()
         }
 
-    def why_never(self, request: Request) -> str:
+    def why_never(self, request: WaitingRequest) -> str:
         return self._rights[request.cluster_id].why_never(request)
 
-    def has_all(self, request: Request) -> bool:
+    def has_all(self, request: WaitingRequest) -> bool:
         return self._rights[request.cluster_id].has_all
 
     def ask_about(self, requests: Iterable[Request]) -> None:
@@ -123,7 +125,7 @@ class ClusterRights:
         self._person = person
         self._named: set[int] = set()
 
-    def why_never(self, request: Request) -> str:
+    def why_never(self, request: AskedRequest) -> str:
         """Why they cannot decide, whatever Kubernetes says; "" where that is for Kubernetes to say."""
         if self.identity is None:
             return "you are not signed in on this cluster"
@@ -153,7 +155,7 @@ class Mine:
     need the viewer is asked for the rows of one page, and no count and no filter tells of more.
     """
 
-    def __init__(self, rights: Everywhere, waiting: Iterable[Request]) -> None:
+    def __init__(self, rights: Everywhere, waiting: Iterable[WaitingRequest]) -> None:
         rows = [request for request in waiting if not rights.why_never(request)]
         self.keys = [request.pk for request in rows]
         self.unasked = {request.pk for request in rows if not rights.has_all(request)}

@@ -55,7 +55,9 @@ def visible(text: str, *, keep_newlines: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     shown = _WORD.sub(lambda match: _word(match.group()), text)
-    return "".join(one if keep_newlines and one == "\n" else _shown(one) for one in shown)
+    if keep_newlines:
+        return "\n".join("".join(map(_shown, line)) for line in shown.split("\n"))
+    return "".join(map(_shown, shown))
 
 
 def hidden_characters(text: str) -> list[str]:
@@ -114,6 +116,7 @@ def _without_piled_marks(word: str) -> str:
     return "".join(shown)
 
 
+@lru_cache(maxsize=4096)
 def _shown(one: str) -> str:
     return _escape(one) if _is_hiding(one) else one
 

@@ -1,23 +1,57 @@
-"""Indexes of large tables are built beside those who write, and again where that was broken off."""
+"""Indexes of large tables are built beside those who write, again where that was broken off, and not without the rights."""
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
+from typing import Any
 
 import psycopg
 import pytest
 
-from tests.support.servers import migrated
+from tests.support.approvals.databases import environment
+from tests.support.folders import ROOT
+from tests.support.patience import scaled
 from tests.support.servers.postgresql import Postgres
 
+# What a migration does, whichever came after it.
+BUILD = """
+from importlib import import_module
+from django.apps import apps
+from django.db import connection
+with connection.schema_editor(atomic=False) as editor:
+    import_module("approvals.migrations.{}").build(apps, editor)
+"""
 INDEX = "SELECT indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid = 'audit_verb'::regclass"
-# What a build leaves that was killed: an index that is not used, and no note that the migration ran.
+# What a build leaves that was killed: an index that is not used.
 BROKEN_OFF = """
-DELETE FROM django_migrations WHERE app = 'approvals' AND name = '0068_audit_verb';
 DROP INDEX audit_verb;
 CREATE INDEX audit_verb ON approvals_auditentry (via);
 UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'audit_verb'::regclass;
 """
+SEARCH = "EXPLAIN SELECT request_id FROM approvals_requesttext WHERE text::text LIKE '%part of a name%'"
+# As where an operator keeps the rights to the database, and gives Pratique those to its tables.
+WITHOUT_RIGHTS = """
+DROP EXTENSION pg_trgm CASCADE;
+CREATE ROLE tenant LOGIN;
+GRANT ALL ON ALL TABLES IN SCHEMA public TO tenant;
+"""
+
+
+def build(url: str, name: str) -> str:
+    """What a migration says while it builds its index."""
+    command = [sys.executable, "manage.py", "shell", "--verbosity", "0", "-c", BUILD.format(name)]
+    about = {**environment(url), "PRATIQUE_LOG_FORMAT": "console"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=about, capture_output=True, text=True, check=False, timeout=scaled(240)
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def plan_of(connection: psycopg.Connection[Any]) -> str:
+    connection.execute("SET enable_seqscan = off")
+    return "\n".join(line for (line,) in connection.execute(SEARCH))
 
 
 @pytest.mark.thorough
@@ -27,8 +61,27 @@ def test_an_index_that_was_not_finished_is_built_again(postgres: Postgres) -> No
         first = connection.execute(INDEX).fetchone()
         connection.execute(BROKEN_OFF)
         assert connection.execute(INDEX).fetchone() != first
-        migrated.migrate({**os.environ, "PRATIQUE_DATABASE_URL": url, "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4})
+        build(url, "0068_audit_verb")
         assert connection.execute(INDEX).fetchone() == first
     assert first
     assert first[0] is True
     assert "(verb, number DESC)" in first[1]
+
+
+def test_a_part_of_a_name_is_found_by_an_index(postgres: Postgres) -> None:
+    with psycopg.connect(postgres.migrated_database(), autocommit=True) as connection:
+        assert "request_text_parts" in plan_of(connection)
+
+
+@pytest.mark.thorough
+def test_without_the_right_to_an_extension_it_is_said_what_to_run_and_that_works(postgres: Postgres) -> None:
+    url = postgres.migrated_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(WITHOUT_RIGHTS)
+        said = build(url.replace("//postgres@", "//tenant@"), "0071_search_index")
+        assert "request_text_parts" not in plan_of(connection)
+        assert "permission denied" in said
+        first, second = said.partition("database, once: ")[2].split("; ")[:2]
+        connection.execute(first)
+        connection.execute(second.partition(";")[0])
+        assert "request_text_parts" in plan_of(connection)

@@ -86,6 +86,7 @@ CLOSED = {
     "request-change-viewed",
     "request-objects",
     "request-findings",
+    "request-finding-lines",
     "request-rights",
     "request-schemas",
     "request-report",

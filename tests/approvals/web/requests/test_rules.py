@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from approvals.web.requests import shown
 from approvals.web.requests.rules import explanation
 from provisioner.review.rules import rule_text
 from provisioner.review.rules.shown import in_one_paragraph
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.pages import Browse, opened, text_of
 
 
 def test_a_page_explains_the_variant_where_a_finding_is_one() -> None:
@@ -30,11 +33,35 @@ def test_a_page_shows_the_rule_of_a_finding_with_code_as_code(here: World, brows
 def test_a_right_is_shown_at_the_lines_of_the_role_that_gives_it(here: World, browse: Browse) -> None:
     body = scene.report_of("account-reads-every-secret")
     request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings?search=RB-11"))
     position = next(at for at, one in enumerate(body["plan"]["actions"]) if one["ref"]["kind"] == "ClusterRole")
-    assert f"/requests/{request.uid}/changes/{position}" in page
-    lines = page.partition("Affected lines of ClusterRole")[2]
-    assert "- secrets" in lines
+    of_rule = next(one["fingerprint"] for one in body["findings"] if one["rule"] == "RB-11")
+    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    for page in (
+        opened(client, f"{path}?only={of_rule}"),
+        text_of(client.get(f"{path}/lines?only={of_rule}", headers={"HX-Request": "true"})),
+    ):
+        assert f"/requests/{request.uid}/changes/{position}" in page
+        assert "- secrets" in page.partition("Affected lines of ClusterRole")[2]
+
+
+def test_the_lines_of_a_folded_finding_are_compared_when_somebody_opens_it(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CRD of ten thousand lines is compared once for each finding: the page would take as long as all of them."""
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), scene.report_of("crd-version-dropped"))
+    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    one = next(it for it in request.reports.get().body["findings"] if it["path"])
+    fragment = f"{path}/lines?only={one['fingerprint']}"
+    answer = client.get(fragment)
+    assert (answer.status_code, answer["Location"]) == (302, f"{path}?only={one['fingerprint']}")
+    assert "Affected lines" in text_of(client.get(fragment, headers={"HX-Request": "true"}))
+    assert client.get(f"{path}/lines", headers={"HX-Request": "true"}).status_code == 404
+    monkeypatch.setattr(shown, "lines_at", None)
+    for query in ("", "?section=crds"):
+        page = opened(client, f"{path}{query}")
+        assert f'hx-get="{fragment}"' in page
+        assert f'<a href="{path}?only={one["fingerprint"]}">Show the affected lines</a>' in page
+        assert "Affected lines of" not in page
 
 
 def test_S09_the_lines_of_a_live_role_are_not_for_everybody(here: World, browse: Browse) -> None:
@@ -44,6 +71,11 @@ def test_S09_the_lines_of_a_live_role_are_not_for_everybody(here: World, browse:
             action["before"] = action["after"]
     request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
     here.kubernetes.closed = {"clusterroles"}
-    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings?search=RB-11"))
+    of_rule = next(one["fingerprint"] for one in body["findings"] if one["rule"] == "RB-11")
+    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    page = opened(client, f"{path}?only={of_rule}")
     assert "can newly read every Secret" in page or "newly be able to read every Secret" in page
     assert "Affected lines of ClusterRole" not in page
+    fragment = text_of(client.get(f"{path}/lines?only={of_rule}", headers={"HX-Request": "true"}))
+    assert "ClusterRole" not in fragment
+    assert "Show the affected lines" not in opened(client, f"{path}?search=RB-11")
