@@ -14,7 +14,7 @@ from approvals import models
 from approvals.access.caller import Caller
 from approvals.access.identity import find_identity
 from approvals.access.port import kubernetes
-from approvals.access.questions import approval_of
+from approvals.access.questions import READ_SECONDS, approval_of
 from approvals.access.reserved import MASTERS, POLICY_PREFIX, is_machine
 from provisioner.errors import PratiqueError
 from provisioner.rbac import RbacSubject, holders
@@ -52,6 +52,7 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
         roles = kubernetes().cluster_roles(cluster, most=MOST, as_person=identity)
         found = holders(roles, approval_of(deployment))
     except PratiqueError:
+        cache.set(key, UNKNOWN, READ_SECONDS)
         return UNKNOWN
     users = tuple(one.name for one in found if one.kind == "User" and _may_be_human(one))
     groups = tuple(one.name for one in found if one.kind == "Group" and not one.name.startswith(GROUPS_OF_MACHINES))

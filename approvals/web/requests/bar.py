@@ -20,7 +20,7 @@ from approvals.selectors.lists import pause_words
 from approvals.selectors.pages import evaluations_of
 from approvals.selectors.status import CHANGES_REQUESTED, RequestStatus, status
 from approvals.web.requests import overview
-from provisioner.values import AccessRequest, Identity
+from provisioner.values import Identity
 
 # Kubernetes is asked about so many people; the bar says that there may be more.
 MAX_ASKED = 8
@@ -34,8 +34,8 @@ HOLDING = (PolicyEvaluation.Result.HOLDS, PolicyEvaluation.Result.ERROR)
 class Possible:
     """Who may still give an approval. `are_named` where the viewer may know who has which right.
 
-    `people` have signed in here, or a binding names them; `groups` are those that bindings name. `more` are not listed,
-    `has_unasked` where Kubernetes was not asked about everyone.
+    `people` have signed in here, or a binding names them; the viewer, `you`, is the first if they are one. `groups` are
+    those that bindings name. `more` are not listed, `has_unasked` where Kubernetes was not asked about everyone.
     """
 
     people: tuple[str, ...] = ()
@@ -43,6 +43,7 @@ class Possible:
     more: int = 0
     has_unasked: bool = False
     are_named: bool = False
+    you: str = ""
 
     @property
     def is_nobody(self) -> bool:
@@ -125,11 +126,15 @@ def _holds(request: Request, how: RequestStatus, evaluations: Iterable[PolicyEva
     guards = [
         Hold(f"Policy {one.policy.name} holds this request", one.words, one.policy.name)
         for one in evaluations
-        if one.result in HOLDING and one.policy.kind == Policy.Kind.GUARD and one.policy.mode == Policy.Mode.ENFORCE
+        if one.result in HOLDING and _is_in_force(one.policy)
     ]
     paused = pause_words(deployment=request.deployment)
     pauses = [Hold("The deployment is paused, so nothing is applied", paused)] if paused else []
     return [*_asked_changes(how), *guards, *pauses, *_waits(request, how, is_told=bool(guards))]
+
+
+def _is_in_force(policy: Policy) -> bool:
+    return policy.is_active and policy.kind == Policy.Kind.GUARD and policy.mode == Policy.Mode.ENFORCE
 
 
 def _asked_changes(how: RequestStatus) -> list[Hold]:
@@ -154,10 +159,12 @@ def _possible(caller: Caller, request: Request, counted: list[Review]) -> Possib
     done += [access.person_who_reviewed(one) for one in counted]
     signed_in, has_unasked = _signed_in(request, counted)
     named = [one for one in bound.users if not any(access.Person(one).is_same(it) for it in done)]
-    people = list(dict.fromkeys([*signed_in, *named]))
+    viewer = access.identity_of(caller, request.deployment.cluster)
+    you = viewer.username if viewer else ""
+    people = sorted(dict.fromkeys([*signed_in, *named]), key=lambda it: it != you)
     groups = sorted(bound.groups, key=lambda it: (it.startswith("system:"), it))
     left = max(len(people) - MAX_NAMED, 0) + max(len(groups) - MAX_NAMED, 0)
-    return Possible(tuple(people[:MAX_NAMED]), tuple(groups[:MAX_NAMED]), left, has_unasked, are_named=True)
+    return Possible(tuple(people[:MAX_NAMED]), tuple(groups[:MAX_NAMED]), left, has_unasked, True, you)
 
 
 def _signed_in(request: Request, counted: list[Review]) -> tuple[list[str], bool]:
@@ -166,11 +173,8 @@ def _signed_in(request: Request, counted: list[Review]) -> tuple[list[str], bool
     done |= {one["user_id"] for one in request.requesters if one.get("user_id")}
     known = KubernetesIdentity.objects.filter(cluster=request.deployment.cluster, user__is_active=True)
     rows = list(known.exclude(user_id__in=done).order_by("username")[: MAX_ASKED + 1])
-    question = access.approval_of(request.deployment)
-    may = [row for row in rows[:MAX_ASKED] if _may(row, request, question)]
-    return [row.username for row in may], len(rows) > MAX_ASKED
-
-
-def _may(row: KubernetesIdentity, request: Request, question: AccessRequest) -> bool:
-    identity = Identity(row.username, tuple(row.groups), row.uid)
-    return access.ask_for(identity, request.deployment.cluster, question, fresh=False).allowed
+    cluster, question = request.deployment.cluster, access.approval_of(request.deployment)
+    people = [Identity(row.username, tuple(row.groups), row.uid) for row in rows[:MAX_ASKED]]
+    answers = access.ask_all([access.Question(one, cluster, question) for one in people])
+    may = [one.username for one, answer in zip(people, answers, strict=True) if answer.allowed]
+    return may, len(rows) > MAX_ASKED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.core.cache import cache
 
 from approvals.access.approvers import UNKNOWN, Approvers, approvers_of
 from approvals.access.port import RealKubernetes
@@ -44,6 +45,7 @@ def test_people_and_groups_are_named_and_machines_are_not(here: World, request_:
     ada = acting(here.ada)
     assert approvers_of(ada, request_.deployment) == UNKNOWN
     here.kubernetes.allow("ada", "list")
+    cache.clear()
     named = Approvers(users=("zoe",), groups=("platform",))
     assert approvers_of(ada, request_.deployment) == named
     here.kubernetes.is_down = True

@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 
 from approvals import services
-from approvals.models import Request
+from approvals.models import Policy, Request
 from approvals.steps import evaluate
 from approvals.web.requests.bar import MAX_NAMED
 from tests.support.approvals import world
@@ -40,7 +40,7 @@ def test_who_can_still_agree_is_named_by_person_and_group_on_every_tab(
     tab: str, here: World, request_: Request, browse: Browse
 ) -> None:
     words = bar(here, browse, request_, tab)
-    assert "1 more approval needed , possible from ada , zoe and anyone in platform" in words
+    assert "1 more approval needed , possible from you, zoe and anyone in platform" in words
     assert "rita" not in words
 
 
@@ -78,7 +78,7 @@ def test_where_nobody_else_may_agree_it_says_so(here: World, request_: Request, 
 def test_of_many_some_are_named(here: World, request_: Request, browse: Browse) -> None:
     here.kubernetes.roles = [APPROVER, bound("approver", *(group(f"team-{one}") for one in range(MAX_NAMED + 3)))]
     words = bar(here, browse, request_)
-    assert "team-5 , and 3 more" in words
+    assert "team-5 and 3 more" in words
     assert "team-6" not in words
 
 
@@ -107,6 +107,8 @@ def test_a_guard_that_holds_it_is_named_with_what_it_waits_for(here: World, requ
     )
     evaluate.run(Request.objects.get(pk=request_.pk), "w")
     assert "Policy freeze holds this request : Only after the freeze" in bar(here, browse, request_, "/findings")
+    Policy.objects.update(is_active=False)
+    assert "freeze" not in bar(here, browse, request_, "/findings")
 
 
 def test_what_one_who_approves_must_be_allowed_is_said_until_one_has_it(
