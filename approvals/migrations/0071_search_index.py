@@ -44,6 +44,6 @@ def drop(apps, schema_editor):
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("approvals", "0069_floating_references")]
+    dependencies = [("approvals", "0070_deletions_and_lookups")]
 
     operations = [migrations.RunPython(build, drop)]

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0075_catalogs'),
+        ('approvals', '0073_catalogs'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0069_floating_references'),
+        ('approvals', '0072_damped_references'),
     ]
 
     operations = [

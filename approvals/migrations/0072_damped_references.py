@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0069_floating_references"),
+        ("approvals", "0071_search_index"),
     ]
 
     operations = [
