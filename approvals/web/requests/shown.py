@@ -306,8 +306,8 @@ class ShownReport:
         basis = BASES.get(str(evidence.get("basis", "")), "")
         excerpts = [] if is_folded else [*self._own_lines(record, said.position), *self._rules(record)]
         to_load = is_folded and self._may_have_lines(record, said.position)
-        told = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
-        facts = facts_of(without_listed_places(told))
+        kept = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
+        facts = facts_of(without_listed_places(kept))
         shown = replace(said, facts=facts, basis=basis, excerpts=excerpts, picture=_picture(record))
         return replace(shown, has_lines_to_load=to_load)
 
