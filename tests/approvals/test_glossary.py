@@ -23,9 +23,9 @@ PLAIN = frozenset(
         "[a-z]+",
         """
         about access active activity actor address after again agent answered api apitoken approved as ask asked asker
-        askers at attempts author available awaits back because began begun beyond body broken bulk by byte callback
+        askers at attempts author available awaits back because before began begun beyond body broken bulk by byte callback
         change changed changes check claimed code command computed corrected count create created current deaths decide
-        default delete deletion deprecated description detail differing display document done earlier edit editor end
+        default delete deleting deletion deprecated description detail differing display document done earlier edit editor end
         ended etag exchange expires export expression facts failures fields files finished followed for format found
         from front generation given gone group groups has hash headline healthy healthz home icon id in install is key
         kind known kubeconfig kubernetes labels last leave length lines linked list look looked may me message metrics

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
-from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
+from provisioner.rbac import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
 from provisioner.render.canonical import canonical_json
 from provisioner.render.objects import LAST_APPLIED, Found
 from provisioner.render.targets import LookedUp
