@@ -46,7 +46,6 @@ TESTED_BY_ADDRESS = {
     "approvals.selectors": "tests/approvals/web",
     "approvals.web": "tests/approvals/web",
     "provisioner.expressions": "tests/provisioner/expressions",
-    "provisioner.render.helm.replay": "tests/provisioner/render/helm/test_lookups.py",
     "provisioner.sandbox": "tests/contract",
 }
 
