@@ -143,6 +143,7 @@ def sweep() -> None:
 
 def _sweep_references(now: datetime) -> None:
     """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
+    references.take_up()
     for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.poll(pk)
     for pk in following.due(now)[:POLLS_A_SWEEP]:

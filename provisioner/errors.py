@@ -12,9 +12,12 @@ class PratiqueError(Exception):
     The message is written by us and never quotes a server or a live object, so that everybody who may read the request
     may read it. What a server said stands in `server_words`: that is a value of the object (security-rules S27), shown
     only to people who may get it.
+
+    `resolved` has the digests or commits of the sources that had been fetched by then, in their order.
     """
 
     code = "error"
+    resolved: tuple[str, ...] = ()
 
     def __init__(self, message: str = "", *, server_words: str = ""):
         super().__init__(message)

@@ -118,13 +118,23 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
     if pins and len(pins) != len(sources):
         raise BadSource(f"{len(pins)} pins for {len(sources)} sources; expected one for each")
     exact = [pinned(source, pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
-    trees: list[tuple[Pin, Tree]] = []
-    for number, source in enumerate(exact):
-        with _named(f"sources[{number}]" if len(exact) > 1 else ""):
-            one = fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes)
-            if pins and one.pin.digest != pins[number].digest:
-                raise DigestMismatch(f"{one.pin.reference}: fetched {one.pin.digest}; pinned was {pins[number].digest}")
-            trees.append((one.pin, unpack(one.archives, limits=limits)))
+    resolved: list[str] = []
+    with resolving(resolved):
+        trees: list[tuple[Pin, Tree]] = []
+        for number, source in enumerate(exact):
+            with _named(f"sources[{number}]" if len(exact) > 1 else ""):
+                one = fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes)
+                pin, expected = one.pin, pins[number].digest if pins else one.pin.digest
+                resolved.append(pin.digest)
+                if pin.digest != expected:
+                    raise DigestMismatch(f"{pin.reference}: fetched {pin.digest}; pinned was {expected}")
+                trees.append((pin, unpack(one.archives, limits=limits)))
+        return _rendered(trees, options, limits, is_namespaced)
+
+
+def _rendered(
+    trees: Sequence[tuple[Pin, Tree]], options: PrepareOptions, limits: UnpackLimits, is_namespaced: IsNamespaced
+) -> Content:
     tree = join([(pin.destination, each) for pin, each in trees], limits)
     rendering = Rendering(
         options.format,
@@ -170,6 +180,16 @@ def target_of(
     served = {(f"{one.group}/{one.version}" if one.group else one.version, one.kind) for one in cluster.resources()}
     versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
     return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups)
+
+
+@contextmanager
+def resolving(digests: Sequence[str]) -> Iterator[None]:
+    """Say with an error what the sources had been resolved to by then."""
+    try:
+        yield
+    except PratiqueError as exc:
+        exc.resolved = exc.resolved or tuple(digests)
+        raise
 
 
 @contextmanager

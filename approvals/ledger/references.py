@@ -13,14 +13,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import DateTimeField, QuerySet, Value
+from django.db.models import DateTimeField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from approvals.ledger import claims
 from approvals.ledger.digests import digest_of
 from approvals.ledger.locks import for_change, hold
-from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, SourceHost
+from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost
 from approvals.policy.following import end_of_wait, next_look
 from approvals.source_refs import interval_seconds, listed_sources, named, remote_source, secret_of
 from provisioner.errors import BadSource
@@ -38,6 +38,9 @@ from provisioner.source import (
 # The task that looks at one of them (TaskClaim).
 POLL = "poll"
 MINUTE_SECONDS = 60.0
+ACTIVE = Q(
+    deployment__is_paused=False, deployment__gone_at__isnull=True, deployment__deletion_requested_at__isnull=True
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,6 @@ def _schedule(reference: FloatingReference) -> None:
     if not reference.followers.exists():
         reference.delete()
         return
-    seconds = interval(reference)
     since = reference.tried_at or timezone.now()
     FloatingReference.objects.filter(pk=reference.pk).update(look_at=_after(reference, since))
 
@@ -143,9 +145,22 @@ def interval(reference: FloatingReference) -> int:
 
 def following(reference: FloatingReference) -> QuerySet[ReferenceFollower]:
     """Those for whom it is looked at: not the paused ones, and not those that go away."""
-    return reference.followers.filter(
-        deployment__is_paused=False, deployment__gone_at__isnull=True, deployment__deletion_requested_at__isnull=True
-    ).select_related("deployment__cluster")
+    return reference.followers.filter(ACTIVE).select_related("deployment__cluster")
+
+
+def take_up() -> None:
+    """Schedule what is not looked at although somebody wants it: the operator has turned looks on meanwhile."""
+    operator = settings.PRATIQUE
+    if not operator["SOURCE_POLLS_PER_HOST"]:
+        return
+    wanted = Q(interval_seconds__gt=0)
+    if operator["SOURCE_POLL_SECONDS"] > 0:
+        wanted |= Q(interval_seconds__isnull=True)
+    rows = ReferenceFollower.objects.filter(wanted, ACTIVE, reference__look_at__isnull=True)
+    for pk in sorted(set(rows.values_list("reference_id", flat=True))):
+        with transaction.atomic():
+            for reference in for_change(FloatingReference.objects.filter(pk=pk, look_at__isnull=True)):
+                _schedule(reference)
 
 
 def due(now: datetime) -> QuerySet[FloatingReference]:
@@ -182,13 +197,25 @@ def note_seen(reference: FloatingReference, saw: Seen) -> list[int]:
     if row is None:
         return []  # nobody follows it any more
     row.seen, row.etag, row.looked_at, row.tried_at = saw.digest, saw.etag, saw.began, saw.began
-    row.failures, row.problem_code, row.problem, row.problem_since, row.not_before = 0, "", "", None, None
+    row.failures, row.problem_code, row.problem, row.problem_since, row.rests_until = 0, "", "", None, None
     row.look_at = _after(row, saw.began)
     row.save()
     hold(row.followers.all())
     row.followers.filter(pk__in=saw.told).update(answer_at=saw.began, problem="", problem_since=None)
     note_refused(row, saw.refused, saw.began)
     return sorted(set(following(row).filter(pk__in=saw.told).values_list("deployment_id", flat=True)))
+
+
+def note_resolved(request: Request, digests: Sequence[str]) -> None:
+    """Keep what the sources of a locked request were that cannot be prepared, as it has no pins: another commit, which
+    may be the mended one, makes a new request."""
+    is_wished = request.options_digest == request.deployment.options_digest
+    if request.purpose != Request.Purpose.DEPLOY or not is_wished:
+        return
+    for row in for_change(ReferenceFollower.objects.filter(deployment_id=request.deployment_id).order_by("pk")):
+        if row.position < len(digests):
+            row.answered = digests[row.position]
+            row.save(update_fields=["answered"])
 
 
 def note_problem(reference: FloatingReference, *, code: str, words: str, began: datetime, wait: float) -> None:
@@ -198,7 +225,7 @@ def note_problem(reference: FloatingReference, *, code: str, words: str, began: 
         return  # nobody follows it any more
     row.failures, row.tried_at = row.failures + 1, began
     row.problem_code, row.problem, row.problem_since = code, words, row.problem_since or began
-    row.not_before = end_of_wait(began, asked_to_wait=wait)
+    row.rests_until = end_of_wait(began, asked_to_wait=wait)
     row.look_at = _after(row, began)
     row.save()
 
@@ -210,15 +237,15 @@ def note_refused(reference: FloatingReference, refused: Mapping[int, str], began
         reference.followers.filter(pk=pk).update(problem=refused[pk], problem_since=since)
 
 
-def postpone(reference: FloatingReference, until: datetime) -> None:
-    """Its turn has not come: nothing was asked."""
+def postpone(reference: FloatingReference, until: datetime | None) -> None:
+    """Its turn has not come: nothing was asked. None: nobody wants it any more."""
     FloatingReference.objects.filter(pk=reference.pk).update(look_at=until)
 
 
 def _after(row: FloatingReference, since: datetime) -> datetime | None:
     """When to look again after a look at `since`; None where nobody wants it."""
     seconds = interval(row)
-    return next_look(since, interval=seconds, failures=row.failures, not_before=row.not_before) if seconds else None
+    return next_look(since, interval=seconds, failures=row.failures, not_before=row.rests_until) if seconds else None
 
 
 def _begin(deployment: BundleDeployment, one: WantedReference, reference: FloatingReference) -> None:

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="floatingreference",
-            name="not_before",
+            name="rests_until",
             field=models.DateTimeField(
                 blank=True, help_text="until when its server does not want to be asked (Retry-After)", null=True
             ),

@@ -27,7 +27,7 @@ class FloatingReference(models.Model):
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
     problem_since = models.DateTimeField(null=True, blank=True)
-    not_before = models.DateTimeField(
+    rests_until = models.DateTimeField(
         null=True, blank=True, help_text="until when its server does not want to be asked (Retry-After)"
     )
 
@@ -43,8 +43,8 @@ class FloatingReference(models.Model):
 class ReferenceFollower(models.Model):
     """One source of a deployment, at `position` in its spec, that names a floating reference.
 
-    `answered` is what the reference was when a request was last made because of it: the pin of a request that could not
-    be prepared is not known. `answer_at` is when to ask whether the reference moved away from the deployment.
+    `answered` is what the reference was when a request was last made because of it, or could not be prepared: it has no
+    pin then. `answer_at` is when to ask whether the reference moved away from the deployment.
     """
 
     deployment = models.ForeignKey(

@@ -18,7 +18,7 @@ from approvals import instruments, wake
 from approvals.audit import MACHINE
 from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
 from approvals.gate import Refusal, Waiting
-from approvals.ledger import claims, endings, waiting
+from approvals.ledger import claims, endings, references, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
@@ -241,6 +241,7 @@ def _fail(request: Request, error: PratiqueError) -> None:
     claims.check_same_holder(row, request)
     facts = {"code": error.code, "why": str(error)}
     if row.state in (State.PREPARING, State.STALE):
+        references.note_resolved(row, error.resolved)
         move(
             row,
             Event.COULD_NOT_PREPARE,

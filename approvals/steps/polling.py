@@ -45,6 +45,9 @@ class Poll(Recurring):
         reference = FloatingReference.objects.filter(pk=self.key).first()
         if reference is None or reference.look_at is None or reference.look_at > timezone.now():
             return False
+        if not references.interval(reference):
+            references.postpone(reference, None)  # the operator has turned looks off meanwhile
+            return False
         with claims.place(self.task, 0, POLLS_AT_ONCE) as is_free:
             wait = references.take_turn(reference.host) if is_free else TURN_SECONDS
             if wait:

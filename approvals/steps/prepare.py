@@ -80,7 +80,17 @@ def run(request: Request, worker: str) -> None:
     words = unmet_words(request, api)
     unmet = reason(RefusalKind.UNMET, words, facts.about) if words else None
     content, row, moves = _content_of(request, api)
-    report = pipeline.look(
+    with pipeline.resolving([pin.digest for pin in content.pins]):
+        report = _report_of(request, api, content, moves)
+        try:
+            _record(request, Prepared(content, row, account.uid, report, moves, unmet, gate.reads_unattended(facts)))
+        except DataError as exc:
+            # The database's own words may quote what it was given, so that they are not passed on.
+            raise InvalidManifest(UNKEEPABLE) from exc
+
+
+def _report_of(request: Request, api: Api, content: Content, moves: tuple[SourceMove, ...]) -> Report:
+    return pipeline.look(
         api,
         content,
         previous=planning.running_content(request),
@@ -93,11 +103,6 @@ def run(request: Request, worker: str) -> None:
         way_back=way_back(request, content),
         history=source_history.of(request, moves),
     )
-    try:
-        _record(request, Prepared(content, row, account.uid, report, moves, unmet, gate.reads_unattended(facts)))
-    except DataError as exc:
-        # The database's own words may quote what it was given, so that they are not passed on.
-        raise InvalidManifest(UNKEEPABLE) from exc
 
 
 def _note_proved(request: Request) -> None:
@@ -168,7 +173,8 @@ def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tup
     )
     most = settings.PRATIQUE["MAX_OBJECTS"]
     if len(content.everything) > most:
-        raise BundleTooLarge(f"the bundle has {len(content.everything)} objects; PRATIQUE_MAX_OBJECTS is {most}")
+        with pipeline.resolving([pin.digest for pin in content.pins]):
+            raise BundleTooLarge(f"the bundle has {len(content.everything)} objects; PRATIQUE_MAX_OBJECTS is {most}")
     earlier = source_history.earlier_pins(request)
     return content, pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
 

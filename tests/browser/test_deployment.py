@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import playwright.sync_api as pw
@@ -157,4 +158,41 @@ def test_what_was_typed_is_back_after_signing_in_again_for_the_same_person_alone
     pw.expect(page.locator("[data-draft-restored]")).to_be_visible(visible=not is_another)
     page.reload()
     pw.expect(page.get_by_label("Name", exact=True)).to_have_value("")
+    assert heard == []
+
+
+@pytest.mark.parametrize("state", ["down", "flaps"])
+def test_since_when_a_source_is_down_and_when_a_flapping_one_is_requested_can_be_read_by_everybody(
+    state: str, here: World, live_server: LiveServer, sign_in: Any, transactional_db: None
+) -> None:
+    hour = timedelta(hours=1)
+    reference, follower, words = {
+        "down": (
+            {
+                "looked_at": 4 * hour,
+                "problem_since": 3 * hour,
+                "problem": "https://example.com/app.git: has no refs/heads/main",
+            },
+            {},
+            "Cannot be checked; this failed first 3 h ago",
+        ),
+        "flaps": (
+            {"looked_at": hour / 60},
+            {"moved_at": hour / 12, "rests_until": -hour / 2},
+            "The next one is created in",
+        ),
+    }[state]
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), by=here.rita)
+    world.following(deployment, reference, follower)
+    here.kubernetes.allow("ada", "get")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/deployments/prod/strimzi")
+    pw.expect(page.locator("dd", has_text="every 10m")).to_contain_text(words)
+    found = []
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        found += complaints(page)
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), width
+    assert found == []
     assert heard == []

@@ -65,6 +65,10 @@ class FollowedReferenceSerializer(serializers.Serializer[Any]):
         help_text="since when it differs from what the open request is about; a new request is made when that is "
         "settled",
     )
+    rests_until = serializers.DateTimeField(
+        allow_null=True,
+        help_text="it changed more often than the operator allows: when the next request is made",
+    )
 
 
 class OfferedUpgradeSerializer(serializers.Serializer[Any]):

@@ -105,10 +105,14 @@ def _is_told(row: ReferenceFollower) -> bool:
 
 
 def _is_fresh(row: ReferenceFollower, latest: Request | None) -> bool:
-    """Whether the look began after the request had been pinned: an older one may have seen what was before."""
-    first = latest.reports.order_by("round").first() if latest else None
+    """Whether the look began after the request had been pinned, or had failed: an older one may have seen what was
+    before."""
+    if latest is None:
+        return True
+    first = latest.reports.order_by("round").first()
+    pinned_at = first.computed_at if first else latest.changed_at
     looked_at = row.reference.looked_at
-    return first is None or (looked_at is not None and looked_at > first.computed_at)
+    return looked_at is not None and looked_at > pinned_at
 
 
 def is_held(request: Request) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,61 +12,23 @@ from approvals import services, tasks
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots, references
 from approvals.ledger.pivots import SpecWriter
-from approvals.models import AuditEntry, BundleDeployment, FloatingReference, Request
+from approvals.models import AuditEntry, BundleDeployment, FloatingReference
 from approvals.steps.polling import Poll
 from approvals.working import do
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.floating import (
+    branch,
+    commit,
+    found,
+    look,
+    looks,
+    numbers,
+    running,
+    sources_condition,
+)
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer, Repository
-from tests.support.servers.registry import Registry
-
-INTERVAL = "2m"
-
-
-def branch(repository: Repository, **more: Any) -> dict[str, Any]:
-    return {
-        "kind": "git",
-        "git": {"repository": repository.url, "ref": {"branch": "main"}},
-        "interval": INTERVAL,
-    } | more
-
-
-def commit(repository: Repository, station: Station, version: str) -> str:
-    return repository.commit(bundles.app(repository.path.stem, version))
-
-
-def look(deployment: BundleDeployment) -> None:
-    """As when the time of its references has come; then what the workers do."""
-    for row in deployment.followed_references.select_related("reference"):
-        FloatingReference.objects.filter(pk=row.reference_id).update(look_at=timezone.now())
-        do(Poll(row.reference_id))
-
-
-def looks(server: GitServer) -> int:
-    """Each begins with one GET."""
-    return sum(one.method == "GET" for one in server.asked)
-
-
-def numbers(deployment: BundleDeployment) -> list[tuple[int, str]]:
-    return list(deployment.requests.order_by("number").values_list("number", "state"))
-
-
-def running(station: Station, deployment: BundleDeployment) -> str:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, deployment.name))
-    return str(live["data"]["version"]) if live else ""
-
-
-def sources_condition(station: Station, deployment: BundleDeployment) -> Mapping[str, Any]:
-    station.look_after(deployment)
-    live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-    assert live is not None
-    return next(one for one in live["status"]["conditions"] if one["type"] == "SourcesAvailable")
-
-
-def found(request: Request, rule: str) -> list[Mapping[str, Any]]:
-    return [one for one in request.reports.get(round=request.round).body["findings"] if one["rule"] == rule]
 
 
 @pytest.fixture
@@ -139,20 +100,6 @@ def test_a_force_push_is_found(any_station: Station, repository: Repository, app
     any_station.work()
     (aside,) = found(any_station.latest(applied), "SRC-02")
     assert "was rewritten (force-pushed)" in aside["message"]
-
-
-def test_an_image_tag_that_moves_makes_a_request(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-tag"
-    ref = f"{registry.host}/{name}:stable"
-    registry.push(ref, bundles.app(name, "1"))
-    deployment = station.wish(name, {"kind": "image", "image": {"ref": ref}, "interval": INTERVAL})
-    station.work()
-    look(deployment)
-    moved = registry.push(ref, bundles.app(name, "2"))
-    look(deployment)
-    station.work()
-    assert numbers(deployment) == [(1, "superseded"), (2, "in_review")]
-    assert station.latest(deployment).pins[0]["digest"] == moved
 
 
 def test_two_deployments_with_one_reference_make_one_look(
@@ -255,6 +202,27 @@ def test_never_is_never_and_a_spec_that_pins_follows_nothing(
     assert not FloatingReference.objects.exists()
 
 
+def test_what_the_operator_turns_off_is_not_looked_at_and_turned_on_again_it_is(
+    any_station: Station, repository: Repository, applied: BundleDeployment, git_server: GitServer, settings: Any
+) -> None:
+    any_station.wish(applied.name, {key: value for key, value in branch(repository).items() if key != "interval"})
+    any_station.work()
+    latest = any_station.latest(applied).number
+    given = settings.PRATIQUE
+    settings.PRATIQUE = {**given, "SOURCE_POLL_SECONDS": 0}
+    asked = looks(git_server)
+    look(applied)
+    tasks.sweep()
+    assert looks(git_server) == asked
+    assert FloatingReference.objects.get().look_at is None
+    settings.PRATIQUE = given
+    tasks.sweep()
+    assert FloatingReference.objects.get().look_at is not None
+    commit(repository, any_station, "2")
+    look(applied)
+    assert any_station.latest(applied).number == latest + 1
+
+
 def test_a_host_is_asked_so_often_a_minute_and_no_more(
     any_station: Station, applied: BundleDeployment, git_server: GitServer, settings: Any
 ) -> None:
@@ -339,3 +307,21 @@ def test_what_waits_to_be_pinned_has_not_changed(any_station: Station, repositor
     any_station.work()
     look(deployment)
     assert numbers(deployment) == [(1, "in_review")]
+
+
+def test_a_commit_that_mends_what_could_not_be_prepared_makes_a_request_although_no_look_saw_the_broken_one(
+    any_station: Station, repository: Repository
+) -> None:
+    station = any_station
+    broken = repository.commit({"a.yaml": "kind: ["})
+    deployment = station.wish(repository.path.stem, branch(repository))
+    station.work()
+    assert numbers(deployment) == [(1, "failed")]
+    assert deployment.followed_references.get().answered == broken
+    mended = commit(repository, station, "2")
+    look(deployment)
+    station.work()
+    assert numbers(deployment) == [(1, "failed"), (2, "in_review")]
+    assert station.latest(deployment).pins[0]["digest"] == mended
+    look(deployment)
+    assert station.latest(deployment).number == 2

@@ -15,15 +15,17 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.access.port import connect
-from approvals.models import AuditEntry, Request
+from approvals.models import AuditEntry, FloatingReference, Request
 from approvals.rights import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys import bundles
+from tests.support.journeys.floating import branch, commit, look, numbers, sources_condition
 from tests.support.journeys.station import SERVICE, Station, group
 from tests.support.servers.certificates import CertificateAuthority
+from tests.support.servers.http import GitServer
 from tests.support.servers.registry import CREDENTIALS, Registry
 
 USER, PASSWORD = CREDENTIALS
@@ -66,7 +68,7 @@ def let_requesters_get(station: Station, resource: str, name: str) -> None:
 
 
 def take_away(station: Station, resource: str, name: str) -> None:
-    station.ctl("delete", "rolebinding", f"get-{name}", "-n", station.namespace)
+    station.ctl("delete", f"role/get-{name}", f"rolebinding/get-{name}", "-n", station.namespace)
     station.until_may(RITA, "get", resource, name=name, is_allowed=False)
 
 
@@ -195,6 +197,44 @@ def test_S08_certificates_of_a_secret_open_a_source_once_they_are_there_and_are_
     assert request.state == "in_review", request.problem
     assert is_told_nowhere(request, *pair.key.splitlines()[1:-1])
     assert station.approve(request.deployment).state == "applied"
+
+
+def test_S08_S09_a_private_branch_is_looked_at_for_who_may_get_its_secret_and_the_others_are_told_why_not(
+    any_station: Station, git_server_with_auth: GitServer
+) -> None:
+    station, server = any_station, git_server_with_auth
+    repository = server.repository(f"{station.namespace}-private")
+    commit(repository, station, "1")
+    secret(station, "pull", "kubernetes.io/basic-auth", username=USER, password=PASSWORD)
+    let_requesters_get(station, "secrets", "pull")
+    git = {"repository": repository.url, "ref": {"branch": "main"}, "auth": {"secret": {"name": "pull"}}}
+    deployment = station.wish(repository.path.stem, branch(repository, git=git))
+    station.work()
+    assert numbers(deployment) == [(1, "in_review")]
+    second = commit(repository, station, "2")
+    look(deployment)
+    station.work()
+    assert station.latest(deployment).pins[0]["digest"] == second
+
+    take_away(station, "secrets", "pull")
+    third = commit(repository, station, "3")
+    asked = len(server.asked)
+    look(deployment)
+    assert len(server.asked) == asked
+    assert station.latest(deployment).number == 2
+    down = sources_condition(station, deployment)
+    assert (down["status"], down["reason"]) == ("False", "Forbidden")
+    assert "does not let rita get" in down["message"]
+    assert third not in str(down)
+
+    let_requesters_get(station, "secrets", "pull")
+    look(deployment)
+    assert sources_condition(station, deployment)["status"] == "True"
+    station.work()
+    assert station.latest(deployment).pins[0]["digest"] == third
+    rows = [*FloatingReference.objects.values(), *deployment.followed_references.values()]
+    assert PASSWORD not in str(rows)
+    assert is_told_nowhere(station.latest(deployment))
 
 
 SECRETS = {

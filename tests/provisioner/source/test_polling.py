@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -94,6 +95,18 @@ def gone(web: FileServer) -> str:
     return web.serve("/a.yaml", status=404)
 
 
+def in_circles(web: FileServer) -> str:
+    return web.serve("/a.yaml", status=302, headers={"Location": "/a.yaml"})
+
+
+def a_megabyte_of_etag(web: FileServer) -> str:
+    return web.serve("/a.yaml", b"one", headers={"ETag": f'"{"x" * 1024 * 1024}"'})
+
+
+def a_thousand_headers(web: FileServer) -> str:
+    return web.serve("/a.yaml", b"one", headers={f"X-{number}": "x" for number in range(1000)})
+
+
 @pytest.mark.parametrize(
     ("serve", "error", "words"),
     [
@@ -101,6 +114,9 @@ def gone(web: FileServer) -> str:
         (without_end, BundleTooLarge, "more than 1048576 bytes"),
         (drop_by_drop, Unreachable, "not finished within 1 s"),
         (gone, SourceUnavailable, "answered 404"),
+        (in_circles, BadSource, "redirects"),
+        (a_megabyte_of_etag, Unreachable, "broke off"),
+        (a_thousand_headers, Unreachable, "broke off"),
     ],
     ids=lambda it: getattr(it, "__name__", ""),
 )
@@ -109,6 +125,54 @@ def test_S18_a_look_is_bounded_and_goes_nowhere_that_fetching_would_not(
 ) -> None:
     with pytest.raises(error, match=words):
         poll(HttpSource(serve(web)), egress=HASTY, max_bytes=1024 * 1024)
+
+
+def test_an_etag_that_is_too_long_to_keep_is_none(web: FileServer) -> None:
+    url = web.serve("/a.yaml", b"one", headers={"ETag": f'"{"x" * 501}"'})
+    assert poll(HttpSource(url), egress=HERE, max_bytes=MAX) == Polled(sha256(b"one"))
+
+
+def test_a_server_that_is_asked_too_often_says_how_long_to_wait(web: FileServer) -> None:
+    url = web.serve("/a.yaml", status=429, headers={"Retry-After": "99999999"})
+    with pytest.raises(Unreachable, match="answered 429") as caught:
+        poll(HttpSource(url), egress=HERE, max_bytes=MAX)
+    assert caught.value.retry_after_seconds == 99999999.0
+
+
+def header_by_header(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    for number in itertools.count():
+        time.sleep(0.05)
+        connection.sendall(f"X-{number}: x\r\n".encode())
+
+
+def refs_without_end(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\r\n")
+    connection.sendall(b"001e# service=git-upload-pack\n0000")
+    line = f"{'1' * 40} refs/heads/{'x' * 200}\n".encode()
+    while True:
+        connection.sendall(f"{len(line) + 4:04x}".encode() + line)
+
+
+@pytest.mark.parametrize(
+    ("talk", "kind", "error", "words"),
+    [
+        (header_by_header, "http", Unreachable, "not finished within 1 s|broke off"),
+        (refs_without_end, "git", BundleTooLarge, "sends more than 1048576 bytes"),
+    ],
+    ids=["slow headers", "endless references"],
+)
+def test_S26_a_server_that_never_ends_is_left(
+    speaker: Callable[[Callable[..., None]], str],
+    talk: Callable[..., None],
+    kind: str,
+    error: type[PratiqueError],
+    words: str,
+) -> None:
+    host = speaker(talk)
+    source = HttpSource(f"http://{host}/a.yaml") if kind == "http" else GitSource(f"http://{host}/a.git", branch="main")
+    with pytest.raises(error, match=words):
+        poll(source, egress=HASTY, max_bytes=1024 * 1024)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from approvals.models import (
     BundleDeployment,
     Cluster,
     Content,
+    FloatingReference,
     KubernetesIdentity,
     Proof,
     Report,
@@ -252,3 +253,16 @@ def in_review(request: Request, *, worst: str = "safe", actions: list[dict[str, 
 
 def yesterday() -> Any:
     return timezone.now() - timedelta(days=1)
+
+
+def following(deployment: BundleDeployment, reference: dict[str, Any], follower: dict[str, Any]) -> None:
+    """Have it follow a branch: of both rows the columns that differ from new ones; a time is how long ago it is."""
+    now = timezone.now()
+    columns, own = (
+        {name: now - value if isinstance(value, timedelta) else value for name, value in given.items()}
+        for given in (reference, follower)
+    )
+    made = FloatingReference.objects.create(key=deployment.name, kind="git", host="example.com", **columns)
+    made.followers.create(
+        deployment=deployment, **{"position": 0, "name": "https://example.com/app.git branch main", **own}
+    )

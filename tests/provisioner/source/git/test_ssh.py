@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from provisioner.errors import BadSource, Unreachable
-from provisioner.source import Credentials, Fetched, GitSource, fetch
+from provisioner.errors import BadSource, SourceUnavailable, Unreachable
+from provisioner.source import Credentials, Fetched, GitSource, fetch, poll
 from provisioner.unpack import unpack
 from tests.provisioner.source.git.sshd import Key, SshServer, locked_key, ssh_server
 from tests.provisioner.source.places import MIB, OPEN
@@ -102,3 +102,21 @@ def test_nobody_listening_is_tried_later_and_shows_no_path(server: SshServer) ->
             GitSource("ssh://git@127.0.0.1:1/x.git", branch="main"), egress=OPEN, credentials=credentials, max_bytes=MIB
         )
     assert tempfile.gettempdir() not in str(caught.value)
+
+
+def test_a_branch_is_polled_over_ssh_with_the_same_key_and_the_same_refusals(
+    server: SshServer, repository: Repository
+) -> None:
+    def see(credentials: Credentials, branch: str = "main") -> str:
+        source = GitSource(f"ssh://git@{server.host}{repository.path}", branch=branch, credentials=credentials)
+        return poll(source, egress=OPEN, max_bytes=MIB).digest
+
+    assert see(given(server)) == repository.resolve("main")
+    moved = repository.commit(FILES, branch="moves")
+    assert see(given(server), "moves") == moved
+    with pytest.raises(SourceUnavailable, match="has no refs/heads/gone"):
+        see(given(server), "gone")
+    with pytest.raises(BadSource, match="the host does not accept the private key"):
+        see(given(server, key=Key().text))
+    with pytest.raises(BadSource, match="the host shows another key"):
+        see(given(server, known_hosts=server.known_hosts(Key())))
