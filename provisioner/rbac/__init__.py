@@ -8,7 +8,13 @@ from provisioner.rbac.catalogue import (
 )
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
 from provisioner.rbac.effective import NO_SUCH_ROLE, EffectiveRules, Grant, allows_in, effective_rules, grants, holders
-from provisioner.rbac.escalation import EscalationCheck, is_escalation, may_write_binding, may_write_role
+from provisioner.rbac.escalation import (
+    EscalationCheck,
+    escalating_rule,
+    is_escalation,
+    may_write_binding,
+    may_write_role,
+)
 from provisioner.rbac.guarded import CONTROL_PLANE, OTHER_DEPLOYERS, OWN_RESOURCES, Means
 from provisioner.rbac.held import HeldRules, bits_of, remainder, size
 from provisioner.rbac.objects import (
@@ -83,6 +89,7 @@ __all__ = [
     "covers",
     "diff",
     "effective_rules",
+    "escalating_rule",
     "grants",
     "holders",
     "holds",

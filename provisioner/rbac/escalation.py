@@ -10,7 +10,7 @@ from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.rbac.effective import EffectiveRules, allows_in
 from provisioner.rbac.objects import CLUSTER, RbacObjects, role_ref, role_rules, written_rules
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
-from provisioner.rbac.rules import covers, holds
+from provisioner.rbac.rules import allows, covers, holds
 from provisioner.values import AccessRequest, JsonObject, ObjectRef, object_in
 
 SUPERUSERS = "system:masters"
@@ -84,6 +84,20 @@ def may_write_binding(
     if coverage.covered:
         return EscalationCheck(True, reason="holds everything that the role grants")
     return EscalationCheck(False, coverage.missing, f"{ref} grants what {requester.identity.username} does not hold")
+
+
+def escalating_rule(roles: Iterable[JsonObject], escalate: AccessRequest) -> tuple[ObjectRef, PolicyRule] | None:
+    """The first rule in `roles`, with the role, that lets whoever holds it do `escalate`; bindings are passed over."""
+    for role in roles:
+        ref = ObjectRef.of(role)
+        try:
+            rules = [] if ref.kind.endswith("Binding") else written_rules(role)
+        except InvalidManifest:
+            continue
+        for rule in rules:
+            if allows([rule], escalate):
+                return ref, rule
+    return None
 
 
 def is_escalation(requester: EffectiveRules, obj: JsonObject, objects: Iterable[JsonObject] | RbacObjects = ()) -> bool:

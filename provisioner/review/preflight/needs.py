@@ -307,24 +307,15 @@ def _escalating(found: Walk, ref: ObjectRef, escalate: AccessRequest) -> list[tu
 
     It is needed for its own role, and whoever holds it needs nothing else that these roles grant.
     """
-    for manifest in found.facts.manifests:
-        one = manifest.ref
-        planned = found.facts.actions.get(one.identity)
-        if one.group != RBAC_GROUP or one.kind.endswith("Binding") or one.namespace not in ("", ref.namespace):
-            continue
-        if planned is not None and planned.action is Action.NONE:
-            continue
-        for rule in _readable_rules(manifest.body):
-            if rbac.allows([rule], escalate):
-                return [(one, rule)]
-    return []
-
-
-def _readable_rules(role: JsonObject) -> list[PolicyRule]:
-    try:
-        return rbac.written_rules(role)
-    except InvalidManifest:
-        return []
+    actions = found.facts.actions
+    written = (
+        one.body
+        for one in found.facts.manifests
+        if one.ref.group == RBAC_GROUP and one.ref.namespace in ("", ref.namespace)
+        if one.ref.identity not in actions or actions[one.ref.identity].action is not Action.NONE
+    )
+    enough = rbac.escalating_rule(written, escalate)
+    return [enough] if enough else []
 
 
 def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ APIServices: the ClusterRole pratique-reader has all of it.
 
 exit status
   0  everything was found out
-  1  no API fits API
+  1  none fits what was typed
   2  something could not be found out: standard error says what is missing
 """
 OK, NONE_FITS, UNKNOWN = 0, 1, 2

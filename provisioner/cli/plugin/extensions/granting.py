@@ -81,7 +81,11 @@ class GrantChange:
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", type=bare_name, help="a BundleDeployment")
     add_cluster(parser)
-    parser.add_argument("--role", choices=[str(one) for one in AccessLevel], help="what they may do with the objects")
+    parser.add_argument(
+        "--role",
+        choices=[str(one) for one in AccessLevel],
+        help="what they may do with the objects; needed unless with --remove",
+    )
     parser.add_argument("--to", metavar="SUBJECT", type=subject_named, help="who: see below")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("-n", "--namespace", metavar="NS", default="", help="default: that of the context")

@@ -12,7 +12,8 @@ from provisioner.cli.plugin import main
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.tracking import RevisionOwner, Tracking
 from provisioner.pipeline import FIELD_MANAGER
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import AccessRequest, Identity, ObjectRef
+from tests.support.kubernetes import live
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import kubeconfig
 from tests.support.kubernetes.live import until_served
@@ -75,10 +76,9 @@ class ExtensionScene:
         self.apply({**definition, "metadata": meta, "spec": spec}, FIELD_MANAGER)
         until_served(self.api, self.group, "v1", kind)
 
-    def allow(
-        self, name: str, rules: Sequence[Mapping[str, Any]], subject: Mapping[str, str], namespace: str = ""
-    ) -> None:
+    def allow(self, name: str, rules: Sequence[Mapping[str, Any]], person: str, namespace: str = "") -> None:
         """A ClusterRole, bound to somebody."""
+        subject = user(self.person(person))
         made = f"{self.mark}-{name}"
         self.apply({"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": made}, "rules": rules})
         kind = "RoleBinding" if namespace else "ClusterRoleBinding"
@@ -86,8 +86,17 @@ class ExtensionScene:
         ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": made}
         self.apply({"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": meta, "roleRef": ref, "subjects": [subject]})
 
-    def run(self, *words: str, user: str = "admin") -> int:
-        return main([*words, "--kubeconfig", str(kubeconfig(self.endpoint, self.folder, user))])
+    def run(self, *words: str, user: str = "") -> int:
+        """As an administrator, or as somebody of the test's own, to whom no other test gives rights."""
+        acting = ("--as", self.person(user)) if user else ()
+        return main([*words, *acting, "--kubeconfig", str(kubeconfig(self.endpoint, self.folder))])
+
+    def person(self, name: str) -> str:
+        return f"{self.mark}-{name}"
+
+    def until_may(self, name: str, verb: str, group: str, resource: str) -> None:
+        """Until the API server goes by the rights of somebody."""
+        live.until_may(self.api, somebody(self.person(name)), AccessRequest(verb, group, resource))
 
 
 def user(name: str) -> dict[str, str]:

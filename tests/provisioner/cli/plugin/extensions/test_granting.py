@@ -62,8 +62,8 @@ def test_nobody_grants_what_they_do_not_hold_and_kubernetes_says_so(
         rule(scene.group, "widgets", LOOKS),
         rule(scene.group, "widgets/status", ["get"]),
     ]
-    scene.allow("grants", rights, user("bob"))
-    until_may(scene.api, somebody("bob"), AccessRequest("watch", scene.group, "widgets"))
+    scene.allow("grants", rights, "bob")
+    scene.until_may("bob", "watch", scene.group, "widgets")
     given = ("grant", scene.name, "--to", "group:devs", "-n", scene.mark, "--yes", "--role")
     assert scene.run(*given, "edit", user="bob") == 2
     said = capsys.readouterr().err
@@ -74,8 +74,8 @@ def test_nobody_grants_what_they_do_not_hold_and_kubernetes_says_so(
 
     binder = [one for one in rights if RBAC not in one["apiGroups"]]
     binder += [rule(RBAC, "clusterroles", ["get"]), rule(RBAC, "rolebindings", ["get", "create", "patch"])]
-    scene.allow("binds", binder, user("carol"))
-    until_may(scene.api, somebody("carol"), AccessRequest("create", RBAC, "rolebindings"))
+    scene.allow("binds", binder, "carol")
+    scene.until_may("carol", "create", RBAC, "rolebindings")
     capsys.readouterr()
     other = ("grant", scene.name, "--to", "user:dora", "-n", scene.mark, "--yes", "--role")
     assert scene.run(*other, "edit", user="carol") == 2
