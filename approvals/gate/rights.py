@@ -13,7 +13,7 @@ from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.pivots import has_asked
 from approvals.models import REQUEST_CHANGES, Dismissal, Policy, Request, Review
-from provisioner.rbac.resources import plural_of
+from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 

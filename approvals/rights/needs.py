@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from provisioner.api_groups import OWN_GROUP
-from provisioner.rbac.resources import plural_of
+from provisioner.rbac import plural_of
 from provisioner.values import ObjectRef
 
 AUTHENTICATION = "authentication.k8s.io"

@@ -30,7 +30,7 @@ from provisioner.rbac.objects import (
 )
 from provisioner.rbac.policy import FULL_AUTHORITY, PolicyRule
 from provisioner.rbac.power import BypassPower, Ours, is_strong_name, powers, powers_of
-from provisioner.rbac.resources import BUILT_IN_RESOURCES, plural_of
+from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
 from provisioner.rbac.risks import SENSITIVE_NAMESPACES, Risk, names_of_risk, risks
 from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
 from provisioner.values import AccessRequest
@@ -38,6 +38,7 @@ from provisioner.values import AccessRequest
 __all__ = [
     "BUILT_IN_RESOURCES",
     "CLUSTER",
+    "CLUSTER_SCOPED",
     "CONTROL_PLANE",
     "FULL_AUTHORITY",
     "IDENTITIES",

@@ -25,7 +25,7 @@ PLAIN = frozenset(
         about access active activity actor address after again agent answered api apitoken approved as ask asked
         asker askers at attempts author awaits back because began begun body broken bulk by byte callback change
         changed changes check claimed code command computed corrected count create created current deaths decide
-        delete deletion detail differing done earlier edit editor end ended etag exchange expires export
+        delete deleting deletion detail differing done earlier edit editor end ended etag exchange expires export
         expression facts failures fields files finished followed format found from front generation given gone
         group groups has hash headline healthy healthz home id in install is key kind known kubeconfig
         kubernetes labels last leave length lines linked list look looked may me message metrics mirrored mode
