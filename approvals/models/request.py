@@ -109,7 +109,7 @@ class Request(Claimed):
     bundle_version = models.CharField(max_length=100, blank=True, db_default="")
     # [{reference, before, after, since, course, why}]: how branches and tags moved since they were resolved earlier.
     source_moves = models.JSONField(default=list, db_default=[], blank=True)
-    # [{object, digest, copies}]: what a chart was told of the cluster's objects; `object` is group, version, kind, ….
+    # [{object, digest, copies, keys}]: what a chart was told of the objects of the cluster.
     lookups = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalogue the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)

@@ -205,11 +205,14 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
 
 
 def _sentence(text: str) -> str:
-    """The first line, at most MAX_CAUSE characters, with a capital and an end."""
-    line = shorten(text.partition("\n")[0], MAX_CAUSE - 1, placeholder="…")
+    """The first line, at most MAX_CAUSE characters, with a capital and an end; not what introduces the next line."""
+    line = text.partition("\n")[0].rstrip()
+    if line.endswith(":"):
+        line = line.rpartition("; ")[0] or line.removesuffix(":")
+    line = shorten(line, MAX_CAUSE - 1, placeholder="…")
     if not line:
         return ""
-    return line[0].upper() + line[1:] + ("" if line.endswith((".", "…", "?", "!", ":")) else ".")
+    return line[0].upper() + line[1:] + ("" if line.endswith((".", "…", "?", "!")) else ".")
 
 
 def _beside(requests: Collection[Request]) -> dict[int, Beside]:

@@ -243,7 +243,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         bundle_version=prepared.content.version,
         source_moves=[asdict(one) for one in prepared.moves],
         lookups=[
-            {"object": asdict(one.ref), "digest": one.digest, "copies": list(one.copies)}
+            {"object": asdict(one.ref), "digest": one.digest, "copies": list(one.copies), "keys": list(one.keys)}
             for one in prepared.content.lookups
         ],
         **({"bundles": row.to_revision.request.bundles} if row.to_revision else {}),

@@ -101,9 +101,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         requirements=_requirements(fetched_by.requirements),
         values=fetched_by.chart_values,
         version=fetched_by.bundle_version,
-        lookups=tuple(
-            Lookup(ObjectRef(**one["object"]), one["digest"], tuple(one["copies"])) for one in fetched_by.lookups
-        ),
+        lookups=_lookups(fetched_by.lookups),
     )
 
 
@@ -136,6 +134,12 @@ def _unused(record: Mapping[str, Any]) -> UnusedFiles:
 def _requirements(records: list[dict[str, str]]) -> tuple[Requirement, ...]:
     return tuple(
         Requirement(RequirementKind(one["kind"]), one["name"], one["group"], one["version"]) for one in records
+    )
+
+
+def _lookups(records: list[dict[str, Any]]) -> tuple[Lookup, ...]:
+    return tuple(
+        Lookup(ObjectRef(**one["object"]), one["digest"], tuple(one["copies"]), tuple(one["keys"])) for one in records
     )
 
 

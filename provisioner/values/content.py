@@ -196,13 +196,15 @@ class Lookup:
     """An object of the cluster that a chart was told of when it was rendered.
 
     `digest` is of what it was told, "" where the object did not exist; `copies` are the Secrets of the content that
-    have values of this one, as namespace/name or as the name alone. `answer` is what it was told, with marks in place
+    have values of this one, as namespace/name or as the name alone, and `keys` the same with the key of each value.
+    `answer` is what it was told, with marks in place
     of the values of a Secret; a content that was stored has none.
     """
 
     ref: ObjectRef
     digest: str
     copies: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     answer: JsonObject | None = field(default=None, repr=False, compare=False)
 
 

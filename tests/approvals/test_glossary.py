@@ -22,20 +22,22 @@ PLAIN = frozenset(
     re.findall(
         "[a-z]+",
         """
+<<<<<<< HEAD
         about access active activity actor address after again agent answered api apitoken approved as ask asked asker
-        askers at attempts author available awaits back because before began begun beyond body broken bulk by byte callback
-        change changed changes check claimed code command computed corrected count create created current deaths decide
-        default delete deleting deletion deprecated description detail differing display document done earlier edit editor end
-        ended etag exchange expires export expression facts failures fields files finished followed for format found
-        from front generation given gone group groups has hash headline healthy healthz home icon id in install is key
-        kind known kubeconfig kubernetes labels last leave length lines linked list look looked may me message metrics
-        mirrored mode more moved name names namespace new news no not nothing number observed offers oidc options others
-        out overdue override own password paused people planned polls position previous problem problems progress prove
-        proved provider purpose query reached read readyz reason received refresh remove removed renewed replaced
-        replaces requested requirements resource rests result revoked rights save saved schemas searched seconds section
-        seen server service show sign signin since skips slack started state status subject succeeded summary sure
-        tenant text theme to tool tried type uid unlink until unused use used user username verb version via view viewed
-        views voter waiting waives warnings was watched weight why woken words worked worst writer writers
+        askers at attempts author available awaits back because before began begun beyond body broken bulk by byte
+        callback change changed changes check claimed code command computed corrected count create created current
+        deaths decide default delete deleting deletion deprecated description detail differing display document done
+        earlier edit editor end ended etag exchange expires export expression facts failures fields files finished
+        followed for format found from front generation given gone group groups has hash headline healthy healthz home
+        icon id in install is key kind known kubeconfig kubernetes labels last leave length lines linked list look
+        looked may me message metrics mirrored mode more moved name names namespace new news no not nothing number
+        observed offers oidc options others out overdue override own password paused people planned polls position
+        previous problem problems progress prove proved provider purpose query reached read readyz reason received
+        refresh remove removed renewed replaced replaces requested requirements resource rests result revoked rights
+        save saved schemas searched seconds section seen server service show sign signin since skips slack started state
+        status subject succeeded summary sure tenant text theme to tool tried type uid unlink until unused use used user
+        username verb version via view viewed views voter waiting waives warnings was watched weight why woken words
+        worked worst writer writers
         """,
     )
 )

@@ -119,24 +119,25 @@ def filled(found: Iterable[Found], known: Iterable[LookedUp]) -> tuple[list[Foun
     values = {mark.encode(): value for one in known for mark, value in one.marks.items()}
     filler = _Filler(values)
     made = [replace(one, body=filler.object(one, one.body)) for one in found] if values else list(found)
-    copies: dict[ObjectRef, set[str]] = {}
+    copies: dict[ObjectRef, set[tuple[str, str]]] = {}
     for mark, places in filler.used.items():
         copies.setdefault(origins[mark.decode()], set()).update(places)
-    return made, tuple(_record(one, sorted(copies.get(one.ref, ()))) for one in known)
+    return made, tuple(_record(one, copies.get(one.ref, set())) for one in known)
 
 
-def _record(one: LookedUp, copies: list[str]) -> Lookup:
+def _record(one: LookedUp, copies: set[tuple[str, str]]) -> Lookup:
     digest = f"sha256:{hashlib.sha256(canonical_json(one.answer)).hexdigest()}" if one.answer is not None else ""
-    return Lookup(one.ref, digest, tuple(copies), one.answer)
+    places = sorted({place for place, _ in copies})
+    return Lookup(one.ref, digest, tuple(places), tuple(f"{place}/{key}" for place, key in sorted(copies)), one.answer)
 
 
 class _Filler:
-    """Puts values where their marks are; `used` says in which Secrets."""
+    """Puts values where their marks are; `used` says in which Secrets, and under which of their keys."""
 
     def __init__(self, values: Mapping[bytes, bytes]):
         self._values = values
         self._coded = [one for mark in values for one in _codings(mark)]
-        self.used: dict[bytes, set[str]] = {}
+        self.used: dict[bytes, set[tuple[str, str]]] = {}
 
     def object(self, found: Found, body: Any) -> Any:
         if isinstance(body, Mapping) and isinstance(body.get("items"), list) and str(body.get("kind")).endswith("List"):
@@ -154,9 +155,9 @@ class _Filler:
         if key not in _TYPED or not isinstance(values, Mapping):
             return values
         self._check_none(found, dict.fromkeys(map(str, values)))
-        return {name: self._value(found, key, value, place) for name, value in values.items()}
+        return {name: self._value(found, key, value, (place, str(name))) for name, value in values.items()}
 
-    def _value(self, found: Found, key: str, value: Any, place: str) -> Any:
+    def _value(self, found: Found, key: str, value: Any, place: tuple[str, str]) -> Any:
         if not isinstance(value, str) or not self._has_mark(value):
             return value
         if key == "stringData":
@@ -176,7 +177,7 @@ class _Filler:
             raise found.refuse("encodes a value from config.lookup once more; Pratique cannot put it there")
         return filled
 
-    def _put(self, text: bytes, place: str) -> bytes:
+    def _put(self, text: bytes, place: tuple[str, str]) -> bytes:
         for mark, value in self._values.items():
             if mark in text:
                 self.used.setdefault(mark, set()).add(place)

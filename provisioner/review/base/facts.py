@@ -20,6 +20,7 @@ from provisioner.values import (
     Finding,
     GroupKind,
     JsonObject,
+    Lookup,
     ObjectIdentity,
     ObjectRef,
     Plan,
@@ -178,7 +179,10 @@ class WayBack:
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """The objects of one side of a change, for what can be said of a state alone (an image without digest)."""
+    """The objects of one side of a change, for what can be said of a state alone (an image without digest).
+
+    `lookups` are what a chart was told: values of Secrets that come from there are not the bundle's own.
+    """
 
     objects: tuple[JsonObject, ...]
     install_namespace: str
@@ -186,6 +190,7 @@ class StateFacts:
     live: Mapping[ObjectIdentity, JsonObject | None] = field(default_factory=dict)
     is_offline: bool = False
     around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
+    lookups: tuple[Lookup, ...] = ()
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -273,7 +278,7 @@ class Facts:
     def state(self) -> StateFacts:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
         if self._state is None:
-            object.__setattr__(self, "_state", self._side(self._results()))
+            object.__setattr__(self, "_state", self._side(self._results(), self.content.lookups))
         assert self._state is not None
         return self._state
 
@@ -292,14 +297,15 @@ class Facts:
         """What was approved before; nothing for a first request."""
         if self._previous_state is None:
             objects = tuple(one.body for one in self.previous.manifests) if self.previous else ()
-            object.__setattr__(self, "_previous_state", self._side(objects))
+            lookups = self.previous.lookups if self.previous else ()
+            object.__setattr__(self, "_previous_state", self._side(objects, lookups))
         assert self._previous_state is not None
         return self._previous_state
 
-    def _side(self, objects: tuple[JsonObject, ...]) -> StateFacts:
+    def _side(self, objects: tuple[JsonObject, ...], lookups: tuple[Lookup, ...]) -> StateFacts:
         content = self.content
         namespace, account = content.install_namespace, content.service_account
-        return StateFacts(objects, namespace, account, self.live, self.is_offline, self.around)
+        return StateFacts(objects, namespace, account, self.live, self.is_offline, self.around, lookups)
 
 
 def _uid(obj: JsonObject) -> str:

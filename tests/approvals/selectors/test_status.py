@@ -48,6 +48,12 @@ def test_what_was_replaced_leads_to_what_replaced_it() -> None:
     ]
 
 
+def test_what_introduces_the_next_line_is_not_in_the_first_one() -> None:
+    problem = "Kubernetes does not let rita get secrets db; this would allow it:\nrules: []"
+    found = status_of(a_request(State.FAILED, problem=problem), Beside())
+    assert (found.cause, found.whole, found.has_more) == ("Kubernetes does not let rita get secrets db.", problem, True)
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_has_one_label_and_at_most_two_lines(state: State) -> None:
     problem = "10 of 27 objects would be rejected: " + "the API server said no; " * 50

@@ -58,6 +58,7 @@ def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(any_station: S
     assert len(told) == 1
     assert told[0].startswith("The chart was told of Secret")
     assert told[0].endswith("/db, and values of it go into Secret copy of the content"), told
+    assert not done.reports.get().findings.filter(rule="SEC-01").exists(), "the bundle does not hold the value"
     answers = LookupAnswers.objects.get(request=done).body
     assert [set(one["data"]) for one in answers] == [{"password"}]
     assert PASSWORD not in str(answers)

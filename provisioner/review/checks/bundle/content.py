@@ -31,15 +31,22 @@ _NAMING = frozenset(
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
+    looked_up = {key for one in state.lookups for key in one.keys}
     for ref, obj in state.named:
         if ref.group_kind == SECRET:
-            yield from _of_secret(ref, obj)
+            yield from _of_secret(ref, obj, _looked_up_of(ref, looked_up, state.install_namespace))
         yield from _of_texts(ref, _without_values(obj) if ref.group_kind == SECRET else obj)
 
 
-def _of_secret(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
+def _looked_up_of(ref: ObjectRef, looked_up: set[str], install_namespace: str) -> set[str]:
+    """The keys whose values come from the cluster (LKP-01); a chart may leave out the namespace of its installation."""
+    places = [f"{ref.namespace}/{ref.name}/", *([f"{ref.name}/"] if ref.namespace == install_namespace else [])]
+    return {key.removeprefix(place) for key in looked_up for place in places if key.startswith(place)}
+
+
+def _of_secret(ref: ObjectRef, obj: JsonObject, looked_up: set[str]) -> Iterator[Finding]:
     parts = (mapping(obj.get(part)) for part in ("data", "stringData"))
-    keys = sorted({str(key) for part in parts for key, value in part.items() if value not in ("", None)})
+    keys = sorted({str(key) for part in parts for key, value in part.items() if value not in ("", None)} - looked_up)
     if keys:
         names = some(keys, 5)
         message = (

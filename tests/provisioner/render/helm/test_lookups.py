@@ -69,6 +69,7 @@ def test_a_value_of_a_secret_goes_into_a_secret_and_is_told(key: str, data: str,
     assert secret_in(found)[key] == expected
     (told,) = found.lookups
     assert (str(told.ref), told.copies) == ("Secret home/db", ("copy",))
+    assert told.keys == tuple(f"copy/{name}" for name in expected)
     assert PASSWORD not in str(told.answer), "what is recorded has marks"
     assert coded(PASSWORD) not in str(told.answer)
 

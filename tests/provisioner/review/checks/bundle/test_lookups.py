@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from provisioner.review.checks.bundle import lookups
+from provisioner.review.checks.bundle import content, lookups
 from provisioner.values import Action, Finding, Lookup, ObjectRef, Severity
-from tests.support.provisioner.contents import config_map, content_with, facts, judged_by, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
 SECRET = ObjectRef("", "v1", "Secret", "apps", "db")
 DIGEST = "sha256:1"
@@ -17,8 +17,8 @@ DIGEST = "sha256:1"
 def found(*now: Lookup, before: tuple[Lookup, ...] = ()) -> list[Finding]:
     made = facts(planned(config_map(), Action.CREATE))
     previous = replace(content_with(config_map()), lookups=before)
-    content = replace(made.content, lookups=now, install_namespace="apps")
-    return list(judged_by(replace(made, content=content, previous=previous), [lookups.CHECK]))
+    told = replace(made.content, lookups=now, install_namespace="apps")
+    return list(judged_by(replace(made, content=told, previous=previous), [lookups.CHECK]))
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,16 @@ def test_each_object_is_told_and_where_values_of_a_secret_go(lookup: Lookup, sev
     (told,) = found(lookup)
     assert (told.rule, told.severity, told.is_new) == ("LKP-01", severity, True)
     assert words in told.message
+
+
+def test_a_value_that_was_looked_up_is_not_called_one_of_the_bundle() -> None:
+    secret = an_object("v1", "Secret", "copy", "shop", data={"url": "eA==", "own": "eQ=="})
+    made = facts(planned(secret, Action.CREATE))
+    looked_up = Lookup(SECRET, DIGEST, ("copy",), ("copy/url",))
+    told = replace(made, content=replace(made.content, lookups=(looked_up,)))
+    for given, keys in ((made, ["own", "url"]), (told, ["own"])):
+        (found,) = [one for one in judged_by(given, [content.CHECK]) if one.rule == "SEC-01"]
+        assert found.evidence["keys"] == keys
 
 
 def test_what_was_told_before_is_not_new_and_another_answer_is() -> None:
