@@ -58,6 +58,45 @@
     if (event.key === "p") go(-1);
   });
 
+  // Lines that were folded: who opened them goes on at the first one, and is told how many there are.
+  const loaded = document.querySelector("[data-loaded]");
+  const FAILED = "The lines could not be loaded. Try again, or reload the page.";
+  const tell = (rows) => {
+    const lines = rows.filter((row) => !row.matches(".gap, .at-line"));
+    const gaps = rows.filter((row) => row.matches(".gap"));
+    const count = lines.length === 1 ? "1 line loaded" : `${lines.length} lines loaded`;
+    if (loaded) loaded.textContent = gaps.length ? `${count}, more are folded` : count;
+    return lines;
+  };
+  let opening = null;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const gap = event.detail.target;
+    const isGap = event.detail.shouldSwap && gap.matches("tr.gap") && root.contains(gap);
+    opening = isGap ? { body: gap.parentElement, before: gap.previousElementSibling, after: gap.nextElementSibling } : null;
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.matches?.(".object-lines")) tell([...event.target.querySelectorAll("tbody tr")]);
+    if (!opening) return;
+    const { body, before, after } = opening;
+    opening = null;
+    const rows = [...body.children];
+    const lines = tell(rows.slice(before ? rows.indexOf(before) + 1 : 0, after ? rows.indexOf(after) : rows.length));
+    if (!lines.length) return;
+    lines[0].tabIndex = -1;
+    lines[0].focus({ preventScroll: true });
+  });
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+    root.addEventListener(name, (event) => {
+      const place = event.detail.target.matches("tr.gap") ? event.detail.target.cells[0] : event.detail.target;
+      if (place.querySelector("[role=alert]")) return;
+      const words = document.createElement("p");
+      words.className = "wrong";
+      words.setAttribute("role", "alert");
+      words.textContent = FAILED;
+      place.append(words);
+    });
+  }
+
   // Side by side, only the side in which it begins is selected, and so copied.
   root.addEventListener("pointerdown", (event) => {
     const side = event.target.closest("[data-side]")?.dataset.side;

@@ -40,10 +40,11 @@ from approvals.models import (
     Revision,
 )
 from approvals.services.sessions import SIGN_IN
-from tests.support.approvals import scene, world
+from tests.support.approvals import reports, scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.reports import many
 from tests.support.approvals.world import session_of
+from tests.support.provisioner.ships import crd
 
 CLUSTERS = ("prod-eu", "prod-us", "staging", "edge")
 # Of every hundred deployments so many are on the last cluster.
@@ -56,6 +57,8 @@ PEOPLE = {"ada": CLUSTERS, "carla": CLUSTERS, "dora": CLUSTERS, "edgar": ("edge"
 BY_NAME = 40
 WORST = ("critical", "breaking", "unknown", "dangerous", "notable", "safe")
 SECTIONS = ("objects", "permissions", "crds", "pods")
+# A CRD as large as the largest of strimzi: groups of fields, fields in each.
+GROUPS, FIELDS = 60, 30
 ENDS = ("applied", "applied", "applied", "denied", "failed", "superseded", "expired", "withdrawn")
 
 
@@ -107,6 +110,7 @@ def rights() -> list[dict[str, Any]]:
         *_role("size-read", {"apiGroups": group, "resources": requests, "verbs": ["get"]}, *PEOPLE),
         *_role("size-approve", approve, "ada"),
         *_role("size-approve-some", {**approve, "resourceNames": names}, "carla"),
+        *_role("size-see-crds", {"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get"]}, "ada"),
     ]
 
 
@@ -330,6 +334,18 @@ def policies_of(clusters: dict[str, Cluster], by: User) -> None:
         first.delete()
 
 
+def large_crd(words: str, *versions: str) -> dict[str, Any]:
+    """More than 5,000 lines for each version; every tenth field says these words."""
+    groups = {}
+    for group in range(GROUPS):
+        fields = {
+            f"field{at:02}": {"type": "string", "description": words if at % 10 == 0 else "What it is for."}
+            for at in range(FIELDS)
+        }
+        groups[f"group{group:02}"] = {"type": "object", "properties": fields}
+    return crd(groups, *versions)
+
+
 def inventory_of(deployment: BundleDeployment, count: int) -> None:
     first = InventoryItem.objects.filter(deployment=deployment).first()
     assert first is not None
@@ -346,6 +362,7 @@ def make(kubeconfig: str, size: Size) -> dict[str, Any]:
     rita = person("rita", list(clusters.values())[:1])
     here = World(clusters["prod-eu"], world.FakeKubernetes(), people["ada"], people["dora"], rita)
     large = many(here, findings=1_000, objects=500, name="large")
+    schemas = reports.drawn(here, [large_crd("Before.", "v1", "v1beta2")], [large_crd("After.", "v1")], name="schemas")
     running = scene.running(scene.asked(here.cluster, "running", rita))
     inventory_of(running, 5_000)
     template = scene.reported(scene.asked(here.cluster, "template", rita), scene.report_of("image-known-before"))
@@ -366,6 +383,7 @@ def make(kubeconfig: str, size: Size) -> dict[str, Any]:
     return {
         "sessions": {name: session(user) for name, user in people.items()},
         "large": f"/requests/{large.uid}",
+        "crd": f"/requests/{schemas.uid}/changes/0",
         "running": f"/deployments/prod-eu/{running.name}",
     }
 

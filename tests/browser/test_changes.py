@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import playwright.sync_api as pw
@@ -80,6 +81,26 @@ def test_a_gap_opens_in_place_and_a_line_keeps_its_address(
     pw.expect(page.locator("#o0-R37")).to_be_in_viewport()
     pw.expect(page.get_by_text("This stands at its line")).to_be_visible()
     assert heard == []
+
+
+def test_folded_lines_open_by_keyboard_and_it_is_told_how_many_there_are(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    request, page = changed(here), sign_in(here.ada)
+    page.goto(f"{live_server.url}/requests/{request.uid}/changes/0")
+    told = page.get_by_role("status").filter(has_text="loaded")
+    page.get_by_role("link", name="First 20").first.focus()
+    page.keyboard.press("Enter")
+    pw.expect(told).to_have_text("20 lines loaded, more are folded")
+    pw.expect(page.locator("tr:focus")).to_contain_text("k014")
+    page.route("**/lines?*", lambda route: route.abort())
+    page.get_by_role("link", name=re.compile("^Show [0-9]+ unchanged")).first.focus()
+    page.keyboard.press("Enter")
+    pw.expect(page.get_by_role("alert")).to_have_text("The lines could not be loaded. Try again, or reload the page.")
+    page.unroute("**/lines?*")
+    page.keyboard.press("Enter")
+    pw.expect(told).to_have_text(re.compile("^[0-9]+ lines loaded$"))
+    pw.expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_side_by_side_only_one_side_is_copied(here: World, live_server: LiveServer, sign_in: SignIn) -> None:

@@ -297,9 +297,9 @@ class ShownReport:
     def finding(self, record: Record, *, is_folded: bool = False) -> ShownFinding:
         """One finding with its evidence as far as the viewer may see it; without lines where it `is_folded`."""
         said = self._sentence(record)
-        (told,) = statements([finding_from(said.record)])
+        (statement,) = statements([finding_from(said.record)])
         means = explanation(said.record["rule"], said.record["evidence"])
-        said = replace(said, explanation=means, statement=told if told.is_of_several else None)
+        said = replace(said, explanation=means, statement=statement if statement.is_of_several else None)
         if said.hidden:
             return said
         evidence = record["evidence"]
