@@ -6,6 +6,7 @@ Nothing hangs on it: about whoever decides Kubernetes is asked then. RBAC may no
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 
 from django.core.cache import cache
@@ -29,11 +30,15 @@ GROUPS_OF_MACHINES = ("system:serviceaccounts", "system:nodes", MASTERS)
 
 @dataclass(frozen=True, slots=True)
 class Approvers:
-    """`users` and `groups` to whom a binding gives the right, sorted. Not `could_list`: the viewer may not know."""
+    """`users` and `groups` to whom a binding gives the right, sorted. Not `could_list`: the viewer may not know.
+
+    `has_more`: there are more roles or bindings than were read.
+    """
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     could_list: bool = True
+    has_more: bool = False
 
 
 UNKNOWN = Approvers(could_list=False)
@@ -56,7 +61,8 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
         return UNKNOWN
     users = tuple(one.name for one in found if one.kind == "User" and _may_be_human(one))
     groups = tuple(one.name for one in found if one.kind == "Group" and not one.name.startswith(GROUPS_OF_MACHINES))
-    approvers = Approvers(users, groups)
+    counted = Counter(one["kind"] for one in roles)
+    approvers = Approvers(users, groups, has_more=max(counted.values(), default=0) >= MOST)
     cache.set(key, approvers, KEPT_SECONDS)
     return approvers
 

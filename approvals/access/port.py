@@ -21,7 +21,7 @@ from provisioner.cluster.client.access import review_token
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
 from provisioner.errors import BadSource, PreconditionFailed, UnknownKind
-from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectRef
+from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
 KEPT_SECONDS = 600.0
@@ -50,7 +50,7 @@ class Kubernetes(Protocol):
         self, cluster: models.Cluster, kind: str, *, namespace: str, most: int, as_person: Identity
     ) -> list[str]: ...
 
-    def cluster_roles(self, cluster: models.Cluster, *, most: int, as_person: Identity) -> list[JsonObject]: ...
+    def cluster_roles(self, cluster: models.Cluster, *, most: int, as_person: Identity) -> list[dict[str, Any]]: ...
 
     def uid_behind(self, name: str, kubeconfig: str) -> str: ...
 
@@ -94,7 +94,7 @@ class RealKubernetes:
         found = api.acting_as(as_person).list(resource, namespace, page=most, metadata_only=True)
         return [one["metadata"]["name"] for one in islice(found, most)]
 
-    def cluster_roles(self, cluster: models.Cluster, *, most: int, as_person: Identity) -> list[JsonObject]:
+    def cluster_roles(self, cluster: models.Cluster, *, most: int, as_person: Identity) -> list[dict[str, Any]]:
         """ClusterRoles and ClusterRoleBindings that the person may list, the first `most` of each."""
         api = _kept.api(cluster)
         resources = [api.resource_of(RBAC_GROUP, "v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding")]

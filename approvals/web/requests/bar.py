@@ -164,7 +164,9 @@ def _possible(caller: Caller, request: Request, counted: list[Review]) -> Possib
     people = sorted(dict.fromkeys([*signed_in, *named]), key=lambda it: it != you)
     groups = sorted(bound.groups, key=lambda it: (it.startswith("system:"), it))
     left = max(len(people) - MAX_NAMED, 0) + max(len(groups) - MAX_NAMED, 0)
-    return Possible(tuple(people[:MAX_NAMED]), tuple(groups[:MAX_NAMED]), left, has_unasked, True, you)
+    return Possible(
+        tuple(people[:MAX_NAMED]), tuple(groups[:MAX_NAMED]), left, has_unasked or bound.has_more, True, you
+    )
 
 
 def _signed_in(request: Request, counted: list[Review]) -> tuple[list[str], bool]:

@@ -21,7 +21,8 @@ from approvals.web.requests.waivers import ShownWaiver, Waivers, typed_in
 class Written:
     """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused.
 
-    `lacks_reason` where it is a denial that says nothing: it may be sent once more as it is.
+    `lacks_reason` where it is a denial that says nothing: it may be sent once more as it is. `typed` is the name that
+    confirms a serious approval.
     """
 
     reason: str
@@ -29,13 +30,14 @@ class Written:
     waives: Mapping[str, str]
     wrong: str = ""
     lacks_reason: bool = False
+    typed: str = ""
 
 
 def written_in(http: HttpRequest, wrong: str = "", *, lacks_reason: bool = False) -> Written:
     """The whole form, whatever button sent it."""
     waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
     reason = http.POST.get("reason", "").strip()
-    return Written(reason, http.POST.getlist("acknowledges"), waives, wrong, lacks_reason)
+    return Written(reason, http.POST.getlist("acknowledges"), waives, wrong, lacks_reason, http.POST.get("typed", ""))
 
 
 def _written_by(given: Review, ticks: list[Tick]) -> Written:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.cache import cache
 
+from approvals.access import approvers
 from approvals.access.approvers import UNKNOWN, Approvers, approvers_of
 from approvals.access.port import RealKubernetes
 from approvals.models import Cluster, Request
@@ -51,6 +52,15 @@ def test_people_and_groups_are_named_and_machines_are_not(here: World, request_:
     here.kubernetes.is_down = True
     assert approvers_of(ada, request_.deployment) == named
     assert approvers_of(acting(here.bert), request_.deployment) == UNKNOWN
+
+
+def test_where_there_are_more_bindings_than_are_read_it_says_so(
+    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.kubernetes.roles = [APPROVER, bound("approver", user("zoe")), bound("view", user("eve"))]
+    here.kubernetes.allow("ada", "list")
+    monkeypatch.setattr(approvers, "MOST", 2)
+    assert approvers_of(acting(here.ada), request_.deployment) == Approvers(users=("zoe",), has_more=True)
 
 
 def test_whoever_is_nobody_on_the_cluster_is_told_of_nobody(here: World) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
+from provisioner.api_groups import RBAC_GROUP
+from provisioner.values import Identity
 from tests.browser.conftest import Enter
 from tests.browser.journeys.office import Office
 from tests.support.journeys.station import Station
+from tests.support.provisioner.roles import bound, cluster_role, group, rule
 from tests.support.servers.registry import Registry
 
 Offices = Callable[[str], Office]
@@ -32,7 +35,12 @@ def office(
 
 @pytest.fixture
 def real_office(live_server: LiveServer, station: Station, registry: Registry, enter: Enter) -> Offices:
-    """The same where the question is what a real API server does."""
+    """The same where the question is what a real API server does; alice may see its CRDs, roles and bindings."""
+    groups = ("apiextensions.k8s.io", RBAC_GROUP)
+    look = cluster_role("journey-look", *(rule("get list", "*", group=one) for one in groups))
+    for obj in (look, bound("journey-look", group("platform"))):
+        station.api.apply(obj, field_manager="journey")
+    station.until_may(Identity("alice", ("platform",)), "list", "clusterrolebindings", RBAC_GROUP)
 
     def opened(word: str) -> Office:
         made = Office(station, registry, live_server.url, enter, f"{station.namespace}-{word}")

@@ -109,7 +109,8 @@ class FakeKubernetes:
         wanted = {(as_person.username, "list", name) for name in ("ClusterRole", "*")}
         if not wanted & self.allowed or "clusterroles" in self.closed:
             raise Forbidden(f"{as_person.username} is not allowed to list ClusterRole")
-        return self.roles[:most]
+        kinds = ("ClusterRole", "ClusterRoleBinding")
+        return [obj for kind in kinds for obj in [one for one in self.roles if one["kind"] == kind][:most]]
 
     def uid_behind(self, name: str, kubeconfig: str) -> str:
         if self.is_down:

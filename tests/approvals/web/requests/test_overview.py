@@ -170,6 +170,15 @@ def test_an_approval_of_what_cannot_be_applied_is_asked_for_once_more(here: Worl
     assert Review.objects.get(request=request).decision == "Approve"
 
 
+def test_what_was_typed_to_approve_is_still_there_when_it_is_asked_once_more(here: World, browse: Browse) -> None:
+    body = {**scene.report_of("image-known-before"), "findings": [], "worst": "breaking"}
+    body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    text = text_of(decide(browse(here.ada), request, reason="read", typed="barge"))
+    assert 'value="ApproveAnyway"' in text
+    assert re.search(r'name="typed"\s+value="barge"', text)
+
+
 def test_the_button_to_approve_anyway_is_not_offered_at_first(here: World, browse: Browse) -> None:
     body = {**scene.report_of("image-known-before"), "findings": [], "worst": "safe"}
     body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
