@@ -11,6 +11,7 @@ Modules that other rooms use:
 - `polling`: one look at a reference that may move, and what follows for those who follow it
 - `running`: what is done for a revision that runs: its health is read, and its drift found and corrected
 - `sources`: from a spec's words to the library's sources, with the operator's limits
+- `upgrading`: one look at what catalogues offer to a deployment, and what follows
 """
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "polling",
     "running",
     "sources",
+    "upgrading",
 ]

@@ -60,8 +60,8 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
             found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
     request.bundles = [asdict(one) for one in found.values()]
     request.is_for_people = _is_for_people(request, found.values(), last)
-    kept = {"bundles": request.bundles, "is_for_people": request.is_for_people}
-    Request.objects.filter(pk=request.pk).update(**kept)
+    rows = Request.objects.filter(pk=request.pk)
+    rows.update(bundles=request.bundles, is_for_people=request.is_for_people)
     return found
 
 
