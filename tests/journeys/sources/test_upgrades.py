@@ -144,7 +144,7 @@ def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, of
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.bundles) == ("preparing", [])
-    assert f"mallory may not get catalogs.core.rukpak.io {offered.name}" in request.problem
+    assert f"Kubernetes does not let mallory get catalogs.core.rukpak.io {offered.name}" in request.problem
 
 
 @pytest.mark.parametrize(
@@ -167,43 +167,61 @@ def test_what_a_catalogue_does_not_offer_is_said_with_what_it_offers(
     assert words in request.problem
 
 
-@pytest.mark.corpus
 @pytest.mark.proof
 def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
-    any_station: Station, registry: Registry
+    any_station: Station, registry: Registry, offered: Catalog
 ) -> None:
-    """1.32.0 is approved by a person; 1.33.0 and 1.34.0 follow by themselves; 1.35.0 waits for people."""
+    """1.0.0 is approved by a person; 1.1.0 and 1.2.0 follow by themselves; 2.0.0 waits for people."""
     station = any_station
-    offered = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.32.0", of=KIALI)
-    deployment = wish(station, offered, of=KIALI, upgrades="Automatic")
+    deployment = wish(station, offered, upgrades="Automatic")
     station.work()
     assert station.approve(deployment).state == "applied"
     station.save_policy("grant", GRANTED)
-    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0", of=KIALI)
+    offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
     for _ in range(3):
         look(station)
-    assert versions(deployment) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.34.0", "applied")], [
-        (one.problem, [(f.rule, f.severity, f.message) for f in one.reports.get(round=one.round).findings.all()])
+    assert versions(deployment) == [("1.0.0", "applied"), ("1.1.0", "applied"), ("1.2.0", "applied")], [
+        (one.problem, list(one.reports.get(round=one.round).findings.values_list("rule", "severity")))
         for one in deployment.requests.all()
     ]
     latest = station.latest(deployment)
     assert (latest.is_unattended, latest.is_for_people, latest.bundles[0]["step"]) == (True, False, "follows")
     assert [one["username"] for one in latest.requesters] == ["rita"]
     station.save_policy("guard", 'worst_new == "safe"', name="careful", message="not on a Friday")
-    offer(registry, offered, "1.32.0", "1.33.0", "1.34.0", "1.35.0", of=KIALI)
+    offer(registry, offered, "1.0.0", "1.1.0", "1.2.0", "2.0.0")
     look(station)
     held = station.latest(deployment)
-    assert (held.bundles[0]["version"], held.state) == ("1.35.0", "in_review")
-    shown = upgrade_condition(station, deployment)
-    assert shown[:2] == ("True", "Requested")
-    assert f"1.35.0 of kiali is available: request {held.number} is for it" in shown[2]
+    assert (held.bundles[0]["version"], held.state) == ("2.0.0", "in_review")
+    assert upgrade_condition(station, deployment) == (
+        "True",
+        "Requested",
+        f"2.0.0 of harbour is available: request {held.number} is for it (in review)",
+    )
+
+
+@pytest.mark.corpus
+@pytest.mark.thorough
+def test_an_operator_of_the_corpus_follows_its_edges_by_people(station: Station, registry: Registry) -> None:
+    """Its rights could undo approvals, so that no grant may approve it, whatever the policy."""
+    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.32.0", of=KIALI)
+    deployment = wish(station, row, of=KIALI, upgrades="Automatic")
+    station.work()
+    assert station.approve(deployment).state == "applied"
+    station.save_policy("grant", "true")
+    offer(registry, row, "1.32.0", "1.33.0", "1.34.0", of=KIALI)
+    for _ in range(2):
+        look(station)
+        (said,) = station.latest(deployment).evaluations.filter(policy__kind="grant")
+        assert "the content affects Pratique itself, which only people can approve" in said.words
+        assert station.approve(deployment).state == "applied"
+    assert versions(deployment) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.34.0", "applied")]
 
 
 def test_a_grant_does_not_approve_what_follows_for_people(
     any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     station = any_station
-    station.save_policy("grant", GRANTED)
+    station.save_policy("grant", "true")
     offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
     request = station.latest(applied)

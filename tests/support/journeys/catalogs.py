@@ -60,7 +60,7 @@ def _harbour(version: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     labels = {"app": HARBOUR}
     digest = hashlib.sha256(version.encode()).hexdigest()
     container = {"name": HARBOUR, "image": f"registry.example.com/harbour@sha256:{digest}"}
-    template = {"metadata": {"labels": labels}, "spec": {"serviceAccountName": HARBOUR, "containers": [container]}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     deployment = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     edges = _EDGES[version]
     csv = {
