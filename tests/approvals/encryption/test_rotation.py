@@ -158,7 +158,7 @@ def test_S30_a_content_from_before_the_keys_is_encrypted_if_it_is_the_one_named(
 
 def test_S30_what_a_crash_left_in_the_store_is_deleted_when_it_is_old(db: None, folder: Path) -> None:
     kept = keep("one")
-    left = [f"sha256/aa/{'a' * 64}", f"sha256/aa/{'b' * 64}.0123456789abcdef{files.UNFINISHED}"]
+    left = [f"sha256/aa/{'a' * 64}", f"sha256/bb/{'b' * 64}.0123456789abcdef{files.UNFINISHED}"]
     for name in left:
         files.content_files().replace(name, [b"plain, from before"])
     rotate()
