@@ -11,7 +11,7 @@ from tests.browser.journeys.office import Office
 from tests.browser.tabs import press
 from tests.support.folders import CORPUS
 from tests.support.journeys import bundles
-from tests.support.journeys.strimzi import custom_objects, storing_v1, strimzi
+from tests.support.journeys.contents.strimzi import custom_objects, storing_v1, strimzi
 
 pytestmark = [pytest.mark.corpus, pytest.mark.thorough]
 TABS = ("", "/findings", "/changes", "/activity", "/rights", "/schemas")

@@ -16,9 +16,9 @@ from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
 from tests.support.journeys import bundles
+from tests.support.journeys.contents.strimzi import custom_objects, storing_v1, strimzi
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import Station
-from tests.support.journeys.strimzi import custom_objects, storing_v1, strimzi
 from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus

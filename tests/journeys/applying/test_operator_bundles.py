@@ -11,7 +11,7 @@ from approvals.models import BundleDeployment, Request
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
-from tests.support.journeys.cert_manager import serve_cert_manager
+from tests.support.journeys.contents.cert_manager import serve_cert_manager
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

@@ -16,7 +16,7 @@ from provisioner.review.base.record import from_record
 from provisioner.values import Action, ObjectRef
 from tests.support.folders import CORPUS
 from tests.support.journeys import bundles
-from tests.support.journeys.cert_manager import serve_cert_manager
+from tests.support.journeys.contents.cert_manager import serve_cert_manager
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import SEEDER, Station
 from tests.support.kubernetes.live import wait_until

@@ -21,7 +21,7 @@ from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys.catalogs import HARBOUR, KIALI, documents, source
+from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
