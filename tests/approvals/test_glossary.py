@@ -22,7 +22,6 @@ PLAIN = frozenset(
     re.findall(
         "[a-z]+",
         """
-<<<<<<< HEAD
         about access active activity actor address after again agent answered api apitoken approved as ask asked asker
         askers at attempts author available awaits back because before began begun beyond body broken bulk by byte
         callback change changed changes check claimed code command computed corrected count create created current

@@ -14,7 +14,7 @@ import pytest
 
 from approvals.working import linux
 from tests.support.folders import CORPUS
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.machine import Machine, environment
 from tests.support.journeys.neighbours import neighbourhood
 from tests.support.journeys.pills import harmless, packed

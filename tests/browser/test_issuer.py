@@ -13,7 +13,7 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import Review
 from tests.browser.conftest import an_issuer
 from tests.browser.tabs import open_anew, press
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.issuer import RunningIssuer
 from tests.support.servers.registry import Registry

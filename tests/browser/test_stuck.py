@@ -20,7 +20,7 @@ from approvals.watch.expected_changes import ExpectedChanges
 from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry

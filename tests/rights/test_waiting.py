@@ -13,7 +13,7 @@ from django.core.management import call_command
 from approvals.models import Request
 from provisioner.cluster.client.access import ask
 from provisioner.values import AccessRequest, ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SERVICE, Station
 from tests.support.kubernetes import live
 from tests.support.servers.registry import Registry

@@ -12,7 +12,7 @@ from approvals.models import BundleDeployment, Request
 from provisioner.values import ObjectRef
 from tests.browser.conftest import Enter
 from tests.browser.tabs import open_anew
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

@@ -10,7 +10,7 @@ from tests.browser.journeys.conftest import Offices
 from tests.browser.journeys.office import Office
 from tests.browser.tabs import press
 from tests.support.folders import CORPUS
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.contents.strimzi import custom_objects, storing_v1, strimzi
 
 pytestmark = [pytest.mark.corpus, pytest.mark.thorough]

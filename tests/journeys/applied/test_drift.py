@@ -23,7 +23,7 @@ from provisioner.cluster.drift import backoff
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import EDITOR, Running
 from tests.support.journeys.station import Station, look_alone

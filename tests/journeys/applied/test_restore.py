@@ -16,7 +16,7 @@ from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import RESTORE
 from tests.support.journeys.station import Station

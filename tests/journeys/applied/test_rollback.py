@@ -13,7 +13,7 @@ from approvals import services, tasks
 from approvals.models import Content, Revision
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

@@ -15,7 +15,7 @@ from approvals.steps import restore
 from approvals.steps.running.correct import correct
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station, binding, group
 from tests.support.kubernetes.live import until_current
 from tests.support.servers.registry import Registry

@@ -9,7 +9,7 @@ from approvals import services
 from approvals.models import Policy, Request, Revision
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import after_the_first, in_the_first_write
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_current, until_may

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_current
 from tests.support.servers.registry import Registry

@@ -15,7 +15,7 @@ from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.contents.strimzi import custom_objects, storing_v1, strimzi
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import Station

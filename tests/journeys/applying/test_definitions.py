@@ -15,7 +15,7 @@ from approvals.models import Outcome, Request
 from approvals.steps import approved as step
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_served
 from tests.support.servers.registry import Registry

@@ -16,7 +16,7 @@ from approvals.steps.records import notes
 from approvals.steps.records.notes import Notes
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station, look_alone
 from tests.support.patience import scaled
 from tests.support.servers.registry import Registry

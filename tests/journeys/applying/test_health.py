@@ -19,7 +19,7 @@ from approvals.steps.records.notes import Notes
 from provisioner.cluster.apply.waiting import Patience
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import wait_until

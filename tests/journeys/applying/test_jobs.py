@@ -11,7 +11,7 @@ from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Outcome, Request
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.installer import grant, take_away
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry

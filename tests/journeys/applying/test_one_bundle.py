@@ -16,7 +16,7 @@ from approvals.steps import prepare
 from approvals.store import place_of
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import in_the_first_write
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_current

@@ -28,7 +28,7 @@ from approvals.watch import optional as watch
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.left_out import LeftOut
 from tests.support.journeys.station import Station, look_alone
 from tests.support.servers.registry import Registry

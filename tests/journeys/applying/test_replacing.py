@@ -11,7 +11,7 @@ import yaml
 from approvals.models import BundleDeployment
 from provisioner.errors import InvalidObject
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry

@@ -15,7 +15,7 @@ from provisioner.errors import InvalidObject
 from provisioner.review.base.record import from_record
 from provisioner.values import Action, ObjectRef
 from tests.support.folders import CORPUS
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.contents.cert_manager import serve_cert_manager
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import SEEDER, Station

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from approvals.models import Outcome
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

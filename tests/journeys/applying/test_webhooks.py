@@ -16,7 +16,7 @@ from approvals.models import Request
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectOutcome, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import is_unreachable, wait_until
 from tests.support.patience import scaled

@@ -7,7 +7,7 @@ import yaml
 from approvals import services
 from approvals.models import InventoryItem
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

@@ -16,7 +16,7 @@ from approvals.models import BundleDeployment, Content, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

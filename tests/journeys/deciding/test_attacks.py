@@ -18,7 +18,7 @@ from provisioner.errors import Forbidden
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.left_out import LeftOut
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import RESTORE

@@ -12,7 +12,7 @@ from approvals.models import InventoryItem, Request
 from provisioner.cluster.apply.waiting import Patience
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_served
 from tests.support.servers.registry import Registry

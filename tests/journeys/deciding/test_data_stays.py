@@ -13,7 +13,7 @@ from approvals.models import BundleDeployment, Report, Request
 from approvals.steps import approved as step
 from provisioner.errors import ClusterError
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import is_unreachable, until_served, wait_until
 from tests.support.servers.process import free_port

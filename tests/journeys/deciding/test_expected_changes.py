@@ -16,7 +16,7 @@ from approvals.models import Request
 from approvals.watch.expected_changes import Changes, ExpectedChanges
 from approvals.watch.lookout import Name
 from provisioner.values import AccessRequest, ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.installer import grant, take_away
 from tests.support.journeys.station import SEEDER, SERVICE, Station
 from tests.support.kubernetes.live import until_may, wait_until

@@ -12,7 +12,7 @@ from approvals import services, store
 from approvals.encryption.keys import key_of
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Request
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

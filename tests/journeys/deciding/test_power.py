@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals.chat import incoming
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, prepare_namespace
 from tests.support.provisioner.roles import API, rule
 from tests.support.servers.registry import Registry

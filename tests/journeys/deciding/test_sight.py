@@ -14,8 +14,8 @@ import yaml
 from approvals.models import BundleDeployment, Request
 from approvals.steps import approved as step
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests.support.journeys import bundles
 from tests.support.journeys.channels import channels, leaks
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes import live as living
 from tests.support.servers.registry import Registry

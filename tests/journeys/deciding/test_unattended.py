@@ -16,7 +16,7 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request, Review
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station, approval_of, group, role
 from tests.support.kubernetes.live import until_may
 from tests.support.servers.registry import Registry

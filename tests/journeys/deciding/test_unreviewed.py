@@ -14,7 +14,7 @@ from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Reques
 from approvals.steps import applying
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 

@@ -12,7 +12,7 @@ from approvals.models import BundleDeployment, Policy, Request
 from approvals.services.waivers import why_not
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, binding, group
 from tests.support.servers.registry import Registry
 

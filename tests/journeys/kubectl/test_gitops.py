@@ -13,7 +13,7 @@ from approvals.controllers import read_controllers
 from approvals.models import BundleDeployment
 from provisioner.values import Identity
 from tests.journeys.kubectl.authors import Seen
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, binding, user_subject
 from tests.support.servers.registry import Registry
 

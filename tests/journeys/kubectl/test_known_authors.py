@@ -16,7 +16,7 @@ from approvals.models import AuthorAdmission, BundleDeployment
 from provisioner.values import Identity, ObjectRef
 from tests.journeys.kubectl.authors import POLICIES, Seen, let_time_pass, look, put_in_force
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, binding, user_subject
 from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry

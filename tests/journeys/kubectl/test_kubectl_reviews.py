@@ -17,7 +17,7 @@ from provisioner.errors import ClusterError, UnknownKind
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, binding, user_subject
 from tests.support.kubernetes.endpoint import USERS
 from tests.support.kubernetes.live import until_served, wait_until

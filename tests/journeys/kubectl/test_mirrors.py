@@ -12,7 +12,7 @@ from approvals.models import Request
 from approvals.watch import mirrors
 from approvals.watch.mirrors import SeenMirrors
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry

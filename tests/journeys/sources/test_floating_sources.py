@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from approvals.models import FloatingReference
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.floating import INTERVAL, look, numbers, sources_condition
 from tests.support.journeys.station import Station
 from tests.support.servers.http import Asked, FileServer, Reply

@@ -18,8 +18,8 @@ from approvals import services
 from approvals.audit import Actor
 from approvals.models import Cluster, KubernetesIdentity, Proof, Request, Review, SignIn
 from provisioner.cluster.client.api import ClusterClient as Api
-from tests.support.journeys import bundles
 from tests.support.journeys import station as built
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled

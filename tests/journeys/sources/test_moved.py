@@ -12,7 +12,7 @@ import pytest
 
 from approvals.models import BundleDeployment
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer
 from tests.support.servers.registry import Registry

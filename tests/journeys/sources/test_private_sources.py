@@ -21,7 +21,7 @@ from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.floating import branch, commit, look, numbers, sources_condition
 from tests.support.journeys.station import SERVICE, Station, group
 from tests.support.servers.certificates import CertificateAuthority

@@ -7,7 +7,7 @@ import pytest
 from approvals.models import BundleDeployment
 from provisioner.expressions import evaluator
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_current
 from tests.support.memory import resident_bytes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.models import BundleDeployment, Request
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.process import free_port
 from tests.support.servers.registry import Registry

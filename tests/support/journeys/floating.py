@@ -11,7 +11,7 @@ from approvals.models import BundleDeployment, FloatingReference, Request
 from approvals.steps.polling import Poll
 from approvals.working import do
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer, Repository
 

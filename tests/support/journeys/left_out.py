@@ -10,7 +10,7 @@ from approvals.models import AuditEntry, BundleDeployment, OptionalObject
 from approvals.steps.running.correct import correct
 from approvals.watch import optional as watch
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_served
 from tests.support.servers.registry import Registry

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 
 MIB = 1024 * 1024
 DOUBLING = "[kubernetes_version]" + ".map(a, a + a)" * 26 + ".size() > 0"

@@ -14,7 +14,7 @@ from approvals.ledger import drifts
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem
 from approvals.steps.running.correct import SOON_SECONDS, correct
 from provisioner.values import ObjectRef
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import MAX_LOOKS, Station
 from tests.support.servers.registry import Registry
 

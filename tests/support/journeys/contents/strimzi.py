@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.support.folders import CORPUS
-from tests.support.journeys import bundles
+from tests.support.journeys.contents import bundles
 
 
 def strimzi(version: str) -> dict[str, bytes]:
