@@ -218,7 +218,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "followed": floating.followed(deployment=deployment),
-        "offered": floating.offered(deployment=deployment),
+        "offered_upgrades": floating.offered(deployment=deployment),
         "most_per_hour": settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"],
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),
