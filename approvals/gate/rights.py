@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals import access
@@ -13,6 +14,7 @@ from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.pivots import has_asked
 from approvals.models import REQUEST_CHANGES, Dismissal, Policy, Request, Review
+from approvals.policy import why_vouched_for
 from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
@@ -61,6 +63,18 @@ def needs_vouching(request: Request) -> bool:
     """Whether an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked."""
     is_old = access.no_longer_current(request)
     return not request.is_requester_known or bool(is_old)
+
+
+def vouching_left(request: Request, approving: Iterable[User]) -> str:
+    """What one of those who approve must be allowed to do, because nobody can say it of who asked; "" where one may.
+
+    For pages: answers may be some seconds old.
+    """
+    too_old = access.no_longer_current(request) if request.is_requester_known else []
+    words = why_vouched_for(is_requester_known=request.is_requester_known, too_old=too_old)
+    known = (access.last_known_of(one, request.deployment.cluster) for one in approving if words)
+    has_one = any(access.may_use_account(one, request, fresh=False).allowed for one in known if one)
+    return "" if has_one else words
 
 
 def uses_account(policy: Policy, request: Request) -> Fact[Right]:

@@ -13,9 +13,9 @@ from approvals.access import Caller
 from approvals.access.approvers import approvers_of
 from approvals.access.own_words import headline_for
 from approvals.access.sight import ReportSight, Sight, may_see_roles
+from approvals.gate import rights
 from approvals.lifecycle import SETTLED, State
 from approvals.models import KubernetesIdentity, Policy, PolicyEvaluation, Report, Request, Review
-from approvals.policy import why_vouched_for
 from approvals.selectors.lists import pause_words
 from approvals.selectors.pages import evaluations_of
 from approvals.selectors.status import CHANGES_REQUESTED, RequestStatus, status
@@ -113,12 +113,7 @@ def _name(review: Review) -> str:
 
 def _must(request: Request, counted: list[Review]) -> str:
     """What one of those who approve must be allowed to do, where nobody can say it of who asked; "" where one may."""
-    too_old = access.no_longer_current(request) if request.is_requester_known else []
-    words = why_vouched_for(is_requester_known=request.is_requester_known, too_old=too_old)
-    approving = [one.user for one in counted if one.decision == "Approve" and one.user] if words else []
-    known = [access.last_known_of(one, request.deployment.cluster) for one in approving]
-    has_one = any(access.may_use_account(one, request, fresh=False).allowed for one in known if one)
-    return "" if has_one else words
+    return rights.vouching_left(request, [one.user for one in counted if one.decision == "Approve" and one.user])
 
 
 def _holds(request: Request, how: RequestStatus, evaluations: Iterable[PolicyEvaluation]) -> list[Hold]:

@@ -52,7 +52,7 @@ def test_S08_no_secret_that_a_plugins_source_names_is_read_or_asked_about(source
 
 
 def test_a_kind_that_is_not_known_is_named_beside_those_that_are(deck: None) -> None:
-    words = r"spec.sources\[0\].kind is 'bucket', .*expected one of image, git, http, configMap, deck"
+    words = r"spec.sources\[0\].kind is 'bucket', .*expected one of image, git, http, configMap, catalog, deck"
     with pytest.raises(BadSource, match=words):
         sources_of(spec(kind="bucket"), read)
 
