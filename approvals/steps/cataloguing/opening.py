@@ -63,14 +63,14 @@ def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
     what, place = ", ".join(map(str, wanted)), f"{catalog.cluster.name}/catalogs/{catalog.name}"
     if not catalog.writer:
         raise Forbidden(
-            f"{what} is not read, because nobody can prove who wrote this Catalog. Apply the admission policies "
-            "pratique-authors, then have someone who may get it change the spec"
+            f"{what} is not read, because nobody can prove who wrote the source of this Catalog. Apply the admission "
+            "policies pratique-authors, then have someone who may get it delete the Catalog and create it again"
         )
     asker = access.writer_on(catalog.cluster, catalog.writer, now=timezone.now())
     if not asker.is_current and place not in settings.PRATIQUE["UNATTENDED_READS"]:
         hours = settings.PRATIQUE["GROUPS_HOURS"]
         raise Forbidden(
-            f"{what} is not read: the groups of {asker.identity.username}, who wrote this Catalog, were verified more "
+            f"{what} is not read: the groups of {asker.identity.username}, who wrote its source, were verified more "
             f"than {hours} hours ago. They sign in again, or an operator lists {place} in PRATIQUE_UNATTENDED_READS"
         )
     for ref in wanted:
@@ -79,5 +79,5 @@ def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
         if not answer.could_ask:
             raise Unreachable(answer.words)
         if not answer.allowed:
-            raise Forbidden(f"{ref} is not read: {answer.words}, who wrote this Catalog")
+            raise Forbidden(f"{ref} is not read: {answer.words}, who wrote the source of this Catalog")
     return asker.identity

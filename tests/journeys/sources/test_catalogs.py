@@ -240,7 +240,7 @@ def test_S08_no_secret_is_read_for_a_catalogue_that_nobody_is_known_to_have_writ
     sandbox_station: Station, registry_with_auth: Registry
 ) -> None:
     row = look(seen(sandbox_station, write(sandbox_station, private(sandbox_station, registry_with_auth))))
-    assert "nobody can prove who wrote this Catalog" in row.problem
+    assert "nobody can prove who wrote the source of this Catalog" in row.problem
 
 
 def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
