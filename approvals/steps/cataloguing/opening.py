@@ -8,10 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from approvals import access
+from approvals import access, catalogs
 from approvals.access.port import connect
 from approvals.models import Catalog
-from approvals.source_refs import read_by
+from approvals.source_refs import read_by_catalog
 from approvals.steps.sources import reader_as, source_of
 from provisioner.errors import Forbidden, Unreachable
 from provisioner.source import Source
@@ -26,10 +26,10 @@ def source_for(catalog: Catalog) -> Source:
     Raises BadSource, Forbidden in words for people, and Unreachable.
     """
     source = _source_of(catalog.spec)
-    wanted = read_by({"sources": [source]}, where=WHERE)
+    wanted = read_by_catalog(catalog.spec)
     if not wanted:
         return source_of(source, WHERE, {}, _nothing)
-    person = _reader(catalog, wanted)
+    person = _proved_reader(catalog, wanted)
     return source_of(source, WHERE, {}, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
 
 
@@ -57,6 +57,17 @@ def index_of(url: str) -> str:
 
 def _nothing(ref: ObjectRef) -> Any:
     raise Forbidden(f"{ref} is not read")
+
+
+def _proved_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
+    """It is kept whether they passed: the right to read as them is given only then (rights)."""
+    try:
+        person = _reader(catalog, wanted)
+    except Forbidden:
+        catalogs.note_reader(catalog, is_proved=False)
+        raise
+    catalogs.note_reader(catalog, is_proved=True)
+    return person
 
 
 def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
