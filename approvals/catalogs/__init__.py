@@ -1,4 +1,4 @@
-"""What catalogues offer, as it was read last: a catalogue is stored in editions, and a reader sees a whole one.
+"""What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
 Whoever shows something of a catalogue asks first whether the viewer may get it (access).
 """
