@@ -57,7 +57,7 @@ def _take_spec(row: Catalog, spec: Mapping[str, Any], writer: Mapping[str, Any] 
     if _content_of(spec) != _content_of(row.spec):
         row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
         row.problem_code, row.problem, row.problem_since = "", "", None
-        row.writer, row.is_reader_proved = dict(writer or {}), False
+        row.writer, row.is_writer_proved = dict(writer or {}), False
     elif writer and _who(writer) == _who(row.writer):
         row.writer = dict(writer)  # whose groups are proved anew
     row.spec, row.look_at, row.show_at = dict(spec), now, now
@@ -114,7 +114,7 @@ def note_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wa
 
 def note_reader(catalog: Catalog, *, is_proved: bool) -> None:
     """Whether Kubernetes lets who wrote the source get all that it names."""
-    Catalog.objects.filter(pk=catalog.pk, generation=catalog.generation).update(is_reader_proved=is_proved)
+    Catalog.objects.filter(pk=catalog.pk, generation=catalog.generation).update(is_writer_proved=is_proved)
 
 
 def postpone(catalog: Catalog, until: datetime) -> None:

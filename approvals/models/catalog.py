@@ -20,7 +20,7 @@ class Catalog(models.Model):
     resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
     writer = models.JSONField(default=dict, help_text="who wrote the spec, as requesters are kept; empty: not known")
-    is_reader_proved = models.BooleanField(
+    is_writer_proved = models.BooleanField(
         default=False,
         db_default=False,
         help_text="whether who wrote the source was found to be allowed to get what it names",

@@ -40,9 +40,9 @@ def registered(cluster: Cluster, api: Api) -> Registered:
         if read and account_of(str(access.last_writer_of(request)["username"])):
             for_accounts.update(read)
     named, wished_by_catalogs = set[ObjectRef](), set[ObjectRef]()
-    for catalog in Catalog.objects.filter(cluster=cluster).only("spec", "writer", "is_reader_proved"):
+    for catalog in Catalog.objects.filter(cluster=cluster).only("spec", "writer", "is_writer_proved"):
         read = read_by_catalog(catalog.spec)
-        if not read or not catalog.is_reader_proved:
+        if not read or not catalog.is_writer_proved:
             wished_by_catalogs.update(read)
             continue
         named.update(read)

@@ -170,7 +170,7 @@ def test_S31_what_a_catalog_names_is_read_as_who_wrote_it_once_they_passed_the_c
         resource_version="1",
         spec={"source": {"kind": "image", "image": {"ref": "example.com/catalog", "auth": auth}}},
         writer={"username": "kim", "groups": ["night"]},
-        is_reader_proved=is_proved,
+        is_writer_proved=is_proved,
         seen_at=timezone.now(),
     )
     objects, said = rights("--form", form, "--process", "worker")

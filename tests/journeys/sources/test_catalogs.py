@@ -232,11 +232,11 @@ def test_S08_the_secret_of_a_catalogue_is_read_as_who_wrote_it(
     row = look(seen(any_station, write(any_station, source), rita()))
     assert row.edition is None
     assert "is not read: Kubernetes does not let rita" in row.problem
-    assert not row.is_reader_proved
+    assert not row.is_writer_proved
     let_get(any_station, "pull")
     row = look(row)
     assert row.edition is not None
-    assert row.is_reader_proved, "the rights that are printed are for whom it is read"
+    assert row.is_writer_proved, "the rights that are printed are for whom it is read"
 
 
 def test_S08_no_secret_is_read_for_a_catalogue_that_nobody_is_known_to_have_written(

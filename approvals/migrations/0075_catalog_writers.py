@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name='catalog',
-            name='is_reader_proved',
+            name='is_writer_proved',
             field=models.BooleanField(db_default=False, default=False, help_text='whether who wrote the source was found to be allowed to get what it names'),
         ),
     ]
