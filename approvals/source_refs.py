@@ -49,6 +49,11 @@ def read_by(spec: Mapping[str, Any], *, where: str = "") -> list[ObjectRef]:
     return list(dict.fromkeys(found))
 
 
+def read_by_catalog(spec: Mapping[str, Any]) -> list[ObjectRef]:
+    """Every object that the source of a Catalog names: who wrote it must be allowed to get each (S08)."""
+    return read_by({"sources": [spec.get("source") or {}]}, where="spec.source")
+
+
 def lookups_in(spec: Mapping[str, Any]) -> tuple[ObjectRef, ...] | None:
     """What a chart may look up, None where nothing. Raises BadConfig."""
     config = spec.get("config")

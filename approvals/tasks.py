@@ -16,7 +16,7 @@ from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
 from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, State
-from approvals.models import BundleDeployment, Request
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.steps.advance import advance
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.polling import Poll
@@ -89,6 +89,8 @@ def forget_ended() -> None:
 @shared_task(name="approvals.clear")
 def clear() -> None:
     references.clear_unused()
+    claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
+    claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
     try:
         retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
     except StoreUnavailable as exc:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from approvals import models
 from approvals.access.caller import Caller
@@ -13,6 +14,8 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest
 
 RESOURCE = "catalogs"
+# Of those who may not get every catalogue so many are asked about by name, over all clusters.
+MOST_ASKED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,17 @@ def catalog_question(name: str = "") -> AccessRequest:
     return AccessRequest("get", OWN_GROUP, RESOURCE, name=name)
 
 
-def may_read_catalog(caller: Caller, catalog: models.Catalog, *, fresh: bool = False) -> Permission:
-    return may(caller, catalog.cluster, "get", resource=RESOURCE, name=catalog.name, fresh=fresh)
+def may_read_catalog(caller: Caller, cluster: models.Cluster, name: str) -> Permission:
+    """Whether the caller may read the catalogue of this name, whether there is one or not."""
+    return may(caller, cluster, "get", resource=RESOURCE, name=name)
 
 
 def readable_catalogs(caller: Caller) -> ReadableCatalogs:
-    """Of all clusters where the caller proved who they are; all are asked at once."""
+    """Of all clusters where the caller proved who they are; all are asked at once.
+
+    The answer of a cluster is that nobody could ask where catalogues are left out, because there are too many to ask
+    about each.
+    """
     proved = [proof.cluster_id for proof in caller.proofs]
     clusters = list(models.Cluster.objects.filter(pk__in=proved).order_by("name")) if proved else []
     found = {cluster.pk: find_identity(caller, cluster) for cluster in clusters}
@@ -57,12 +65,20 @@ def readable_catalogs(caller: Caller) -> ReadableCatalogs:
 def _by_name(
     clusters: Sequence[models.Cluster], found: Mapping[int, FoundIdentity]
 ) -> list[tuple[models.Catalog, Permission]]:
-    """Each catalogue of clusters on which not every one may be read."""
-    rows = models.Catalog.objects.filter(cluster__in=clusters).select_related("cluster").order_by("pk")
+    """The first catalogues of clusters on which not every one may be read, of each cluster as many."""
+    rows = models.Catalog.objects.only("name", "cluster").order_by("name")
+    listed = [[(one, row) for row in rows.filter(cluster=one)[: MOST_ASKED + 1]] for one in clusters]
+    turns = [each for turn in zip_longest(*listed) for each in turn if each]
     asked = [
-        (row, Question(one, row.cluster, catalog_question(row.name)))
-        for row in rows
-        if (one := found[row.cluster_id].identity)
+        (row, Question(one, cluster, catalog_question(row.name)))
+        for cluster, row in turns[:MOST_ASKED]
+        if (one := found[cluster.pk].identity)
     ]
     answers = ask_all([question for _, question in asked])
-    return [(row, answer) for (row, _), answer in zip(asked, answers, strict=True)]
+    unasked = [(row, _unasked(found[cluster.pk])) for cluster, row in turns[MOST_ASKED:]]
+    return [*((row, answer) for (row, _), answer in zip(asked, answers, strict=True)), *unasked]
+
+
+def _unasked(who: FoundIdentity) -> Permission:
+    words = f"you may not get every Catalog, and only {MOST_ASKED} are asked about by name: read others by their names"
+    return Permission(False, words, identity=who.identity, could_ask=False)

@@ -44,12 +44,19 @@ class CatalogViewSet(ClusterScoped):
         return rows.defer("cluster__kubeconfig", "edition__problems")
 
     def get_object(self) -> Catalog:
-        """As for other rows: 404 where there is none or the caller may not read it, which looks the same."""
-        names = {"cluster__name": self.kwargs["cluster"], "name": self.kwargs["name"]}
-        found = self.get_queryset().filter(**names).first()
-        if found is None:
-            self._check_named(self.kwargs["cluster"])
-            self.check_all_answered()
+        """As for other rows: 404 where there is none or the caller may not read it, which looks the same.
+
+        One question is asked, about the catalogue of this name.
+        """
+        self._check_named(self.kwargs["cluster"])
+        cluster = Cluster.objects.filter(name=self.kwargs["cluster"]).first()
+        if cluster is None:
+            raise Http404
+        answer = access.may_read_catalog(caller_of(self.request), cluster, self.kwargs["name"])
+        self.answers = [(cluster, answer)]
+        self.check_all_answered()
+        found = catalogs.catalog(cluster, self.kwargs["name"])
+        if found is None or not answer.allowed:
             raise Http404
         return found
 

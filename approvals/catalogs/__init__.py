@@ -1,4 +1,4 @@
-"""What catalogues offer, as it was read last: a catalogue is stored in editions, and a reader sees a whole one.
+"""What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
 Whoever shows something of a catalogue asks first whether the viewer may get it (access).
 """
@@ -9,6 +9,7 @@ from approvals.catalogs.following import (
     interval,
     is_same_source,
     note_problem,
+    note_reader,
     note_seen,
     note_shown,
     postpone,
@@ -19,7 +20,6 @@ from approvals.catalogs.reading import (
     PackagePage,
     PackageSummary,
     catalog,
-    catalogs_of,
     package,
     package_rows,
     packages_of,
@@ -33,7 +33,6 @@ __all__ = [
     "PackageSummary",
     "ReadCatalog",
     "catalog",
-    "catalogs_of",
     "changed_content",
     "changes_of",
     "due",
@@ -41,6 +40,7 @@ __all__ = [
     "interval",
     "is_same_source",
     "note_problem",
+    "note_reader",
     "note_seen",
     "note_shown",
     "package",

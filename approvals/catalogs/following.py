@@ -18,10 +18,12 @@ from approvals.source_refs import interval_seconds
 
 @transaction.atomic
 def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] | None) -> Catalog | None:
-    """Copy a Catalog as it was seen; the row where somebody has to look at it now. `writer` is who wrote its spec,
-    where that is proved.
+    """Copy a Catalog as it was seen; the row where somebody has to look at it now. `writer` is who wrote this
+    generation of its spec, where that is proved.
 
-    Another source is another catalogue: until that was read, nothing is offered.
+    Another source is another catalogue: until that was read, nothing is offered, and it is its writer's (S05). Whoever
+    changes anything else wrote none of it. Of a source that is new after a generation that nobody saw, nobody knows
+    who wrote which part.
     """
     meta, spec, now = obj["metadata"], obj.get("spec") or {}, timezone.now()
     seen = {"generation": int(meta.get("generation") or 1), "resource_version": meta["resourceVersion"], "seen_at": now}
@@ -42,7 +44,7 @@ def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] |
         )
     is_news = seen["generation"] > row.generation
     if is_news:
-        _take_spec(row, spec, writer, now)
+        _take_spec(row, spec, writer if seen["generation"] == row.generation + 1 else None, now)
     elif obj.get("status") and by_type(obj["status"]) != by_type(row.status):
         row.show_at = now
     for name, value in seen.items():
@@ -55,8 +57,10 @@ def _take_spec(row: Catalog, spec: Mapping[str, Any], writer: Mapping[str, Any] 
     if _content_of(spec) != _content_of(row.spec):
         row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
         row.problem_code, row.problem, row.problem_since = "", "", None
-    # Somebody else may name the same Secret now, who may not read it.
-    row.spec, row.writer, row.look_at, row.show_at = dict(spec), dict(writer or {}), now, now
+        row.writer, row.is_writer_proved = dict(writer or {}), False
+    elif writer and _who(writer) == _who(row.writer):
+        row.writer = dict(writer)  # whose groups are proved anew
+    row.spec, row.look_at, row.show_at = dict(spec), now, now
 
 
 def forget(*, cluster: Cluster, uid: str) -> None:
@@ -108,6 +112,11 @@ def note_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wa
     row.save()
 
 
+def note_reader(catalog: Catalog, *, is_proved: bool) -> None:
+    """Whether Kubernetes lets who wrote the source get all that it names."""
+    Catalog.objects.filter(pk=catalog.pk, generation=catalog.generation).update(is_writer_proved=is_proved)
+
+
 def postpone(catalog: Catalog, until: datetime) -> None:
     """Its turn has not come: nothing was asked."""
     Catalog.objects.filter(pk=catalog.pk, spec=catalog.spec).update(look_at=until)
@@ -132,6 +141,10 @@ def is_same_source(catalog: Catalog) -> bool:
 
 def _content_of(spec: Mapping[str, Any]) -> tuple[Any, Any]:
     return spec.get("source"), spec.get("format")
+
+
+def _who(writer: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(writer.get(name) for name in ("username", "uid", "user_id", "issuer", "subject"))
 
 
 def _same(catalog: Catalog) -> Catalog | None:

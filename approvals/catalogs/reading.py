@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -39,19 +38,11 @@ class PackagePage:
     after: str = ""
 
 
-def catalogs_of(cluster: Cluster) -> list[Catalog]:
-    """The catalogues of a cluster by name, each with its edition, whose problems are read when they are asked for."""
-    return list(_catalogs([cluster]).order_by("name"))
-
-
 def catalog(cluster: Cluster, name: str) -> Catalog | None:
-    """The catalogue of that name with its edition; None where there is none."""
-    return _catalogs([cluster]).filter(name=name).first()
-
-
-def _catalogs(clusters: Iterable[Cluster]) -> QuerySet[Catalog]:
-    rows = Catalog.objects.filter(cluster__in=clusters)
-    return rows.select_related("cluster", "edition").defer("edition__problems")
+    """The catalogue of that name with its edition, whose problems are read when they are asked for; None where there
+    is none."""
+    rows = Catalog.objects.filter(cluster=cluster, name=name)
+    return rows.select_related("cluster", "edition").defer("edition__problems").first()
 
 
 def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]:

@@ -127,4 +127,4 @@ def _of_changes(changes: list[ContentChange]) -> Iterator[tuple[str, str]]:
         yield f"package {one.package}", f"{words}; ask its publisher why, and pin the content that you reviewed"
     left = len(changes) - MOST_CHANGES_LISTED
     if left > 0:
-        yield "the catalogue", f"{left} more versions changed their content"
+        yield "the catalog", f"{left} more versions changed their content"

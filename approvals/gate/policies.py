@@ -231,7 +231,7 @@ def _with_message(each: Policy, words: str) -> str:
 def _obstacle(each: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if request.is_for_people:
-        return "it follows a catalogue by upgradePolicy Request, which only people can approve"
+        return "it follows a catalog by upgradePolicy Request, which only people can approve"
     if report.severities.get(Severity.UNKNOWN, 0):
         return "the report has unknown findings, which policies cannot approve"
     if not _says_what_is_judged(report):

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='request',
             name='is_for_people',
-            field=models.BooleanField(db_default=False, default=False, help_text='grants do not approve it: it follows a catalogue by upgradePolicy Request'),
+            field=models.BooleanField(db_default=False, default=False, help_text='grants do not approve it: it follows a catalog by upgradePolicy Request'),
         ),
         migrations.CreateModel(
             name='FollowedPackage',

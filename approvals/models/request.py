@@ -116,7 +116,7 @@ class Request(Claimed):
     is_for_people = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="grants do not approve it: it follows a catalogue by upgradePolicy Request",
+        help_text="grants do not approve it: it follows a catalog by upgradePolicy Request",
     )
     service_account_uid = models.CharField(max_length=63, blank=True)
     state = models.CharField(max_length=12, choices=[(it, it) for it in State], default=State.PREPARING)

@@ -19,10 +19,12 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.rbac import plural_of
 from provisioner.values import ObjectRef
 
-AUTHENTICATION = "authentication.k8s.io"
+AUTHENTICATION, RBAC = "authentication.k8s.io", "rbac.authorization.k8s.io"
 OWN_RESOURCE = "bundledeployments"
 # What the pages and the REST API write as the people who use them.
 WRITES_OF_PEOPLE = ("create", "delete", "update")
+# What the page of a request lists as who looks at it, to name who can approve (access.approvers).
+LISTED_BY_PEOPLE = ("clusterrolebindings", "clusterroles")
 # What planning, applying, health and drift send as the installing account; a server-side apply is a patch.
 REQUESTS_OF_INSTALLERS = ("delete", "get", "list", "patch", "watch")
 SEEN_AS_INSTALLERS = ("list", "watch")
@@ -170,10 +172,11 @@ def roles(
 
 
 def _add_web(rules: _Rules, known: Registered, form: ImpersonationForm, *, is_named: bool) -> None:
-    """Writes of BundleDeployments as the people who sign in.
+    """Writes of BundleDeployments, and lists of roles, as the people who sign in.
 
-    In the constrained form anybody's name will do: the API server lets it be used for these writes alone, refuses
-    `system:masters`, and a person who signs in for the first time can write at once.
+    In the constrained form anybody's name will do: the API server lets it be used for these requests alone, refuses
+    `system:masters`, and a person who signs in for the first time can write at once. Accounts list no roles: beside
+    the verbs of installers that would count for all that these may.
     """
     accounts = _accounts(known.people)
     rules.add_accounts(form, accounts)
@@ -183,6 +186,7 @@ def _add_web(rules: _Rules, known: Registered, form: ImpersonationForm, *, is_na
         rules.add(AUTHENTICATION, ("groups", "users"), ["impersonate:user-info"])
     if form is ImpersonationForm.CONSTRAINED:
         rules.add(OWN_GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
+        rules.add(RBAC, LISTED_BY_PEOPLE, _on("user-info", ["list"]))
         if accounts:
             rules.add(OWN_GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
 

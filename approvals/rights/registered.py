@@ -9,9 +9,9 @@ from django.db.models import Q
 
 from approvals import access
 from approvals.lifecycle import OPEN
-from approvals.models import BundleDeployment, Cluster, InventoryItem, KubernetesIdentity, Request
+from approvals.models import BundleDeployment, Catalog, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
-from approvals.source_refs import read_by
+from approvals.source_refs import read_by, read_by_catalog
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
@@ -22,7 +22,8 @@ def registered(cluster: Cluster, api: Api) -> Registered:
     """Everybody and everything that rights are named after; `api` says how kinds are called there.
 
     Whoever may write a wish can name any account and any Secret in it. So only those are here whose requesters passed
-    the check on them, or that a request was prepared or applied with: those rights had been given before.
+    the check on them, or that a request was prepared or applied with: those rights had been given before. And what
+    Catalogs name, where who wrote it passed the check at the last look.
     """
     people, groups = set[str](), set[str]()
     identities = KubernetesIdentity.objects.filter(cluster=cluster, user__is_active=True)
@@ -38,8 +39,17 @@ def registered(cluster: Cluster, api: Api) -> Registered:
             groups.update(map(str, person["groups"]))
         if read and account_of(str(access.last_writer_of(request)["username"])):
             for_accounts.update(read)
+    named, wished_by_catalogs = set[ObjectRef](), set[ObjectRef]()
+    for catalog in Catalog.objects.filter(cluster=cluster).only("spec", "writer", "is_writer_proved"):
+        read = read_by_catalog(catalog.spec)
+        if not read or not catalog.is_writer_proved:
+            wished_by_catalogs.update(read)
+            continue
+        named.update(read)
+        readers.add(str(catalog.writer["username"]))
+        groups.update(map(str, catalog.writer["groups"]))
     specs = [*(request.spec for request in requests), *_running(cluster)]
-    installers, sources = _installers(specs), _sources(specs)
+    installers, sources = _installers(specs), _sources(specs) | named
     wished = list(_wished(cluster))
     return Registered(
         people=frozenset(people),
@@ -50,7 +60,7 @@ def registered(cluster: Cluster, api: Api) -> Registered:
         for_accounts=frozenset(for_accounts),
         watched=frozenset(_watched(cluster, api)),
         unproved_installers=_installers(wished) - installers,
-        unproved_sources=_sources(wished) - sources,
+        unproved_sources=(_sources(wished) | wished_by_catalogs) - sources,
     )
 
 

@@ -1,7 +1,7 @@
 """Which bundle a wish takes, among several catalogues (operator-controller, `resolve/catalog.go`). PURE.
 
-What is not deprecated comes first, then the higher version, then the catalogue with the highest priority. Where two
-catalogues are alike in all of that, nothing is chosen: which one is asked would be chance.
+What is not deprecated comes first, then the higher version. Where several catalogues have what is wanted, nothing is
+chosen: which one is asked would be chance.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class CatalogOffer:
 
     catalog: str
     package: Package | None
-    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +75,19 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
     """The one bundle that a wish takes now, which may be the installed one."""
     having = [(offer, offer.package) for offer in offers if offer.package is not None]
     if not having:
-        return NoChoice("no-package", f"no catalogue has the package {wish.package}")
-    found = [(offer.priority, best) for offer, package in having if (best := _best(wish, offer, package, installed))]
+        return NoChoice("no-package", f"no catalog has the package {wish.package}")
+    found = [best for offer, package in having if (best := _best(wish, offer, package, installed))]
     if not found:
         return NoChoice("no-bundle", _why_none(wish, [package for _, package in having], installed))
     return _one_of(wish, found)
 
 
-def _one_of(wish: PackageWish, found: Sequence[tuple[int, Choice]]) -> Choice | NoChoice:
-    supported = [(priority, one) for priority, one in found if one.deprecation is None] or found
-    highest = max(priority for priority, _ in supported)
-    first = [one for priority, one in supported if priority == highest]
-    if len(first) > 1:
-        names = some(sorted(one.catalog for one in first))
-        words = f"several catalogues of priority {highest} have the package {wish.package}: {names}"
-        return NoChoice("ambiguous", f"{words}; name one of them or change a priority")
-    return first[0]
+def _one_of(wish: PackageWish, found: Sequence[Choice]) -> Choice | NoChoice:
+    supported = [one for one in found if one.deprecation is None] or found
+    if len(supported) > 1:
+        names = some(sorted(one.catalog for one in supported))
+        return NoChoice("ambiguous", f"several catalogs have the package {wish.package}: {names}; name one of them")
+    return supported[0]
 
 
 def _best(wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None) -> Choice | None:
@@ -141,7 +137,7 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
         words += f" in channel {some(wish.channels)}"
     if installed is None or wish.edges is not UpgradeEdges.CATALOG_PROVIDED:
         return f"{words}; it has {_versions(replace(wish, versions=None), packages, None) or 'none'}"
-    words += f" that may follow {installed.name} ({installed.version}) by the catalogue's edges"
+    words += f" that may follow {installed.name} ({installed.version}) by the catalog's edges"
     return f"{words}; these may: {_versions(replace(wish, versions=None), packages, installed) or 'none'}"
 
 

@@ -116,7 +116,7 @@ class _Reader:
         self._bytes += size
         self._documents += 1
         if self._bytes > self._limits.max_bytes:
-            raise BundleTooLarge(f"{name}: the catalogue has more than {self._limits.max_bytes} bytes (max_bytes)")
+            raise BundleTooLarge(f"{name}: the catalog has more than {self._limits.max_bytes} bytes (max_bytes)")
         if self._documents > self._limits.max_documents:
             raise BundleTooLarge(f"{name}: more than {self._limits.max_documents} documents (max_documents)")
 
@@ -127,7 +127,7 @@ class _Reader:
 
     def _use(self, value: Any, where: str) -> None:
         if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
-            raise _Unusable("no document of a catalogue: it has no schema")
+            raise _Unusable("no document of a catalog: it has no schema")
         take = self._take.get(value["schema"])
         if take is not None:  # anybody may add documents of a schema of their own
             take(value, where)
@@ -210,7 +210,7 @@ class _Reader:
         self._kept += size
         if self._kept > self._limits.max_kept_bytes:
             raise BundleTooLarge(
-                f"{where}: the names and references of the catalogue have more than {self._limits.max_kept_bytes} "
+                f"{where}: the names and references of the catalog have more than {self._limits.max_kept_bytes} "
                 "bytes (max_kept_bytes)"
             )
 
@@ -236,7 +236,7 @@ class _Reader:
             for problem in problems_of(packages[name]):
                 self._complain(f"package {name}", problem)
         if self._unsaid:
-            self._problems.append(CatalogProblem("the catalogue", f"{self._unsaid} more problems are not listed"))
+            self._problems.append(CatalogProblem("the catalog", f"{self._unsaid} more problems are not listed"))
         return Catalog(packages, tuple(self._problems))
 
 

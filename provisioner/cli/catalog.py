@@ -36,8 +36,8 @@ SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILES = 100_000
 SHOWN_PROBLEMS = 20
 _EPILOG = """\
-CATALOG is a file-based catalogue: a file, or a folder with its files, as OLM's
-catalogue images hold below /configs.
+CATALOG is a file-based catalog: a file, or a folder with its files, as OLM's
+catalog images hold below /configs.
 
 what may follow
   --from names the bundle that is installed, or its version. Then only bundles
@@ -47,7 +47,7 @@ what may follow
 exit status
   0  read; with --from, --version or --channel: a bundle may be taken
   1  no bundle may be taken
-  2  could not find out, or a problem in the catalogue
+  2  could not find out, or a problem in the catalog
 """
 
 
@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
         return _status(catalog)
     package = catalog.packages.get(options.package)
     if package is None:
-        raise Usage(f"{options.package}: no such package; the catalogue has {some(sorted(catalog.packages), 10)}")
+        raise Usage(f"{options.package}: no such package; the catalog has {some(sorted(catalog.packages), 10)}")
     installed = _installed(package, options.installed) if options.installed else None
     chosen = (
         choose(_wish(options), [CatalogOffer(str(options.catalog), package)], _as_installed(installed))
@@ -135,7 +135,7 @@ def _print(options: argparse.Namespace, catalog: Catalog, lines: Iterator[str], 
 def _problem_lines(catalog: Catalog) -> Iterator[str]:
     if catalog.problems:
         yield ""
-        yield f"{number(len(catalog.problems), 'problem')} in the catalogue:"
+        yield f"{number(len(catalog.problems), 'problem')} in the catalog:"
         yield from (f"  {one}" for one in catalog.problems[:SHOWN_PROBLEMS])
         left = len(catalog.problems) - SHOWN_PROBLEMS
         if left > 0:
@@ -154,7 +154,7 @@ def _listed(catalog: Catalog) -> Iterator[str]:
         deprecated = ", deprecated" if any(one.schema == "olm.package" for one in package.deprecations) else ""
         yield f"{package.name:{width}}  newest {newest}, {counts}{deprecated}"
     if not catalog.packages:
-        yield "The catalogue has no packages."
+        yield "The catalog has no packages."
 
 
 def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice | None) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _channel_lines(package: Package, channel: Channel) -> Iterator[str]:
             f"skips {some(one.skips)}" if one.skips else "",
             f"follows every version in {one.skip_range}" if one.skip_range else "",
             "deprecated" if package.deprecation_of(one.name) is not None else "",
-            "" if one.name in package.bundles else "missing in the catalogue",
+            "" if one.name in package.bundles else "missing in the catalog",
         ]
         yield f"  {one.name}" + "".join(f"; {words}" for words in edges if words)
 
@@ -271,5 +271,5 @@ def _choice_record(chosen: Choice | NoChoice | None) -> object:
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (
-    ReviewCommand("catalog", "what a catalogue offers, and what may follow what is installed", _add, _run, _EPILOG),
+    ReviewCommand("catalog", "what a catalog offers, and what may follow what is installed", _add, _run, _EPILOG),
 )

@@ -84,7 +84,7 @@ def test_a_catalogue_of_5000_bundles(capsys: pytest.CaptureFixture[str]) -> None
     assert (edition.package_count, edition.bundle_count) == (PACKAGES, PACKAGES * VERSIONS)
     row = catalogs.catalog(row.cluster, row.name) or row
     pages = {
-        "list": p95(lambda _: catalogs.catalogs_of(row.cluster)),
+        "catalog": p95(lambda _: catalogs.catalog(row.cluster, row.name)),
         "packages": p95(lambda number: catalogs.packages_of(row, after=f"package-{number:03}").packages),
         "search": p95(lambda number: catalogs.packages_of(row, search=f"{number:02}").packages),
         "package": p95(lambda number: catalogs.package(row, f"package-{number:03}")),

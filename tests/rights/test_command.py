@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from approvals.access.port import connect
-from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Request, Revision
+from approvals.models import BundleDeployment, Catalog, Cluster, KubernetesIdentity, Request, Revision
 from approvals.rights import ImpersonationForm, choose_form, registered
 from approvals.rights.form import _known
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -154,6 +154,30 @@ def test_S31_what_somebody_merely_wrote_in_a_wish_gives_no_right(
         assert [name in found for name in NAMED[form]] == [is_named] * len(NAMED[form])
         assert (f"is allowed to use these has requested them: {UNPROVED}" in said) is not is_named
     assert ("harbour", "crane") in {*registered(cluster, connect(cluster)).installers} or not is_named
+
+
+@pytest.mark.parametrize("form", ImpersonationForm)
+@pytest.mark.parametrize("is_proved", [False, True])
+def test_S31_what_a_catalog_names_is_read_as_who_wrote_it_once_they_passed_the_check(
+    cluster: Cluster, form: ImpersonationForm, is_proved: bool
+) -> None:
+    auth = {"secret": {"name": "pull", "namespace": "keys"}}
+    Catalog.objects.create(
+        cluster=cluster,
+        uid="u-1",
+        name="port",
+        generation=1,
+        resource_version="1",
+        spec={"source": {"kind": "image", "image": {"ref": "example.com/catalog", "auth": auth}}},
+        writer={"username": "kim", "groups": ["night"]},
+        is_writer_proved=is_proved,
+        seen_at=timezone.now(),
+    )
+    objects, said = rights("--form", form, "--process", "worker")
+    found = {name for names in map(sum_of, objects) for name in names}
+    expected = {"kim", "night"} | ({"pull"} if form is ImpersonationForm.CONSTRAINED else set())
+    assert expected & found == (expected if is_proved else set())
+    assert ("Secret keys/pull" in said) is not is_proved
 
 
 def sum_of(obj: Any) -> list[str]:

@@ -11,7 +11,7 @@ import yaml
 
 from approvals.rights import ImpersonationForm, NeededRule, Process, Registered, accounts_of, manifests, roles, words_of
 from approvals.rights.missing import own_rules
-from approvals.rights.needs import AUTHENTICATION
+from approvals.rights.needs import AUTHENTICATION, RBAC
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest, ObjectRef
 from tests.support.folders import ROOT
@@ -66,13 +66,14 @@ def test_S01_names_of_the_system_are_never_acted_as(form: ImpersonationForm) -> 
     assert KNOWN.left_out == ("system:admin", "system:authenticated", "system:masters")
 
 
-def test_S31_web_writes_wishes_as_people_and_nothing_else() -> None:
+def test_S31_web_writes_wishes_and_lists_roles_as_people_and_nothing_else() -> None:
     writes = ("create", "delete", "update")
     assert rules_of(KNOWN, ImpersonationForm.CONSTRAINED, Process.WEB) == {
         "": (
             NeededRule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
             NeededRule(OWN_GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
             NeededRule(OWN_GROUP, ("bundledeployments",), on("user-info", *writes)),
+            NeededRule(RBAC, ("clusterrolebindings", "clusterroles"), on("user-info", "list")),
         ),
         "ci": (NeededRule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
     }

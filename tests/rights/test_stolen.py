@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from approvals.rights import ImpersonationForm, Process, Registered, accounts_of, manifests, roles
-from approvals.rights.needs import AUTHENTICATION
+from approvals.rights.needs import AUTHENTICATION, RBAC
 from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, Unreachable
@@ -21,7 +21,7 @@ from tests.support.journeys.station import binding, group
 from tests.support.kubernetes import live
 from tests.support.patience import scaled
 
-CORE, RBAC = "core.rukpak.io", "rbac.authorization.k8s.io"
+CORE = "core.rukpak.io"
 ACCOUNTS = ("web", "worker", "watch", "beat", "migrate")
 # The one account of all processes, which an operator may choose.
 ONE = "one"
@@ -70,6 +70,8 @@ def thief(noted: Noted) -> Thief:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ROBOT_NAME, "namespace": CI}},
         binding("ci-robot", "cluster-admin", {"kind": "ServiceAccount", "name": ROBOT_NAME, "namespace": CI}),
         binding("alice-edits", "edit", group("platform")),
+        READS_ROLES,
+        binding("alice-reads-roles", "reads-roles", group("platform")),
         *manifests(roles(KNOWN, noted.form), accounts_of(NAMESPACE)),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ONE, "namespace": NAMESPACE}},
         *of_one_account(noted.form),
@@ -200,6 +202,12 @@ BIND = obj(
     roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
     subjects=[{"kind": "ServiceAccount", "name": "web", "namespace": NAMESPACE}],
 )
+READS_ROLES = obj(
+    f"{RBAC}/v1",
+    "ClusterRole",
+    "reads-roles",
+    rules=[{"apiGroups": [RBAC], "resources": ["clusterroles", "clusterrolebindings"], "verbs": ["list"]}],
+)
 SECRET, OTHER = (ObjectRef("", "v1", "Secret", SHOP, name) for name in ("pull", "other"))
 CONFIG = ObjectRef("", "v1", "ConfigMap", SHOP, "kube-root-ca.crt")
 
@@ -228,6 +236,13 @@ def _attempts() -> dict[str, Attempt]:
         "writes a wish as a person": creates(WISH, RITA),
         "reads a source's Secret as a person": Attempt("get", SECRET, identity=ALICE),
         "reads any Secret as a person": Attempt("get", OTHER, identity=ALICE),
+        "lists roles as a person": Attempt("list", ObjectRef(RBAC, "v1", "ClusterRole", "", ""), identity=ALICE),
+        "lists bindings as a person": Attempt(
+            "list", ObjectRef(RBAC, "v1", "ClusterRoleBinding", "", ""), identity=ALICE
+        ),
+        "lists roles as an account that asked": Attempt(
+            "list", ObjectRef(RBAC, "v1", "ClusterRole", "", ""), identity=ROBOT
+        ),
         "creates a pod as a person": creates(_pod(SHOP, "default"), ALICE),
         "applies as its installer": Attempt("apply", CONFIG, obj("v1", "ConfigMap", "thief", SHOP), identity=OURS),
         "deletes as its installer": Attempt("delete", CONFIG, identity=OURS),
@@ -260,6 +275,8 @@ BOTH: dict[str, set[str]] = {
     "lists what bundles brought as its installer": {"worker", "watch"},
     "lists Secrets as its installer": {"worker"},
     "writes a wish as a person": {"web"},
+    "lists roles as a person": {"web"},
+    "lists bindings as a person": {"web"},
     "reads the Secret of an account's source itself": {"worker"},
     "writes a wish as an account that asked": {"web"},
     "reads a source's Secret as a person with another's groups": {"worker"},
@@ -271,6 +288,9 @@ CONSTRAINED_ONLY: dict[str, set[str]] = {
 LEGACY_ONLY: dict[str, set[str]] = {
     "reads a source's Secret as a person": {"web"},
     "reads any Secret as a person": {"web", "worker"},
+    "lists roles as a person": {"worker"},
+    "lists bindings as a person": {"worker"},
+    "lists roles as an account that asked": {"web"},
     "creates a pod as a person": {"web", "worker"},
     "writes a wish as a person": {"worker"},
     "applies as its installer": {"watch"},

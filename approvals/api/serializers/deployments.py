@@ -72,7 +72,7 @@ class FollowedReferenceSerializer(serializers.Serializer[Any]):
 
 
 class OfferedUpgradeSerializer(serializers.Serializer[Any]):
-    """What a catalogue offers to a source that names a package of it."""
+    """What a catalog offers to a source that names a package of it."""
 
     position = serializers.IntegerField(help_text="its number in spec.sources, from 0")
     catalog = serializers.CharField()

@@ -116,9 +116,19 @@ def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: s
     if isinstance(choice, NoChoice):
         raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, running)}")
     if not choice.bundle.image:
-        raise BundleNotOffered(f"{where}: catalog {catalog.name} names no image for bundle {choice.bundle.name}")
+        raise BundleNotOffered(f"{where}: {_no_image(catalog, choice)}")
     made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
     return replace(made, step=_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
+
+
+def _no_image(catalog: Catalog, choice: Choice) -> str:
+    words = f"catalog {catalog.name} names no image for bundle {choice.bundle.name}, so that nothing can be pinned"
+    if catalog.spec.get("format") != "helm":
+        return f"{words}; choose another version, or ask its publisher"
+    return (
+        f"{words}: of a Helm repository only charts with an oci:// URL can be taken. Name the URL of the chart as a "
+        "source of kind http"
+    )
 
 
 def _step(wish: PackageWish, package: Package, choice: Choice, running: _Running) -> UpgradeStep:

@@ -8,10 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from approvals import access
+from approvals import access, catalogs
 from approvals.access.port import connect
 from approvals.models import Catalog
-from approvals.source_refs import read_by
+from approvals.source_refs import read_by_catalog
 from approvals.steps.sources import reader_as, source_of
 from provisioner.errors import Forbidden, Unreachable
 from provisioner.source import Source
@@ -26,10 +26,10 @@ def source_for(catalog: Catalog) -> Source:
     Raises BadSource, Forbidden in words for people, and Unreachable.
     """
     source = _source_of(catalog.spec)
-    wanted = read_by({"sources": [source]}, where=WHERE)
+    wanted = read_by_catalog(catalog.spec)
     if not wanted:
         return source_of(source, WHERE, {}, _nothing)
-    person = _reader(catalog, wanted)
+    person = _proved_reader(catalog, wanted)
     return source_of(source, WHERE, {}, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
 
 
@@ -59,18 +59,29 @@ def _nothing(ref: ObjectRef) -> Any:
     raise Forbidden(f"{ref} is not read")
 
 
+def _proved_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
+    """It is kept whether they passed: the right to read as them is given only then (rights)."""
+    try:
+        person = _reader(catalog, wanted)
+    except Forbidden:
+        catalogs.note_reader(catalog, is_proved=False)
+        raise
+    catalogs.note_reader(catalog, is_proved=True)
+    return person
+
+
 def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
     what, place = ", ".join(map(str, wanted)), f"{catalog.cluster.name}/catalogs/{catalog.name}"
     if not catalog.writer:
         raise Forbidden(
-            f"{what} is not read, because nobody can prove who wrote this Catalog. Apply the admission policies "
-            "pratique-authors, then have someone who may get it change the spec"
+            f"{what} is not read, because nobody can prove who wrote the source of this Catalog. Apply the admission "
+            "policies pratique-authors, then have someone who may get it delete the Catalog and create it again"
         )
     asker = access.writer_on(catalog.cluster, catalog.writer, now=timezone.now())
     if not asker.is_current and place not in settings.PRATIQUE["UNATTENDED_READS"]:
         hours = settings.PRATIQUE["GROUPS_HOURS"]
         raise Forbidden(
-            f"{what} is not read: the groups of {asker.identity.username}, who wrote this Catalog, were verified more "
+            f"{what} is not read: the groups of {asker.identity.username}, who wrote its source, were verified more "
             f"than {hours} hours ago. They sign in again, or an operator lists {place} in PRATIQUE_UNATTENDED_READS"
         )
     for ref in wanted:
@@ -79,5 +90,5 @@ def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
         if not answer.could_ask:
             raise Unreachable(answer.words)
         if not answer.allowed:
-            raise Forbidden(f"{ref} is not read: {answer.words}, who wrote this Catalog")
+            raise Forbidden(f"{ref} is not read: {answer.words}, who wrote the source of this Catalog")
     return asker.identity

@@ -79,7 +79,7 @@ TABLE: tuple[HarmlessField, ...] = (
     HarmlessField(
         EVERY_KIND,
         _annotations("kubernetes.io/description", "kubernetes.io/change-cause", "artifacthub.io/*", "a8r.io/*"),
-        "Words for people and for catalogues of packages, which no controller reads",
+        "Words for people and for catalogs of packages, which no controller reads",
     ),
     HarmlessField(
         frozenset({_CRD}),

@@ -10,10 +10,10 @@ import pytest
 from django.utils import timezone
 
 from approvals.access import measuring
+from approvals.errors import MissingRight
 from approvals.health_endpoints import notes
 from approvals.models import AuthorAdmission, Request, ReviewAdmission
 from approvals.selectors import lists
-from approvals.steps.prepare import MissingRight
 from approvals.web import tags
 from provisioner.cluster.client.exchanges import Exchange
 from tests.support.approvals.fixtures import World

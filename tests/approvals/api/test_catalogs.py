@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
 
+from approvals.access import catalogs as readable
 from approvals.models import Catalog
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -45,6 +47,24 @@ def test_only_catalogs_that_one_may_get_are_there(here: World, call: Call) -> No
     assert read(call, here, "catalogs/prod/mine", here.bert)["package_count"] == 1
     for path in ("catalogs/prod/theirs", "catalogs/prod/theirs/packages", "catalogs/prod/theirs/packages/harbour"):
         assert problem_of(call(here.bert, "get", path))["code"] == "not-found"
+
+
+def test_one_catalog_costs_one_question_and_a_list_so_many(
+    here: World, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readable, "MOST_ASKED", 2)
+    for name in "abcd":
+        catalog(name, of=here.cluster)
+        here.kubernetes.allow("bert", "get", name)
+    asked = here.kubernetes.asked
+    asked.clear()
+    assert read(call, here, "catalogs/prod/d", here.bert)["name"] == "d"
+    assert [(one.verb, one.name) for _, one in asked] == [("get", "d")]
+    asked.clear()
+    answer = call(here.bert, "get", "catalogs")
+    assert [one["name"] for one in json.loads(answer.content)["results"]] == ["a", "b"]
+    assert answer["Pratique-Could-Not-Ask"] == "prod", "rows are missing"
+    assert len(asked) == 3, "about all of them, and about two"
 
 
 def test_nothing_is_said_of_a_catalog_while_nobody_can_be_asked(here: World, call: Call) -> None:

@@ -28,7 +28,7 @@ def test_an_edition_counts_what_it_holds_and_lists_its_problems() -> None:
     edition = stored(row, package(), bundle("1.0.0"), channel("stable", {"name": "harbour.v1.0.0"}), {"no": "schema"})
     edition.refresh_from_db()
     assert (edition.package_count, edition.channel_count, edition.bundle_count) == (1, 1, 1)
-    assert edition.problems == [["catalog.json:4", "no document of a catalogue: it has no schema"]]
+    assert edition.problems == [["catalog.json:4", "no document of a catalog: it has no schema"]]
     assert edition.problem_count == 1
     assert edition.read_at is not None
 

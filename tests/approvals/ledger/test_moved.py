@@ -18,8 +18,11 @@ from approvals.models import (
     SourceHost,
     TaskClaim,
 )
+from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.upgrading import LookForUpgrades
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.stored_catalogs import catalog
 
 
 @pytest.fixture
@@ -104,6 +107,20 @@ def test_a_reference_that_nobody_follows_any_more_takes_its_claim_and_its_host_a
     assert [row.host for row in SourceHost.objects.all()] == ["example.com"]
     keys = TaskClaim.objects.filter(task=references.POLL).values_list("key", flat=True)
     assert sorted(keys) == [reference.pk, reference.pk + 2000]
+
+
+@pytest.mark.parametrize("task", [LookForUpgrades.task, RefreshCatalog.task])
+def test_the_claims_of_what_is_gone_are_forgotten(here: World, task: str) -> None:
+    row = catalog(of=here.cluster)
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
+    deployment = world.wish(here.cluster, world.seen("harbour", world.spec(sources=[source])), by=here.rita)
+    there = {LookForUpgrades.task: deployment.pk, RefreshCatalog.task: row.pk}[task]
+    claims.rows_of_task(task, there)
+    claims.rows_of_task(task, there + 1000)
+    assert claims.take(claims.rows_of_task(task, there + 2000), "at work")
+    tasks.clear()
+    keys = TaskClaim.objects.filter(task=task).values_list("key", flat=True)
+    assert sorted(keys) == [there, there + 2000]
 
 
 def test_a_look_that_outlives_its_reference_ends_quietly(followed: BundleDeployment) -> None:

@@ -184,6 +184,19 @@ def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment
     assert str(chosen.step) == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [("helm", "only charts with an oci:// URL can be taken. Name the URL"), ("olm", "choose another version")],
+)
+def test_where_no_image_is_named_it_is_said_what_to_do(here: World, form: str, words: str) -> None:
+    row = catalog(of=here.cluster)
+    Catalog.objects.update(spec={**row.spec, "format": form})
+    stored(row, package(), {**bundle("1.0.0"), "image": ""}, channel("stable", {"name": "harbour.v1.0.0"}))
+    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    with pytest.raises(BundleNotOffered, match=f"names no image for bundle harbour.v1.0.0.*{words}"):
+        choosing.bundles_for(deployment.requests.get())
+
+
 def test_a_catalogue_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(here: World) -> None:
     row = catalog(of=here.cluster)
     deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)

@@ -232,15 +232,18 @@ def test_S08_the_secret_of_a_catalogue_is_read_as_who_wrote_it(
     row = look(seen(any_station, write(any_station, source), rita()))
     assert row.edition is None
     assert "is not read: Kubernetes does not let rita" in row.problem
+    assert not row.is_writer_proved
     let_get(any_station, "pull")
-    assert look(row).edition is not None
+    row = look(row)
+    assert row.edition is not None
+    assert row.is_writer_proved, "the rights that are printed are for whom it is read"
 
 
 def test_S08_no_secret_is_read_for_a_catalogue_that_nobody_is_known_to_have_written(
     sandbox_station: Station, registry_with_auth: Registry
 ) -> None:
     row = look(seen(sandbox_station, write(sandbox_station, private(sandbox_station, registry_with_auth))))
-    assert "nobody can prove who wrote this Catalog" in row.problem
+    assert "nobody can prove who wrote the source of this Catalog" in row.problem
 
 
 def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(

@@ -307,7 +307,7 @@ def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_f
     station.work()
     request = station.latest(applied)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
-    assert "that may follow harbour.v1.0.0 (1.0.0) by the catalogue's edges; these may: 1.0.0" in request.problem
+    assert "that may follow harbour.v1.0.0 (1.0.0) by the catalog's edges; these may: 1.0.0" in request.problem
     wish(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert "CAT-01" in rules(station.latest(applied))

@@ -57,8 +57,8 @@ def test_a_document_of_a_schema_of_somebodys_own_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("documents", "words"),
     [
-        pytest.param([{"kind": "ConfigMap"}], "no document of a catalogue: it has no schema", id="no schema"),
-        pytest.param([["a"]], "no document of a catalogue: it has no schema", id="a list"),
+        pytest.param([{"kind": "ConfigMap"}], "no document of a catalog: it has no schema", id="no schema"),
+        pytest.param([["a"]], "no document of a catalog: it has no schema", id="a list"),
         pytest.param([bundle("1.0.0")], "no olm.package describes it, so it is left out", id="no package"),
         pytest.param([package(), package()], "package harbour is there twice; the first one counts", id="twice"),
         pytest.param(
@@ -170,7 +170,7 @@ def test_a_channel_with_too_many_entries_is_left_out_in_words() -> None:
 def test_problems_are_counted_beyond_those_that_are_listed() -> None:
     found = read(*({"no": "schema"} for _ in range(12)), limits=CatalogLimits(max_problems=10))
     assert len(found.problems) == 11
-    assert str(found.problems[-1]) == "the catalogue: 2 more problems are not listed"
+    assert str(found.problems[-1]) == "the catalog: 2 more problems are not listed"
 
 
 def test_a_description_is_cut_and_nothing_else_is_kept() -> None:

@@ -63,7 +63,7 @@ def test_where_nothing_may_follow_the_status_says_so(catalog: str, capsys: pytes
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["port"], "port: no such package; the catalogue has harbour"),
+        (["port"], "port: no such package; the catalog has harbour"),
         (["harbour", "--from", "3.0.0"], "0 bundles of harbour have this name or version; it has harbour.v1.2.0"),
         (["harbour", "--version", "new"], "'new' is no version"),
     ],
@@ -90,9 +90,9 @@ def test_problems_are_told_and_change_the_status(tmp_path: Path, capsys: pytest.
     file.write_text("schema: olm.package\nname: harbour\ndefaultChannel: gone\n")
     said = "package harbour: its default channel gone does not exist"
     assert main(["catalog", str(file)]) == 2
-    assert f"1 problem in the catalogue:\n  {said}" in capsys.readouterr().out
+    assert f"1 problem in the catalog:\n  {said}" in capsys.readouterr().out
     assert main(["catalog", str(file), "harbour"]) == 2
-    assert f"1 problem in the catalogue:\n  {said}" in capsys.readouterr().out
+    assert f"1 problem in the catalog:\n  {said}" in capsys.readouterr().out
     assert main(["catalog", str(file), "harbour", "--channel", "stable", "-o", "json"]) == 2
     record = json.loads(capsys.readouterr().out)
     assert [f"{one['where']}: {one['message']}" for one in record["problems"]] == [said]
