@@ -50,7 +50,7 @@ def until_completed(  # noqa: PLR0913 -- each by its name
         try:
             found = cluster.get(ref)
             is_there = found is not None and uid_of(found) == uid
-            last = found if is_there else _deleted(cluster, ref, uid, version)
+            last, unseen = (found, "") if is_there else _deleted(cluster, ref, uid, version)
         except Unreachable as exc:
             words, said_by_server = str(exc), exc.server_words
         else:
@@ -61,7 +61,7 @@ def until_completed(  # noqa: PLR0913 -- each by its name
                 return Why(f"{ref} failed", "; ".join(filter(None, [failed, *reasons(cluster, last)])), ref)
             if not is_there:
                 again = "and another one has its name" if found else "so nobody can tell what came of it"
-                return Why(f"{ref} was deleted before it was seen to end, {again}", "", ref)
+                return Why(f"{ref} was deleted before it was seen to end, {again}", unseen, ref)
             words, said_by_server = f"{ref} has not ended in time", ""
         if time.monotonic() + pause > end:
             return Why(words, said_by_server or "; ".join(reasons(cluster, live) if live else []), ref)
@@ -70,20 +70,27 @@ def until_completed(  # noqa: PLR0913 -- each by its name
         pause = min(pause * 1.5, _MAX_PAUSE_SECONDS)
 
 
-def _deleted(cluster: ClusterClient, ref: ObjectRef, uid: str, version: str) -> JsonObject | None:
-    """The object as it was when it was deleted, after it had this version; None where the server does not tell."""
+def _deleted(cluster: ClusterClient, ref: ObjectRef, uid: str, version: str) -> tuple[JsonObject | None, str]:
+    """The object as it was when it was deleted, after it had this version; None where the server does not tell.
+
+    Then with its words for why.
+    """
     resource = cluster.resource_of(ref.group, ref.version, ref.kind)
     if not version or resource is None:
-        return None
+        return None, ""
     try:
         watch = cluster.watch(
-            resource, namespace=ref.namespace, resource_version=version, timeout_seconds=_LOOK_BACK_SECONDS
+            resource,
+            namespace=ref.namespace,
+            resource_version=version,
+            timeout_seconds=_LOOK_BACK_SECONDS,
+            field_selector=f"metadata.name={ref.name}",  # for who may watch it by its name alone
         )
         with closing(watch):
             gone = (one.object for one in watch if one.type is WatchType.DELETED and uid_of(one.object) == uid)
-            return next(gone, None)
-    except (Expired, Forbidden):
-        return None
+            return next(gone, None), ""
+    except (Expired, Forbidden) as exc:
+        return None, exc.server_words or str(exc)
 
 
 def _has_succeeded(obj: JsonObject) -> bool:

@@ -11,7 +11,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of, version_of
 from provisioner.cluster.health.completion import until_completed
 from provisioner.errors import Expired
-from provisioner.values import ObjectRef, Why
+from provisioner.values import Identity, ObjectRef, Why
 from tests.support.patience import scaled
 from tests.support.provisioner.cluster_scene import Scene
 
@@ -83,6 +83,25 @@ def test_one_that_failed_and_went_has_failed(scene: Scene) -> None:
 def test_one_that_went_before_it_had_ended_has_not_succeeded(scene: Scene, is_followed: bool, words: str) -> None:
     why = Pod(scene).goes("", is_followed=is_followed)
     assert why.words == f"Pod {scene.namespace}/check was deleted before it was seen to end, {words}"
+
+
+@pytest.mark.parametrize("verbs", [["get", "watch"], ["get"]], ids=["may watch it", "may not"])
+def test_the_right_to_watch_it_by_its_name_is_needed_and_enough(scene: Scene, verbs: list[str]) -> None:
+    pod, who = Pod(scene), Identity("looker")
+    rbac = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["check"], "verbs": verbs}
+    role = scene.namespaced(f"{rbac}/v1", "Role", "looker", rules=[rule])
+    subjects = [{"kind": "User", "name": "looker", "apiGroup": rbac}]
+    refers = {"kind": "Role", "name": "looker", "apiGroup": rbac}
+    for one in (role, scene.namespaced(f"{rbac}/v1", "RoleBinding", "looker", subjects=subjects, roleRef=refers)):
+        scene.cluster.create(one)
+    scene.until_may(who, "get", "pods", name="check")
+    pod.say("Succeeded")
+    scene.cluster.delete(pod.ref, uid=pod.uid)
+    why = until_completed(
+        scene.cluster.acting_as(who), pod.ref, pod.uid, version=pod.version, timeout_seconds=60, while_waiting=_nothing
+    )
+    assert ("watch" in why.server_words) is bool(why.words) is ("watch" not in verbs)
 
 
 def test_where_the_server_no_longer_tells_nobody_says_that_it_succeeded(
