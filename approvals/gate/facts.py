@@ -113,7 +113,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the sources name in the cluster, to be read for those who asked. `catalogs` are those of the names.
+    """What sources and `config.lookup` name in the cluster, to be read for those who asked. `catalogs`: those of them.
 
     `is_read` where it was read already by groups that counted; `is_listed`: the operator lets it be read unattended.
     """
@@ -127,7 +127,7 @@ class Sources:
 
     @property
     def private(self) -> tuple[str, ...]:
-        """The Secrets and ConfigMaps. What a Catalog offers is no value of anybody's."""
+        """All but Catalogs: what one of these offers is no value of anybody's."""
         return tuple(one for one in self.names if one not in self.catalogs)
 
 

@@ -168,15 +168,14 @@ def are_requesters_proved(facts: GateFacts) -> bool:
 
 
 def _requesters(facts: GateFacts) -> Iterator[Reason]:
-    """Every known requester may use the ServiceAccount, and get what the sources name in the cluster (S07, S08)."""
+    """Every known requester may use the ServiceAccount, and get what the spec names in the cluster (S07, S08)."""
     about, sources = facts.about, value_of(facts.sources) or Sources()
     named = ", ".join(sources.names)
     if sources.names and not (about.is_requester_known and about.has_requesters):
         yield reason(
             RefusalKind.REQUESTER_UNKNOWN,
-            f"the sources use {named}, and the requester is unknown, so nothing is read: Pratique reads Secrets, "
-            "ConfigMaps and Catalogs only if the requester may get them. Change the deployment as a person who signed "
-            "in here",
+            f"the spec names {named}, and the requester is unknown, so nothing is read: Pratique reads of the cluster "
+            "only what the requester may get. Change the deployment as a person who signed in here",
             about,
         )
     for fact in value_of(facts.requesters) or ():
@@ -194,7 +193,7 @@ def _requesters(facts: GateFacts) -> Iterator[Reason]:
 def _unreadable(sources: Sources, too_old: Sequence[str], about: About) -> str:
     what, mend = why_nobody_vouches(too_old)
     words = (
-        f"the sources use {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), so "
+        f"the spec names {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), so "
         "nothing is read"
     )
     if not sources.is_unattended:
@@ -219,7 +218,7 @@ def _withdrawn(facts: GateFacts) -> Iterator[Reason]:
         if not read.is_sure:
             why = f"by an earlier version of Pratique, perhaps {listed}; it does not now"
         words = (
-            f"the sources use {', '.join(read.names)}, which was read {why}, and {why_nobody_vouches(read.too_old)[0]}"
+            f"the spec names {', '.join(read.names)}, which was read {why}, and {why_nobody_vouches(read.too_old)[0]}"
         )
         yield reason(RefusalKind.READS_WITHDRAWN, words, about)
 

@@ -104,7 +104,7 @@ class RefusalKind(Enum):
     REQUESTER_LACKS = RefusalRow(
         Next.WAIT,
         Forbidden.code,
-        "a requester may not use the ServiceAccount, or may not get a Secret, ConfigMap or Catalog of the sources",
+        "a requester may not use the ServiceAccount, or may not get what the sources or config.lookup name",
         "A cluster administrator grants the permission, and the request continues automatically; or someone "
         "who has it changes the deployment.",
         awaits=Awaits.RIGHTS,
@@ -112,19 +112,19 @@ class RefusalKind(Enum):
     REQUESTER_UNKNOWN = RefusalRow(
         Next.END,
         Forbidden.code,
-        "the sources use a Secret, ConfigMap or Catalog, and the requester is unknown",
+        "the sources or config.lookup name something in the cluster, and the requester is unknown",
         "Someone who signs in to Pratique and may get it changes BundleDeployment {name}.",
     )
     GROUPS_TOO_OLD = RefusalRow(
         Next.END,
         "groups-too-old",
-        "the sources use a Secret or ConfigMap, and the requester's groups were verified too long ago",
+        "the sources or config.lookup name more than Catalogs, and the requester's groups were verified too long ago",
         f"The requester signs in again. {ASK_ANEW} Or an operator adds the deployment to PRATIQUE_UNATTENDED_READS.",
     )
     READS_WITHDRAWN = RefusalRow(
         Next.WAIT,
         "reads-withdrawn",
-        "the sources were read because PRATIQUE_UNATTENDED_READS listed the deployment, and it no longer does",
+        "what the spec names was read because PRATIQUE_UNATTENDED_READS listed the deployment, and it no longer does",
         "The requesters sign in again, and the request continues automatically if they may get what was read. Or an "
         "operator lists {cluster}/{name} in PRATIQUE_UNATTENDED_READS again. Or someone who may get it changes "
         "BundleDeployment {name}, which creates a new request.",

@@ -35,7 +35,7 @@ def reviews_of(request: Request, *, is_vouching: bool) -> tuple[ReviewFacts, ...
 
 
 def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Right], ...]:
-    """Whether every known requester may use the ServiceAccount, and get what the sources name in the cluster.
+    """Whether every known requester may use the ServiceAccount, and get what the spec names in the cluster.
 
     Each is asked about as they are known now; by groups that are too old only a no counts.
     """

@@ -18,7 +18,7 @@ INDEX = "CREATE INDEX CONCURRENTLY request_text_parts ON approvals_requesttext U
 DROP = "DROP INDEX CONCURRENTLY IF EXISTS request_text_parts"
 TOLD = (
     "the search through names and headlines has no index, and takes longer the more requests there are: the extension "
-    "pg_trgm could not be used. To mend it, run these as an administrator of the database, once: %s; %s;"
+    "pg_trgm could not be used: %s. To mend it, run these as an administrator of the database, at any time: %s; %s; %s;"
 )
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,8 @@ def build(apps, schema_editor):
             cursor.execute(DROP)
             cursor.execute(INDEX.format(place=schema_editor.quote_name(schema) + "."))
         except DatabaseError as exc:
-            logger.warning(TOLD, EXTENSION, INDEX.format(place=""), extra={"error": str(exc).strip()})
+            error = " ".join(str(exc).split())
+            logger.warning(TOLD, error, EXTENSION, DROP, INDEX.format(place=""), extra={"error": error})
 
 
 def drop(apps, schema_editor):

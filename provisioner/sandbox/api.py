@@ -354,9 +354,9 @@ def _is_resource(parts: list[str]) -> bool:
 
 
 def _asked_of(call: SandboxCall, target: PathTarget, verb: str) -> AccessRequest:
-    """What authorizers are asked; a list that a field selector limits to one name is of that name."""
+    """What authorizers are asked; a list or watch that a field selector limits to one name is of it."""
     name, selector = target.name, call.query.get("fieldSelector", "")
-    if verb == "list" and selector.startswith("metadata.name="):
+    if verb in ("list", "watch") and selector.startswith("metadata.name="):
         name = selector.partition("=")[2]
     return AccessRequest(verb, target.kind.group, target.kind.plural, target.subresource, target.namespace, name)
 

@@ -13,6 +13,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -52,10 +53,10 @@ def documents() -> Iterator[bytes]:
         for version in versions:
             one = bundle(version, name, properties=(weight,))
             yield line(with_words(one, displayName=name.title(), description="Keeps ships. " * 300))
-        entries = [{"name": f"{name}.v{versions[0]}"}]
+        entries: list[dict[str, Any]] = [{"name": f"{name}.v{versions[0]}"}]
         for before, here in itertools.pairwise(versions):
             entry = {"name": f"{name}.v{here}", "replaces": f"{name}.v{before}", "skipRange": f">=1.0.0 <{here}"}
-            entries.append(entry)  # type: ignore[arg-type]
+            entries.append(entry)
         yield line(channel("stable", *entries, of=name))
         yield line(channel("fast", *entries, of=name))
 
@@ -78,7 +79,7 @@ def p95(look: Callable[[int], object]) -> float:
 def test_a_catalogue_of_5000_bundles(capsys: pytest.CaptureFixture[str]) -> None:
     row, stream = catalog(), Made()
     before, began = resident_bytes(), time.perf_counter()
-    edition = catalogs.store(row, "sha256:one", [CatalogFile("catalog.json", lambda: stream)])  # type: ignore[arg-type, return-value]
+    edition = catalogs.store(row, "sha256:one", [CatalogFile("catalog.json", lambda: stream)])  # type: ignore[arg-type, return-value] # a stream as far as it is read
     seconds = time.perf_counter() - began
     growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     assert (edition.package_count, edition.bundle_count) == (PACKAGES, PACKAGES * VERSIONS)

@@ -106,18 +106,25 @@ class HookRunner:
                 self.runs.confirm(ref, run.nonce, made.uid)
             if made.state is OutcomeState.FAILED:
                 return made
-        why = self._until_completed(ref, made.uid)
+        why = self._until_completed(ref, made)
         if why:
             return replace(made, state=OutcomeState.FAILED, message=why.words, server_words=why.server_words)
         self.runs.succeed(ref, run.nonce)
         return made
 
-    def _until_completed(self, ref: ObjectRef, uid: str) -> Why:
+    def _until_completed(self, ref: ObjectRef, made: ObjectOutcome) -> Why:
         if not has_end(ref):
             return Why()
         self.before_wait([ref])
         patience = self.patience
-        return until_completed(self.observer, ref, uid, timeout_seconds=patience.left, while_waiting=patience.pulse)
+        return until_completed(
+            self.observer,
+            ref,
+            made.uid,
+            version=made.resource_version,
+            timeout_seconds=patience.left,
+            while_waiting=patience.pulse,
+        )
 
     def _delete_left(self, run: HookRun) -> None:
         """What a run left, where it is still there; of a write that nobody heard of by its nonce."""

@@ -11,17 +11,20 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
-from provisioner.rbac import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
+from provisioner.rbac import BUILT_IN_RESOURCES, plural_of
 from provisioner.render.canonical import canonical_json
+from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import LAST_APPLIED, Found
+from provisioner.render.scopes import BUILT_IN
 from provisioner.render.targets import LookedUp
 from provisioner.sentences import some
-from provisioner.values import JsonObject, Lookup, ObjectRef
+from provisioner.values import GroupKind, JsonObject, Lookup, ObjectRef
 
 KEY = "lookup"
 MAX_LOOKUPS = 50
@@ -29,6 +32,9 @@ MAX_BYTES = 1024 * 1024
 _FIELDS = frozenset({"apiVersion", "kind", "name", "namespace"})
 _FORM = "expected a list of objects with kind and name, and with apiVersion and namespace where it is not v1 or its own"
 _MARK = "pratiqueMark"
+_DIGITS = 32
+_ONE_MARK = re.compile(rb"%s[0-9a-f]{%d}" % (_MARK.encode(), _DIGITS))
+_SECRET = GroupKind("", "Secret")
 _TYPED = ("data", "stringData")
 
 Read = Callable[[ObjectRef], JsonObject | None]
@@ -53,15 +59,19 @@ def _ref(entry: Mapping[str, Any], install_namespace: str, where: str) -> Object
     if not entry.get("kind") or not entry.get("name"):
         raise BadConfig(f"{where} has no {'kind' if not entry.get('kind') else 'name'}; {_FORM}")
     group, _, version = entry.get("apiVersion", "v1").rpartition("/")
-    plural = plural_of(entry["kind"])
-    if plural not in BUILT_IN_RESOURCES.get(group, ()) or not version:
-        raise BadConfig(
-            f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} is no kind of Kubernetes itself;"
-            " only those can be looked up"
-        )
-    is_placed = plural not in CLUSTER_SCOPED and plural != "namespaces"
-    namespace = (entry.get("namespace") or install_namespace) if is_placed else ""
-    return ObjectRef(group, version, entry["kind"], namespace, entry["name"])
+    kind = GroupKind(group, entry["kind"])
+    if kind not in BUILT_IN or plural_of(kind.kind) not in BUILT_IN_RESOURCES.get(group, ()) or not version:
+        raise BadConfig(f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} {_what_else(kind)}")
+    namespace = (entry.get("namespace") or install_namespace) if BUILT_IN[kind] else ""
+    return ObjectRef(group, version, kind.kind, namespace, entry["name"])
+
+
+def _what_else(kind: GroupKind) -> str:
+    """Why it cannot be looked up. Another spelling would be another kind to the chart and to who asks for rights."""
+    spelt = [one.kind for one in BUILT_IN if one.group == kind.group and one.kind.lower() == kind.kind.lower()]
+    if spelt and spelt[0] != kind.kind:
+        return f"is no kind; expected {spelt[0]!r}, as Kubernetes spells it"
+    return "is no kind of Kubernetes itself; only those can be looked up"
 
 
 def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
@@ -84,7 +94,7 @@ def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
         metadata["annotations"] = annotations
     # As a list has no kind for each of its objects, but a single one does.
     answer = {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
-    if not _is_secret(answer):
+    if ref.group_kind != _SECRET:
         return LookedUp(ref, answer)
     values = {key: _decoded(value) for key, value in dict(answer.get("data") or {}).items()}
     marks = {key: _mark(ref, key) for key in values}
@@ -95,7 +105,7 @@ def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
 
 def _mark(ref: ObjectRef, key: str) -> str:
     """The same for each rendering, and nothing of the value is in it."""
-    return _MARK + hashlib.sha256(json.dumps([ref.namespace, ref.name, key]).encode()).hexdigest()[:32]
+    return _MARK + hashlib.sha256(json.dumps([ref.namespace, ref.name, key]).encode()).hexdigest()[:_DIGITS]
 
 
 def _decoded(value: Any) -> bytes:
@@ -109,15 +119,18 @@ def _is_secret(body: Any) -> bool:
     return isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
 
 
-def filled(found: Iterable[Found], known: Iterable[LookedUp]) -> tuple[list[Found], tuple[Lookup, ...]]:
+def filled(
+    found: Iterable[Found], known: Iterable[LookedUp], meter: YamlMeter
+) -> tuple[list[Found], tuple[Lookup, ...]]:
     """The objects with values in the place of marks, and what was looked up, with the Secrets that its values are in.
 
     Raises BadBundle where a mark is anywhere but in the values of a Secret: there everybody could read the value.
+    Raises BundleTooLarge where the values make more of the chart than a bundle may be.
     """
     known = tuple(known)
     origins = {mark: one.ref for one in known for mark in one.marks}
     values = {mark.encode(): value for one in known for mark, value in one.marks.items()}
-    filler = _Filler(values)
+    filler = _Filler(values, meter)
     made = [replace(one, body=filler.object(one, one.body)) for one in found] if values else list(found)
     copies: dict[ObjectRef, set[tuple[str, str]]] = {}
     for mark, places in filler.used.items():
@@ -134,9 +147,12 @@ def _record(one: LookedUp, copies: set[tuple[str, str]]) -> Lookup:
 class _Filler:
     """Puts values where their marks are; `used` says in which Secrets, and under which of their keys."""
 
-    def __init__(self, values: Mapping[bytes, bytes]):
-        self._values = values
-        self._coded = [one for mark in values for one in _codings(mark)]
+    def __init__(self, values: Mapping[bytes, bytes], meter: YamlMeter):
+        self._values, self._meter = values, meter
+        self._known = {one for mark in values for one in _shapes(mark)}
+        # What a shape of each mark begins with, and how long it is: a text is searched for these few alone.
+        sizes = map(len, _shapes(next(iter(values), b"")))
+        self._heads = tuple(zip(_shapes(_MARK.encode()), sizes, strict=True))
         self.used: dict[bytes, set[tuple[str, str]]] = {}
 
     def object(self, found: Found, body: Any) -> Any:
@@ -162,7 +178,7 @@ class _Filler:
             return value
         if key == "stringData":
             try:
-                filled = self._put(value.encode(), place).decode()
+                filled = self._put(found, value.encode(), place).decode()
             except UnicodeDecodeError:
                 raise found.refuse(
                     "takes a value that is no text from config.lookup into stringData; use data"
@@ -172,27 +188,39 @@ class _Filler:
                 inner = base64.b64decode("".join(value.split()), validate=True)
             except binascii.Error:
                 raise found.refuse("takes a value from config.lookup into data that is not base64") from None
-            filled = base64.b64encode(self._put(inner, place)).decode()
+            filled = base64.b64encode(self._put(found, inner, place)).decode()
         if self._has_mark(filled):
             raise found.refuse("encodes a value from config.lookup once more; Pratique cannot put it there")
         return filled
 
-    def _put(self, text: bytes, place: tuple[str, str]) -> bytes:
-        for mark, value in self._values.items():
-            if mark in text:
-                self.used.setdefault(mark, set()).add(place)
-                text = text.replace(mark, value)
-        return text
+    def _put(self, found: Found, text: bytes, place: tuple[str, str]) -> bytes:
+        def value_of(match: re.Match[bytes]) -> bytes:
+            mark = match[0]
+            if mark not in self._values:
+                return mark
+            self._meter.add(found.place, 0, len(self._values[mark]))
+            self.used.setdefault(mark, set()).add(place)
+            return self._values[mark]
+
+        return _ONE_MARK.sub(value_of, text)
 
     def _has_mark(self, text: str) -> bool:
-        data, looked_for = text.encode(errors="replace"), (*self._values, *self._coded)
-        if any(one in data for one in looked_for):
+        if self._is_marked(text.encode(errors="replace")):
             return True
         try:
             inner = base64.b64decode("".join(text.split()), validate=True)
         except ValueError:
             return False
-        return any(one in inner for one in looked_for)
+        return self._is_marked(inner)
+
+    def _is_marked(self, data: bytes) -> bool:
+        for head, size in self._heads:
+            at = data.find(head)
+            while at >= 0:
+                if data[at : at + size] in self._known:
+                    return True
+                at = data.find(head, at + 1)
+        return False
 
     def _check_none(self, found: Found, value: Any) -> None:
         for text in _texts(value):
@@ -204,8 +232,12 @@ class _Filler:
         return BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
 
 
-def _codings(mark: bytes) -> Iterator[bytes]:
-    """What of a mark is the same in the base64 of any text around it, for each of the three places to begin at."""
+def _shapes(mark: bytes) -> Iterator[bytes]:
+    """A mark, and what of it is the same in the base64 of any text around it, for each of three places to begin at.
+
+    What a mark begins with has shapes that those of the mark begin with.
+    """
+    yield mark
     for before in range(3):
         coded = base64.b64encode(bytes(before) + mark)
         yield coded[4 if before else 0 : -4]

@@ -68,7 +68,7 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
     again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
     _check_same(kept, again, (_within(folder, path) for path in output.again))
-    kept, lookups = filled(kept, job.lookups or ())
+    kept, lookups = filled(kept, job.lookups or (), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
     rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})

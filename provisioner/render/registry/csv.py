@@ -91,7 +91,9 @@ def csv_of(found: Found) -> ClusterServiceVersion:
     """Raises InvalidManifest for a field of a type that it cannot have."""
     body = Fields.of(found.body, found.place)
     meta, spec = body.mapping("metadata"), body.mapping("spec")
-    strategy = spec.mapping("install").mapping("spec")
+    install = spec.mapping("install")
+    install.text("strategy")
+    strategy = install.mapping("spec")
     return ClusterServiceVersion(
         name=meta.text("name"),
         annotations=meta.text_map("annotations"),

@@ -36,6 +36,7 @@ from provisioner.values import (
 MAX_MISSING = 10_000
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_JOB, _TIME_TO_LIVE = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
 _NO_VERB = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
 _NO_OWNER = ReviewRule("PRE-06", Section.PREFLIGHT, Severity.DANGEROUS)
 _GRANTS = ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
@@ -224,7 +225,13 @@ def _verbs(manifest: Manifest, planned: PlannedAction | None) -> tuple[str, ...]
     if action not in (Action.CREATE, Action.REPLACE, Action.RERUN):
         return ("get", "patch")
     is_deleted = action is not Action.CREATE or (manifest.hook is not None and manifest.hook.is_cleared)
-    return ("get", "create", "patch", "delete") if is_deleted else ("get", "create", "patch")
+    verbs = ("get", "create", "patch", "delete") if is_deleted else ("get", "create", "patch")
+    return (*verbs, "watch") if manifest.hook and _goes_by_itself(manifest) else verbs
+
+
+def _goes_by_itself(manifest: Manifest) -> bool:
+    """Whether the cluster deletes it once it has ended, so that who waits for that has to watch it."""
+    return manifest.ref.group_kind == _JOB and mapping(manifest.body.get("spec")).get(_TIME_TO_LIVE) is not None
 
 
 def _of_verbs(found: Walk, ref: ObjectRef, kind: ResourceWord, verbs: tuple[str, ...]) -> Iterator[Finding]:

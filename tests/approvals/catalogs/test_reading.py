@@ -80,7 +80,7 @@ def test_a_catalogue_is_found_by_one_question_without_its_problems() -> None:
     with CaptureQueriesContext(connection) as asked:
         found = catalogs.catalog(prod, "a")
         assert found is not None
-        assert (found.name, found.cluster.name, found.edition.problem_count) == ("a", "prod", 1)  # type: ignore[union-attr]
+        assert (found.name, found.cluster.name, found.edition.problem_count) == ("a", "prod", 1)  # type: ignore[union-attr] # it has one
     assert len(asked) == 1
     assert '"problems"' not in asked[0]["sql"]
     assert catalogs.catalog(prod, "c") is None

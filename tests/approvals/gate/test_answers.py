@@ -255,6 +255,16 @@ def test_S08_by_groups_that_are_too_old_nothing_is_read_but_what_the_operator_li
     assert ("PRATIQUE_UNATTENDED_READS" in words) is (is_unattended and not may)
 
 
+def test_S08_what_is_not_read_is_named_whether_sources_or_config_lookup_name_it() -> None:
+    named = ("Deployment.apps harbour/crane",)
+    well = replace(all_well(GateQuestion.PREPARE), sources=known(Sources(named, hours=12)))
+    unknown_one = replace(well, about=replace(ABOUT, is_requester_known=False))
+    read = ReadUnattended(named, is_listed=False, too_old=("rita",))
+    for found in (unknown_one, replace(well, too_old=known(("rita",))), replace(well, read_unattended=known(read))):
+        words = judge(found, NOW).reason.words
+        assert words.startswith("the spec names Deployment.apps harbour/crane, "), words
+
+
 def test_S08_what_the_operator_let_be_read_counts_while_they_do_or_who_asked_may_be_asked() -> None:
     read = ReadUnattended(("Secret harbour/pull",), is_listed=False, too_old=("rita",))
     for question in GateQuestion:

@@ -168,7 +168,7 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     aged(rita)
     request = by_nobody(station, wished)
     assert (request.state, request.problem_code, request.is_unattended) == ("failed", "groups-too-old", True)
-    words = f"this request was created automatically; the sources use ConfigMap {station.namespace}/bundle"
+    words = f"this request was created automatically; the spec names ConfigMap {station.namespace}/bundle"
     assert words in request.problem
     shown = mirror(station, request)
     assert shown["spec"]["requester"] | {"groups": []} == {"username": "rita", "via": "unattended", "groups": []}

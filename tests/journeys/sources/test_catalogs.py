@@ -92,8 +92,8 @@ def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Reg
         "SourcesAvailable": ("True", "Available"),
         "Sound": ("True", "NoProblems"),
     }
-    assert (status["packages"], status["bundles"], status["digest"]) == (1, 1, row.edition.digest)  # type: ignore[union-attr]
-    assert row.look_at - row.looked_at == timedelta(minutes=5)  # type: ignore[operator]
+    assert (status["packages"], status["bundles"], status["digest"]) == (1, 1, row.edition.digest)  # type: ignore[union-attr] # it was read
+    assert row.look_at - row.looked_at == timedelta(minutes=5)  # type: ignore[operator] # likewise
 
     registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0", "1.1.0")})
     moved = look(row)
@@ -134,7 +134,7 @@ def test_what_is_pinned_is_read_once(sandbox_station: Station, registry: Registr
     digest = registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
     source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
     row = look(seen(sandbox_station, write(sandbox_station, source)))
-    assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr]
+    assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr] # it was read
 
 
 def listed(station: Station) -> None:

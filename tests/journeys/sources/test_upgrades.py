@@ -117,7 +117,7 @@ def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
     (shown,) = status(station, deployment)["bundles"]
     assert shown == {
         "catalog": offered.name,
-        "catalogDigest": row.edition.digest,  # type: ignore[union-attr]
+        "catalogDigest": row.edition.digest,  # type: ignore[union-attr] # it was read
         "package": HARBOUR,
         "channel": "stable",
         "bundle": "harbour.v1.0.0",

@@ -111,7 +111,7 @@ def test_memory_does_not_grow_with_what_bundles_carry_along() -> None:
     tracemalloc.start()
     try:
         with PresentationShelf() as shelf:
-            file = CatalogFile("catalog.json", lambda: Endless(large(60)))  # type: ignore[arg-type, return-value]
+            file = CatalogFile("catalog.json", lambda: Endless(large(60)))  # type: ignore[arg-type, return-value] # a stream as far as it is read
             found = read_catalog([file], shelf=shelf)
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from provisioner.cluster.client.discovery import Served, ServedResource
 from provisioner.cluster.tracking import RevisionOwner, Tracking
 from provisioner.extensions import (
@@ -19,12 +21,14 @@ from provisioner.rbac import OwnRules, PolicyRule
 from provisioner.values import ObjectRef
 
 SOURCE = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "x")
-MANAGED = [{"manager": "pratique", "fieldsV1": {"f:metadata": {"f:annotations": {"f:core.rukpak.io/owner": {}}}}}]
+MANAGED: list[dict[str, Any]] = [
+    {"manager": "pratique", "fieldsV1": {"f:metadata": {"f:annotations": {"f:core.rukpak.io/owner": {}}}}}
+]
 
 
-def api(plural: str, *, is_namespaced: bool = True, **more: object) -> ExtensionApi:
-    found = {"versions": (ApiVersion("v1"),), "source": SOURCE, **more}
-    return ExtensionApi("example.com", plural, plural.title(), is_namespaced, **found)  # type: ignore[arg-type]
+def api(plural: str, *, is_namespaced: bool = True, **more: Any) -> ExtensionApi:
+    found: dict[str, Any] = {"versions": (ApiVersion("v1"),), "source": SOURCE, **more}
+    return ExtensionApi("example.com", plural, plural.title(), is_namespaced, **found)
 
 
 def test_two_hundred_kinds_take_no_question_where_the_rules_are_complete_and_each_verb_one_where_not() -> None:
@@ -93,7 +97,7 @@ def test_an_aggregated_api_whose_server_is_down_is_unknown_and_a_neighbour_in_th
 
 def test_words_that_somebody_else_wrote_into_a_definition_name_no_owner() -> None:
     forged = service("one", "v1", "")
-    forged["metadata"] = {**forged["metadata"], "managedFields": [{**MANAGED[0], "manager": "kubectl-edit"}]}  # type: ignore[dict-item]
+    forged["metadata"] = {**forged["metadata"], "managedFields": [{**MANAGED[0], "manager": "kubectl-edit"}]}
     served = Served((ServedResource("example.com", "v1", "widgets", "Widget", True),))
     (one,) = extensions_of(["one"], [], [forged], served, "pratique")
     assert one.apis == ()

@@ -221,6 +221,16 @@ def test_one_that_somebody_deletes_while_it_runs(chart: Chart) -> None:
     assert "was deleted before it was seen to end" in outcomes[0].message
 
 
+@pytest.mark.proof
+def test_one_that_its_time_to_live_takes_has_succeeded(chart: Chart) -> None:
+    """On Kubernetes its controller deletes it as soon as it has ended."""
+    job = chart.scene.job()
+    job["spec"]["ttlSecondsAfterFinished"] = 0
+    outcomes = chart.deploy([hook(job)], chart.scene.config_map())
+    assert failures(outcomes) == []
+    assert set(states(outcomes).values()) == {OutcomeState.DONE}
+
+
 def test_what_is_somebody_elses_is_not_cleared(chart: Chart) -> None:
     scene, hooks = chart.scene, [hook(chart.scene.config_map("theirs", by="hook"))]
     scene.cluster.create(scene.config_map("theirs", by="somebody"))

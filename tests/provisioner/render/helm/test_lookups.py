@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import cProfile
+import pstats
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +14,9 @@ import pytest
 from provisioner.errors import BadBundle, BadConfig, BundleTooLarge, InvalidManifest
 from provisioner.render import Target, looked_up, wanted_lookups
 from provisioner.render.helm import lookups
+from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.objects import Found
+from provisioner.render.targets import LookedUp
 from provisioner.values import Content, JsonObject, ObjectRef
 from tests.provisioner.render.helm.charts import SERVED, chart, config_map, rendered, texts
 
@@ -184,9 +189,10 @@ def test_what_is_not_named_is_refused_in_words(call: str, words: str) -> None:
         ([{"kind": "Secret", "name": 1}], r"config.lookup\[0\]: expected a list"),
         ([{"kind": "Secret", "name": "a", "labels": "x"}], r"config.lookup\[0\] has labels"),
         ([{"apiVersion": "acme.org/v1", "kind": "Certificate", "name": "a"}], "is no kind of Kubernetes itself"),
+        ([{"kind": "secret", "name": "a"}], "'secret' in 'v1' is no kind; expected 'Secret', as Kubernetes spells it"),
         ([{"kind": "Secret", "name": str(number)} for number in range(51)], "names 51 objects; the limit is 50"),
     ],
-    ids=["switch", "numbers", "no name", "no text", "labels", "custom", "many"],
+    ids=["switch", "numbers", "no name", "no text", "labels", "custom", "spelling", "many"],
 )
 def test_what_names_no_objects_is_refused(value: Any, words: str) -> None:
     with pytest.raises(BadConfig, match=words):
@@ -214,3 +220,36 @@ def test_a_mark_of_an_object_that_is_not_named_is_only_a_text() -> None:
     (mark,) = known.marks
     found = rendered(chart(templates__a=config_map(f'"{mark}"')), target=replace(Target("v1.36.3", SERVED)))
     assert texts(found)["made"] == mark
+
+
+def told(keys: int) -> LookedUp:
+    """A Secret of that many keys, as a chart is told of it."""
+    values = {f"k{number}": "v" for number in range(keys)}
+    (known,) = looked_up([ObjectRef("", "v1", "Secret", "home", "db")], lambda ref: secret(**values))
+    return known
+
+
+def calls(known: LookedUp, more: Mapping[str, str]) -> int:
+    """What it takes to look through a chart of such texts, beside what one of no text takes."""
+    empty, marked = (Found(body, "a.yaml") for body in ({}, {"kind": "ConfigMap", "data": dict(more)}))
+    counts = []
+    for found in (empty, marked):
+        profile = cProfile.Profile()
+        profile.runcall(lookups.filled, [found], [known], YamlMeter(YamlLimits()))
+        counts.append(int(pstats.Stats(profile).total_calls))  # type: ignore[attr-defined] # typeshed leaves it out
+    return counts[1] - counts[0]
+
+
+@pytest.mark.parametrize("text", ["plain", f"pratiqueMark{'0' * 32}"], ids=["plain", "nearly a mark"])
+def test_S26_a_text_is_searched_alike_however_many_keys_a_secret_has(text: str) -> None:
+    texts = {f"t{number}": text for number in range(100)}
+    many, one = (calls(told(keys), texts) for keys in (1000, 1))
+    assert many == one
+
+
+def test_S26_few_marks_do_not_make_more_than_a_bundle_may_be() -> None:
+    (known,) = looked_up([ObjectRef("", "v1", "Secret", "home", "db")], lambda ref: secret(big="x" * 500_000))
+    marks = "".join(known.marks) * 100
+    copies = Found({"apiVersion": "v1", "kind": "Secret", "stringData": {"a": marks}}, "a.yaml")
+    with pytest.raises(BundleTooLarge, match=r"a\.yaml: more than 20000000 characters"):
+        lookups.filled([copies], [known], YamlMeter(YamlLimits(max_characters=20_000_000)))

@@ -123,6 +123,7 @@ STRATEGY = "spec.install.spec"
     [
         ("spec", []),
         ("spec.install", "x"),
+        ("spec.install.strategy", ["x"]),
         (f"{STRATEGY}.deployments", {}),
         (f"{STRATEGY}.deployments", ["x"]),
         (f"{STRATEGY}.deployments.0.name", 1),

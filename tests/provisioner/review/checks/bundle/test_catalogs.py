@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -80,9 +81,9 @@ def test_what_follows_an_edge_is_as_expected(step: UpgradeStep) -> None:
     ids=["no edge", "another package", "no catalogue", "deprecated", "constraint", "changed"],
 )
 def test_what_speaks_against_a_bundle_is_told(
-    changes: dict[str, object], rule: str, severity: Severity, words: str
+    changes: dict[str, Any], rule: str, severity: Severity, words: str
 ) -> None:
-    (one,) = found(replace(BUNDLE, **changes))  # type: ignore[arg-type]
+    (one,) = found(replace(BUNDLE, **changes))
     assert (one.rule, one.severity, one.message) == (rule, severity, f"{WHERE}: {words}")
     assert one.evidence["catalogDigest"] == "sha256:aa"
 
