@@ -73,9 +73,7 @@ def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | 
     except (BadSource, TryLater) as exc:
         return _Look(problem=str(exc))
     asked = _asked(deployment, bundle) or (None if row.digest != bundle.digest else _failed(latest))
-    runs = choosing.running_bundle(deployment, bundle.destination)
-    is_running = choosing.offer_key(runs) == choosing.offer_key(bundle) if runs else bundle.before == bundle.bundle
-    return _Look(bundle, beyond, is_offered=not is_running, asked=asked)
+    return _Look(bundle, beyond, is_offered=not choosing.is_running(deployment, bundle), asked=asked)
 
 
 def _asked(deployment: BundleDeployment, bundle: ChosenBundle) -> Request | None:

@@ -14,6 +14,7 @@ from approvals.selectors import floating
 from provisioner.errors import BundleNotOffered, SourceUnavailable
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save, words_of
 from tests.support.approvals.revisions import revision
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, stored
@@ -170,6 +171,36 @@ def test_content_that_changed_under_the_same_version_is_offered_and_said(
     assert made is not None
     chosen = choosing.bundles_for(made)[""]
     assert (str(chosen.step), chosen.changed.split(" until")[0]) == ("same", "example.com/harbour:1.0.0")
+    assert made.is_for_people
+
+
+def test_what_runs_already_is_for_nobody_to_ask_for(running: BundleDeployment) -> None:
+    again = pivots.ask_once_more(of=running.requests.get())
+    assert again is not None
+    choosing.bundles_for(again)
+    assert not again.is_for_people
+
+
+def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_place(
+    here: World, running: BundleDeployment, port: Catalog
+) -> None:
+    world.wish(here.cluster, world.seen("harbour", spec("Automatic"), uid="harbour", generation=2), by=here.rita)
+    offer(port, "1.0.0", "1.1.0")
+    first = pivots.answer_upgrades(running.pk)
+    assert first is not None
+    prepared(first)
+    grant = save(here, expression="true")
+    look(first)
+    assert "Kubernetes does not let" in words_of(grant)[1]
+    world.wish(here.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=here.rita)
+    allow(here, grant)
+    assert look(first).state == "in_review"
+    assert "upgradePolicy is Request by now" in words_of(grant)[1]
+    Request.objects.filter(pk=first.pk).update(state="superseded")
+    again = pivots.ask_once_more(of=first)
+    assert again is not None
+    choosing.bundles_for(again)
+    assert (first.is_for_people, again.is_for_people) == (False, True)
 
 
 def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment, port: Catalog) -> None:
