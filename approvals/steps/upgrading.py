@@ -50,7 +50,7 @@ class LookForUpgrades(Recurring):
         return False
 
     def step(self) -> WorkStep:
-        return WorkStep("checking what catalogs offer")
+        return WorkStep("checking what catalogs offer", is_foreign=True)
 
     def call(self) -> None:
         wake.upgrade(self.key)
