@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from approvals import catalogs
+from approvals.errors import LostClaim
 from approvals.ledger.digests import digest_of
 from approvals.models import BundleDeployment, Catalog, Request, Revision
 from approvals.source_refs import CATALOG, UpgradePolicy, body_of, is_catalog, listed_sources, needed, package_wish
@@ -62,8 +63,15 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
             found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
     request.bundles = [asdict(one) for one in found.values()]
     request.is_for_people = policy_of(request.spec) is UpgradePolicy.REQUEST and is_unasked(request)
-    Request.objects.filter(pk=request.pk).update(bundles=request.bundles, is_for_people=request.is_for_people)
+    _keep(request)
     return found
+
+
+def _keep(request: Request) -> None:
+    """Keep what was chosen; raises LostClaim where another worker holds the request, or chose before this one."""
+    same = Request.objects.filter(pk=request.pk, claimed_by=request.claimed_by, bundles=[])
+    if not same.update(bundles=request.bundles, is_for_people=request.is_for_people):
+        raise LostClaim
 
 
 def is_unasked(request: Request) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from approvals.errors import LostClaim
 from approvals.ledger import pivots
 from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request, Revision
@@ -141,6 +143,24 @@ def test_a_request_that_nobody_reviews_gives_way_to_what_is_offered_instead(
     assert (Request.objects.get(pk=first.pk).state, second.bundles[0]["version"]) == ("superseded", "1.0.5")
 
 
+def test_a_catalogue_that_flaps_makes_so_many_requests_an_hour_and_rests(
+    running: BundleDeployment, port: Catalog, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_REQUESTS_PER_HOUR": 2}
+    for patch in range(3):
+        offer(port, "1.0.0", f"1.0.{patch + 1}")
+        made = pivots.answer_upgrades(running.pk)
+        assert (made is None) is (patch == 2)
+        if made:
+            prepared(made)
+    row, first = followed(), Request.objects.get(number=2)
+    assert row.answer_at == first.created_at + timedelta(hours=1)
+    assert (row.available_version, row.reason) == ("1.0.3", "Waiting")
+    assert "offered too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR), and it is requested at" in row.why_not
+    Request.objects.filter(pk=first.pk).update(created_at=first.created_at - timedelta(hours=1))
+    assert pivots.answer_upgrades(running.pk) is not None
+
+
 def test_what_takes_the_place_of_a_request_for_people_is_for_people(running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     first = pivots.answer_upgrades(running.pk)
@@ -172,6 +192,19 @@ def test_content_that_changed_under_the_same_version_is_offered_and_said(
     chosen = choosing.bundles_for(made)[""]
     assert (str(chosen.step), chosen.changed.split(" until")[0]) == ("same", "example.com/harbour:1.0.0")
     assert made.is_for_people
+
+
+@pytest.mark.parametrize("other", [{"claimed_by": "other"}, {"bundles": [{"bundle": "harbour.v1.2.0"}]}], ids=str)
+def test_S26_a_worker_that_stood_still_leaves_what_another_one_chose(
+    running: BundleDeployment, port: Catalog, other: dict[str, Any]
+) -> None:
+    offer(port, *CHAIN)
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    Request.objects.filter(pk=made.pk).update(**other)
+    with pytest.raises(LostClaim):
+        choosing.bundles_for(made)
+    assert Request.objects.get(pk=made.pk).bundles == other.get("bundles", [])
 
 
 def test_what_runs_already_is_for_nobody_to_ask_for(running: BundleDeployment) -> None:
