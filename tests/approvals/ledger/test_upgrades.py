@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from approvals import wake
 from approvals.errors import LostClaim
 from approvals.ledger import pivots
 from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request, Revision
 from approvals.selectors import floating
-from provisioner.errors import BundleNotOffered, SourceUnavailable
+from approvals.steps import upgrading
+from approvals.steps.upgrading import LookForUpgrades
+from provisioner.errors import BundleNotOffered, Forbidden, SourceUnavailable
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import allow, look, save, words_of
@@ -99,6 +102,52 @@ def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
 def test_what_is_seen_again_has_nobody_asked(here: World, running: BundleDeployment) -> None:
     world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
     assert following.due(timezone.now()) == []
+
+
+def may_read(_: Request) -> None:
+    """The cluster lets those who asked get the catalogue."""
+
+
+def may_not_read(_: Request) -> None:
+    raise Forbidden("Kubernetes does not let rita get catalogs.core.rukpak.io port")
+
+
+def test_S09_who_lost_the_right_to_the_catalogue_is_shown_nothing_of_it_any_more(
+    running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrading, "_ask_reader", may_read)
+    offer(port, *CHAIN)
+    LookForUpgrades(running.pk).look("w")
+    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert (before.version, before.beyond != "") == ("1.1.0", True), before.problem
+    monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
+    LookForUpgrades(running.pk).look("w")
+    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert "does not let rita get" in after.words
+    assert [after.version, after.bundle, after.since, after.reason, after.why_not, after.beyond] == [
+        "",
+        "",
+        None,
+        "",
+        "",
+        "",
+    ]
+
+
+def test_the_cluster_is_told_where_something_else_is_shown_and_not_at_each_look(
+    running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrading, "_ask_reader", may_read)
+    woken: list[int] = []
+    monkeypatch.setattr(wake, "deployment", woken.append)
+    offer(port, *CHAIN)
+    LookForUpgrades(running.pk).look("w")
+    assert running.pk in woken
+    prepared(running.requests.get(number=2))
+    woken.clear()
+    for _ in range(2):
+        LookForUpgrades(running.pk).look("w")
+    assert (woken, followed().problem) == ([], "")
 
 
 def test_a_paused_deployment_is_asked_about_once_it_goes_on(
