@@ -15,6 +15,7 @@ from approvals.steps.mirroring.mirror import look_after
 from approvals.steps.polling import Poll
 from approvals.steps.running.correct import Correct
 from approvals.steps.running.observe import note_unknown
+from approvals.steps.upgrading import LookForUpgrades
 from approvals.working import Recurring, Work, WorkStep, do
 from provisioner.errors import PratiqueError, WorkerDied
 
@@ -127,6 +128,7 @@ JOBS: dict[str, Callable[[int], Work]] = {
     Correct.task: Correct,
     Poll.task: Poll,
     RefreshCatalog.task: RefreshCatalog,
+    LookForUpgrades.task: LookForUpgrades,
     claims.LOOK_AFTER: LookAfter,
     CountReviews.task: CountReviews,
     Act.task: Act,

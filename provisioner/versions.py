@@ -72,6 +72,13 @@ def version_of(text: str) -> Version:
         raise InvalidRange(f"{text[:80]!r} is no version: {exc}") from exc
 
 
+def precedence(version: Version) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]]:
+    """What sorts as versions do, for many of them at once: what is built (`+`) does not count."""
+    ids = version.prerelease.split(".") if version.prerelease else []
+    rest = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in ids)
+    return version.major, version.minor, version.patch, rest or ((2, 0, ""),)
+
+
 def release_of(version: Version) -> Version:
     """`version` without what a vendor appends: Kubernetes 1.36.3-gke.100 has all that 1.36.3 has."""
     return Version(version.major, version.minor, version.patch)

@@ -85,6 +85,7 @@ class UpgradeFacts:
     is_other_wished: bool = False
     is_pinning: bool = False
     is_held: bool = False
+    is_too_soon: bool = False
 
 
 def answer_upgrade(facts: UpgradeFacts) -> Answer:
@@ -95,7 +96,7 @@ def answer_upgrade(facts: UpgradeFacts) -> Answer:
         return Answer.WAIT
     if facts.is_asked or facts.policy is UpgradePolicy.MANUAL:
         return Answer.NOTHING
-    return Answer.WAIT if facts.is_held else Answer.ASK
+    return Answer.WAIT if facts.is_held or facts.is_too_soon else Answer.ASK
 
 
 def interval_of(asked: int | None, *, default: int, least: int) -> int:

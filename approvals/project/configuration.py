@@ -338,7 +338,8 @@ SETTINGS = (
     Setting(
         "SOURCE_REQUESTS_PER_HOUR",
         "4",
-        "maximum number of requests per deployment and hour that are created because its sources change; 0: no maximum",
+        "maximum number of requests per deployment and hour that are created because its sources change or its "
+        "catalogs offer something else; 0: no maximum",
         int,
     ),
     Setting(

@@ -24,6 +24,7 @@ from approvals.gate.judge import FRESH
 from approvals.gate.planning import helm_release_of, installer_of, moments_of
 from approvals.ledger import claims, endings, optionals, pivots, strays
 from approvals.ledger.moves import both_locked, move
+from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applied import wants_restore
@@ -145,6 +146,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     if row.state != State.APPLYING:
         return
     claims.check_same_holder(row, request)
+    following.look_again(deployment)
     if failed:
         _end_as_failed(row, deployment, words_of(failed), {"code": "apply-failed", "failed": len(failed)})
         return
@@ -168,6 +170,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
+        following.look_again(deployment)
         remedy = endings.remedy_of(error, deployment.name)
         is_put_back = _is_to_restore(row, deployment, error.code)
         words = str(error) if is_put_back else f"{error}; {_what_stands(row, deployment)}"

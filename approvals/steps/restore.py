@@ -24,6 +24,7 @@ from approvals.gate.planned import public_words
 from approvals.gate.planning import installer_of, owned, plan_options
 from approvals.ledger import claims, endings, pivots, strays
 from approvals.ledger.moves import both_locked, move
+from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applying import apply_seconds, close
@@ -79,6 +80,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
         claims.check_same_holder(row, request)
+        following.look_again(deployment)
         words = f"the previous revision could not be restored: {error}"
         _end(row, deployment, words, {"code": error.code}, endings.remedy_of(error, deployment.name))
 
@@ -194,6 +196,7 @@ def _begin(request: Request, target: RestoreTarget, worker: str) -> bool:
     if row.revision.state != Revision.State.ACTIVE:
         return True
     if row.revision.healthy_at:
+        following.look_again(deployment)
         move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
         Revision.objects.filter(request=row).update(message="")
         pivots.follow_up(deployment)
@@ -212,6 +215,7 @@ def _finish(request: Request, target: RestoreTarget, failed: list[Done]) -> None
     if row.state != State.RESTORING:
         return
     claims.check_same_holder(row, request)
+    following.look_again(deployment)
     number = target.revision.number
     if failed:
         words = f"revision {number} could not be fully restored: {words_of(failed)}"

@@ -6,6 +6,7 @@ Catalogues are read into the database elsewhere; here only those who asked are a
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from approvals import gate, wake
 from approvals.access.port import connect
@@ -13,6 +14,8 @@ from approvals.gate import reader
 from approvals.ledger import claims, pivots
 from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, Request
+from approvals.selectors import floating
+from approvals.selectors.floating import OfferedUpgrade
 from approvals.source_refs import catalogs_named
 from approvals.working import Recurring, WorkStep
 from provisioner.errors import PratiqueError, Unreachable, WorkerDied
@@ -32,31 +35,42 @@ class LookForUpgrades(Recurring):
         deployment = BundleDeployment.objects.select_related("cluster").filter(pk=self.key, gone_at=None).first()
         if deployment is None or not deployment.followed_packages.exists():
             return False
-        request = _wished(deployment)
-        if request is None:
-            following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
-            return False
-        try:
-            _ask_reader(request)
-        except Unreachable:
-            following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
-            return False
-        except PratiqueError as exc:
-            following.put_off(deployment.pk, following.REFUSED_SECONDS, str(exc))
+        before = _shown(deployment.pk)
+        _look(deployment)
+        if _shown(deployment.pk) != before:
             wake.deployment(deployment.pk)
-            return False
-        pivots.answer_upgrades(deployment.pk)
-        wake.deployment(deployment.pk)
         return False
 
     def step(self) -> WorkStep:
-        return WorkStep("checking what catalogs offer")
+        return WorkStep("checking what catalogs offer", is_foreign=True)
 
     def call(self) -> None:
         wake.upgrade(self.key)
 
     def say(self, error: WorkerDied) -> None:
         logger.error("nobody looks for upgrades", extra={"deployment_id": self.key, "error": str(error)})
+
+
+def _look(deployment: BundleDeployment) -> None:
+    request = _wished(deployment)
+    if request is None:
+        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+        return
+    try:
+        _ask_reader(request)
+    except Unreachable:
+        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+    except PratiqueError as exc:
+        following.put_off(deployment.pk, following.REFUSED_SECONDS, str(exc))
+    else:
+        pivots.answer_upgrades(deployment.pk)
+
+
+def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
+    """What people see of it, but not when it was looked at: only whether it ever was."""
+    deployment = BundleDeployment.objects.get(pk=deployment_id)
+    found = floating.offered(deployment=deployment)
+    return [(replace(one, looked_at=None), one.looked_at is None) for one in found]
 
 
 def _wished(deployment: BundleDeployment) -> Request | None:

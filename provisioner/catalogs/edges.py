@@ -6,13 +6,15 @@ An entry follows what is installed if it replaces it, skips it by name, or its `
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from semver import Version
 
 from provisioner.catalogs.values import CatalogBundle, Channel, ChannelEntry, Package
 from provisioner.sentences import some
+from provisioner.versions import Comparison, precedence
 
 
 def successors(channel: Channel, name: str, version: Version) -> tuple[ChannelEntry, ...]:
@@ -59,23 +61,85 @@ def circle_of(channel: Channel) -> tuple[str, ...]:
 
 def route(package: Package, channel: Channel, installed: CatalogBundle, wanted: str) -> tuple[str, ...] | None:
     """The fewest upgrades that lead from an installed bundle to another one; None where no edges lead there."""
-    came_from: dict[str, str] = {installed.name: ""}
-    pending = deque([installed])
-    while pending and wanted not in came_from:
+    entries: dict[str, list[ChannelEntry]] = {}
+    for entry in channel.entries:
+        if entry.name in package.bundles:
+            entries.setdefault(entry.name, []).append(entry)
+    waiting = _Waiting([installed, *(package.bundles[name] for name in entries if name != installed.name)])
+    leads_to: dict[str, str] = {}
+    # From the end: what an entry follows is a piece of the versions in their order, which is left out once it was seen.
+    pending = deque(waiting.take(wanted))
+    while pending and installed.name not in waiting.taken:
         here = pending.popleft()
-        for one in successors(channel, here.name, here.version):
-            bundle = package.bundles.get(one.name)
-            if bundle is not None and one.name not in came_from:
-                came_from[one.name] = here.name
-                pending.append(bundle)
-    return tuple(_way_back(came_from, wanted)) if wanted in came_from else None
+        for entry in entries.get(here, ()):
+            before = list(waiting.take_before(entry))
+            leads_to.update(dict.fromkeys(before, here))
+            pending.extend(before)
+    return tuple(_way(leads_to, installed.name)) if installed.name in waiting.taken else None
 
 
-def _way_back(came_from: dict[str, str], wanted: str) -> list[str]:
-    way = [wanted]
-    while came_from[way[-1]]:
-        way.append(came_from[way[-1]])
-    return way[-2::-1]
+def _way(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
+    while name in leads_to:
+        name = leads_to[name]
+        yield name
+
+
+class _Waiting:
+    """Bundles in the order of their versions, each of which is taken once: a package may have many thousands."""
+
+    def __init__(self, bundles: Iterable[CatalogBundle]):
+        found = sorted((precedence(one.version), one.name) for one in bundles)
+        self._versions = [version for version, _ in found]
+        self._names = [name for _, name in found]
+        self._places = {name: at for at, name in enumerate(self._names)}
+        self._next = list(range(len(found) + 1))
+        self.taken: set[str] = set()
+
+    def take(self, *names: str) -> Iterator[str]:
+        """Those of these that are left."""
+        for name in names:
+            at = self._places.get(name)
+            if at is not None and name not in self.taken:
+                yield self._take(at)
+
+    def take_before(self, entry: ChannelEntry) -> Iterator[str]:
+        """What is left of what an entry follows."""
+        yield from self.take(entry.replaces, *entry.skips)
+        for comparisons in entry.skip_range.alternatives if entry.skip_range else ():
+            for first, end in self._pieces(comparisons):
+                at = self._left(first)
+                while at < end:
+                    yield self._take(at)
+                    at = self._left(at)
+
+    def _take(self, at: int) -> str:
+        self._next[at] = at + 1
+        self.taken.add(self._names[at])
+        return self._names[at]
+
+    def _left(self, at: int) -> int:
+        """The first place from here on that was not taken."""
+        while self._next[at] != at:
+            self._next[at] = self._next[self._next[at]]
+            at = self._next[at]
+        return at
+
+    def _pieces(self, comparisons: Iterable[Comparison]) -> Iterator[tuple[int, int]]:
+        """The first place and the end of each piece for which all of these hold."""
+        start, stop, gaps = 0, len(self._names), []
+        for one in comparisons:
+            version = precedence(one.version)
+            low, high = bisect_left(self._versions, version), bisect_right(self._versions, version)
+            if one.operator == "!=":
+                gaps.append((low, high))
+            if one.operator in ("=", ">=", ">"):
+                start = max(start, high if one.operator == ">" else low)
+            if one.operator in ("=", "<=", "<"):
+                stop = min(stop, low if one.operator == "<" else high)
+        for low, high in sorted(gaps):
+            yield start, min(low, stop)
+            start = max(start, high)
+        yield start, stop
 
 
 def problems_of(package: Package) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
+from django.db.models import QuerySet
+
 from approvals import catalogs
+from approvals.errors import LostClaim
 from approvals.ledger.digests import digest_of
 from approvals.models import BundleDeployment, Catalog, Request, Revision
 from approvals.source_refs import CATALOG, UpgradePolicy, body_of, is_catalog, listed_sources, needed, package_wish
@@ -49,7 +52,7 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
     """
     if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
         return {one.destination: one for one in recorded(request)}
-    last = _last(request) if request.is_unattended else None
+    last = _resolved_before(request).first() if request.is_unattended else None
     before = {one.destination: one for one in recorded(last)} if last else {}
     is_followed = policy_of(request.spec) is not UpgradePolicy.MANUAL
     found = {}
@@ -59,20 +62,33 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
             kept = None if is_followed else before.get(destination)
             found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
     request.bundles = [asdict(one) for one in found.values()]
-    request.is_for_people = _is_for_people(request, found.values(), last)
-    Request.objects.filter(pk=request.pk).update(bundles=request.bundles, is_for_people=request.is_for_people)
+    request.is_for_people = policy_of(request.spec) is UpgradePolicy.REQUEST and is_unasked(request)
+    _keep(request)
     return found
 
 
-def _is_for_people(request: Request, found: Iterable[ChosenBundle], last: Request | None) -> bool:
-    """Whether the machine takes something that nobody asked for, where the spec has people decide on that.
+def _keep(request: Request) -> None:
+    """Keep what was chosen; raises LostClaim where another worker holds the request, or chose before this one."""
+    same = Request.objects.filter(pk=request.pk, claimed_by=request.claimed_by, bundles=[])
+    if not same.update(bundles=request.bundles, is_for_people=request.is_for_people):
+        raise LostClaim
 
-    What takes the place of such a request is for people, too.
+
+def is_unasked(request: Request) -> bool:
+    """Whether the machine takes a bundle, or another content of one, that nobody asked for and that does not run.
+
+    What takes the place of such a request takes it so, too: a person's request must have been for it, and all since.
     """
-    if not request.is_unattended or policy_of(request.spec) is not UpgradePolicy.REQUEST:
+    if not request.is_unattended or not request.bundles:
         return False
-    known = {offer_key(one) for one in recorded(last)} if last and not last.is_for_people else set()
-    return any(one.step is not UpgradeStep.SAME and offer_key(one) not in known for one in found)
+    before = _resolved_before(request)
+    last, asked = before.first(), before.filter(is_unattended=False).first()
+    known = _offers(last) & _offers(asked) if last and asked and not last.is_for_people else set()
+    return any(offer_key(one) not in known and not is_running(request.deployment, one) for one in recorded(request))
+
+
+def _offers(request: Request) -> set[str]:
+    return {offer_key(one) for one in recorded(request)}
 
 
 def recorded(request: Request) -> list[ChosenBundle]:
@@ -90,12 +106,12 @@ def offer_key(bundle: ChosenBundle) -> str:
     return digest_of([bundle.catalog, bundle.package, bundle.bundle, bundle.version, bundle.release, bundle.image])
 
 
-def _last(request: Request) -> Request | None:
-    """The last request for the same wish whose sources were resolved."""
+def _resolved_before(request: Request) -> QuerySet[Request]:
+    """The requests for the same wish whose sources were resolved, the latest first."""
     rows = request.deployment.requests.filter(
         number__lt=request.number, purpose=Request.Purpose.DEPLOY, options_digest=request.options_digest
     )
-    return rows.exclude(bundles=[]).order_by("-number").first()
+    return rows.exclude(bundles=[]).order_by("-number")
 
 
 def bundle_for(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> ChosenBundle:
@@ -203,6 +219,13 @@ def running_bundle(deployment: BundleDeployment, destination: str) -> ChosenBund
     active = _active(deployment)
     found = recorded(active.request) if active else []
     return next((one for one in found if one.destination == destination), None)
+
+
+def is_running(deployment: BundleDeployment, bundle: ChosenBundle) -> bool:
+    """Whether a bundle that was chosen just now runs already, with the same content."""
+    runs = running_bundle(deployment, bundle.destination)
+    # What was installed by its image is known by its digest: `before` names the bundle that has it.
+    return offer_key(runs) == offer_key(bundle) if runs else bundle.before == bundle.bundle
 
 
 def _active(deployment: BundleDeployment) -> Revision | None:

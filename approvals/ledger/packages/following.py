@@ -26,6 +26,7 @@ def follow(deployment: BundleDeployment) -> None:
         for number, source in enumerate(listed_sources(deployment.spec))
         if isinstance(source, Mapping) and is_catalog(source)
     }
+    hold(deployment.followed_packages.all())
     rows = {row.position: row for row in deployment.followed_packages.all()}
     for position, row in rows.items():
         if wanted.get(position) != (row.catalog, row.package):
@@ -38,12 +39,18 @@ def follow(deployment: BundleDeployment) -> None:
 
 def let_go(deployment: BundleDeployment) -> None:
     """The deployment is gone."""
+    hold(deployment.followed_packages.all())
     deployment.followed_packages.all().delete()
 
 
 def look_again(deployment: BundleDeployment) -> None:
-    """What runs, what is wished for or what is wanted to follow has changed: another bundle may be next."""
-    deployment.followed_packages.update(answer_at=timezone.now())
+    """What runs, what is wished for or what is wanted to follow has changed: another bundle may be next.
+
+    Needs the deployment's lock, and is told before anything is written to the audit chain (ledger.locks).
+    """
+    rows = deployment.followed_packages.all()
+    hold(rows)
+    rows.update(answer_at=timezone.now())
 
 
 def due(now: datetime) -> list[int]:
@@ -69,11 +76,13 @@ def shown_digest(row: FollowedPackage) -> str:
 
 @transaction.atomic
 def put_off(deployment_id: int, seconds: float, problem: str = "") -> None:
-    """Nobody can tell now what is offered: it is asked again then."""
+    """Nobody can tell now what is offered: it is asked again then. Where `problem` says why, what was offered before is
+    shown no more: who may not get the catalogue is not told of it (S09)."""
     now = timezone.now()
     rows = FollowedPackage.objects.filter(deployment_id=deployment_id)
     hold(rows)
     rows.update(answer_at=now + timedelta(seconds=seconds))
     if problem:
-        rows.exclude(problem="").update(problem=problem)
-        rows.filter(problem="").update(problem=problem, problem_since=now)
+        rows.filter(problem="").update(problem_since=now)
+        nothing = dict.fromkeys(("available", "available_version", "reason", "why_not", "beyond"), "")
+        rows.update(problem=problem, since=None, request=None, **nothing)

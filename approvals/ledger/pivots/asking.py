@@ -17,7 +17,6 @@ from approvals.errors import UNREADABLE, KeyMissing
 from approvals.ledger import labels, quotas
 from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
-from approvals.ledger.packages import following
 from approvals.ledger.pivots import listing
 from approvals.ledger.pivots.problems import keep_problem, problem_of
 from approvals.ledger.pivots.writers import (
@@ -109,9 +108,7 @@ def ask_for_moved(deployment: BundleDeployment, of: Request) -> Request | None:
 
 
 def follow_up(deployment: BundleDeployment) -> None:
-    """Make the request that could not be made while another one was being applied, and look at what may follow what
-    runs now. Needs the deployment's lock."""
-    following.look_again(deployment)
+    """Make the request that could not be made while another one was being applied. Needs the deployment's lock."""
     if deployment.deletion_requested_at:
         ensure_deletion_request(deployment, None)
     else:

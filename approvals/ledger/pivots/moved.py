@@ -26,7 +26,7 @@ ASK_AGAIN_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class DeploymentWish:
     """A locked deployment with what all its references are judged by; `rests_until` as `policy.following.rest_of`."""
 
     deployment: BundleDeployment
@@ -52,7 +52,7 @@ def answer_moves(deployment_id: int) -> Request | None:
     """
     deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
     now = timezone.now()
-    wish = _Wish(deployment, latest_wish(deployment), hold_open(deployment), _rests_until(deployment, now))
+    wish = wish_of(deployment, now)
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))
     answers = {row.pk: answer_of(_facts(wish, row)) if _is_told(row) else Answer.NOTHING for row in rows}
@@ -66,6 +66,11 @@ def answer_moves(deployment_id: int) -> Request | None:
     return made
 
 
+def wish_of(deployment: BundleDeployment, now: datetime) -> DeploymentWish:
+    """Of a locked deployment; locks its open request."""
+    return DeploymentWish(deployment, latest_wish(deployment), hold_open(deployment), _rests_until(deployment, now))
+
+
 def latest_wish(deployment: BundleDeployment) -> Request | None:
     """The last request for what the spec wishes: going back to a revision does not change that."""
     return deployment.requests.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
@@ -77,7 +82,7 @@ def _rests_until(deployment: BundleDeployment, now: datetime) -> datetime | None
     return rest_of(list(latest_first), most=settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"], now=now)
 
 
-def _facts(wish: _Wish, row: ReferenceFollower) -> FollowerFacts:
+def _facts(wish: DeploymentWish, row: ReferenceFollower) -> FollowerFacts:
     deployment, latest = wish.deployment, wish.latest
     is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
     return FollowerFacts(
@@ -126,7 +131,7 @@ def is_held(request: Request) -> bool:
     return request.reviews.exists() or ViewedObject.objects.filter(request=request).exists()
 
 
-def _note(row: ReferenceFollower, found: Answer, wish: _Wish, now: datetime, *, is_due: bool) -> None:
+def _note(row: ReferenceFollower, found: Answer, wish: DeploymentWish, now: datetime, *, is_due: bool) -> None:
     """Keep what was answered. A request that is made is about all references as they are now."""
     is_asked = is_due or found is Answer.REMEMBER
     row.answered = row.reference.seen if is_asked else row.answered

@@ -17,8 +17,8 @@ from approvals import audit
 from approvals.audit import MACHINE
 from approvals.ledger.locks import for_change, hold
 from approvals.ledger.packages import choosing, following
-from approvals.ledger.pivots.asking import ask_for_moved, hold_open
-from approvals.ledger.pivots.moved import is_held, latest_wish
+from approvals.ledger.pivots.asking import ask_for_moved
+from approvals.ledger.pivots.moved import DeploymentWish, wish_of
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, FollowedPackage, Request
 from approvals.policy.following import Answer, UpgradeFacts, answer_upgrade
@@ -42,20 +42,22 @@ class _Look:
 def answer_upgrades(deployment_id: int) -> Request | None:
     """Make the request that an offer calls for, in place of an open one that nobody has begun to review.
 
-    None where nothing is offered, where it waits for a request to be settled or pinned, where the deployment only wants
-    to know, and where a quota is used up.
+    None where nothing is offered, where it waits for a request to be settled or pinned or is offered something new too
+    often, where the deployment only wants to know, and where a quota is used up.
     """
     deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
-    open_requests = hold_open(deployment)
-    hold(deployment.followed_packages.all())
-    latest = latest_wish(deployment)
-    looks = {row: _look(deployment, row, latest) for row in deployment.followed_packages.all()}
-    answers = {row: answer_upgrade(_facts(deployment, look, latest, open_requests)) for row, look in looks.items()}
-    is_due = latest is not None and Answer.ASK in answers.values()
     now = timezone.now()
+    wish = wish_of(deployment, now)
+    latest = wish.latest
+    hold(deployment.followed_packages.all())
+    looks = {row: _look(deployment, row, latest) for row in deployment.followed_packages.all()}
+    answers = {row: answer_upgrade(_facts(wish, look)) for row, look in looks.items()}
+    is_due = latest is not None and Answer.ASK in answers.values()
     for row, look in looks.items():
-        _note(row, look, answers[row], now, is_due=is_due)
-        row.reason, row.why_not = _why_not(deployment, look, answers[row], open_requests)
+        _note(row, look, now)
+        waits = answers[row] is Answer.WAIT and not is_due
+        row.answer_at = _asked_again_at(wish, now) if waits else None
+        row.reason, row.why_not = _why_not(wish, look, answers[row])
         row.save()
     if latest is None or not is_due:
         return None
@@ -73,9 +75,7 @@ def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | 
     except (BadSource, TryLater) as exc:
         return _Look(problem=str(exc))
     asked = _asked(deployment, bundle) or (None if row.digest != bundle.digest else _failed(latest))
-    runs = choosing.running_bundle(deployment, bundle.destination)
-    is_running = choosing.offer_key(runs) == choosing.offer_key(bundle) if runs else bundle.before == bundle.bundle
-    return _Look(bundle, beyond, is_offered=not is_running, asked=asked)
+    return _Look(bundle, beyond, is_offered=not choosing.is_running(deployment, bundle), asked=asked)
 
 
 def _asked(deployment: BundleDeployment, bundle: ChosenBundle) -> Request | None:
@@ -93,9 +93,8 @@ def _failed(latest: Request | None) -> Request | None:
     return latest if latest and latest.state == State.FAILED and not latest.bundles else None
 
 
-def _facts(
-    deployment: BundleDeployment, look: _Look, latest: Request | None, open_requests: list[Request]
-) -> UpgradeFacts:
+def _facts(wish: DeploymentWish, look: _Look) -> UpgradeFacts:
+    deployment, latest = wish.deployment, wish.latest
     is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
     return UpgradeFacts(
         is_offered=look.is_offered,
@@ -103,13 +102,20 @@ def _facts(
         policy=upgrade_policy(deployment.spec),
         is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
         is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
-        is_pinning=latest is not None and latest.state == State.PREPARING,
-        is_held=any(is_held(one) for one in open_requests),
+        is_pinning=wish.is_pinning,
+        is_held=wish.is_held,
+        is_too_soon=wish.rests_until is not None,
     )
 
 
-def _note(row: FollowedPackage, look: _Look, found: Answer, now: datetime, *, is_due: bool) -> None:
-    """Keep what was seen and answered. A request that is made is about all sources as they are now."""
+def _asked_again_at(wish: DeploymentWish, now: datetime) -> datetime:
+    """When what waits is asked about again. A request that is made is about all sources as they are then."""
+    soon = now + timedelta(seconds=following.ASK_AGAIN_SECONDS)
+    return soon if wish.is_pinning or wish.is_held else wish.rests_until or soon
+
+
+def _note(row: FollowedPackage, look: _Look, now: datetime) -> None:
+    """Keep what was seen."""
     bundle = look.bundle
     row.looked_at = now
     row.problem, row.problem_since = look.problem, (row.problem_since or now) if look.problem else None
@@ -120,23 +126,24 @@ def _note(row: FollowedPackage, look: _Look, found: Answer, now: datetime, *, is
     row.available = available
     row.available_version = bundle.version if bundle and available else ""
     row.beyond = look.beyond
-    waits = found is Answer.WAIT and not is_due
-    row.answer_at = now + timedelta(seconds=following.ASK_AGAIN_SECONDS) if waits else None
 
 
-def _why_not(deployment: BundleDeployment, look: _Look, found: Answer, open_requests: list[Request]) -> tuple[str, str]:
+def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str]:
     """Why what is offered is not taken, as a word for programs and in words. How a request for it stands people read
     when they look (selectors.floating)."""
     if not look.is_offered:
         return "", ""
     if look.asked:
         return "Requested", ""
-    if upgrade_policy(deployment.spec) is UpgradePolicy.MANUAL:
+    if upgrade_policy(wish.deployment.spec) is UpgradePolicy.MANUAL:
         return "Manual", "upgradePolicy is Manual: it is taken when somebody asks for a new request"
     if found is Answer.ASK:
         return "Requested", "a request for it is made once there is room for one"
-    if open_requests:
-        return "Waiting", f"request {open_requests[0].number} is settled first"
+    if wish.rests_until and not wish.is_pinning and not wish.is_held:
+        words = "something else was offered too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR)"
+        return "Waiting", f"{words}, and it is requested at {wish.rests_until:%Y-%m-%d %H:%M} UTC"
+    if wish.open_requests:
+        return "Waiting", f"request {wish.open_requests[0].number} is settled first"
     return "Waiting", "a request is still to be made for what the spec wishes"
 
 

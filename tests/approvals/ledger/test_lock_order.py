@@ -58,6 +58,34 @@ def test_who_waits_for_a_lock_holds_none_that_comes_after_it(migrated_database_u
     assert said == [f"{name} waits holding nothing" for _, name, *_ in cases]
 
 
+# Where a deployment follows packages of catalogues, their rows come before the audit chain, by their keys.
+FOLLOWING = """
+from approvals.models import FollowedPackage
+def on_packages(request, act):
+    for position in range(2):
+        FollowedPackage.objects.create(deployment=request.deployment, position=position, catalog="hub", package="p")
+    first, second = FollowedPackage.objects.filter(deployment=request.deployment).order_by("pk")
+    FollowedPackage.objects.filter(pk=first.pk).update(problem="stands behind the second one now")
+    row = "FROM approvals_followedpackage WHERE id="
+    chain = f"SELECT pg_try_advisory_xact_lock({audit.CHAIN_LOCK})"
+    return meanwhile(f"SELECT 1 {row}{first.pk} FOR UPDATE", f"{chain} {row}{second.pk} FOR UPDATE NOWAIT", act)
+"""
+
+
+@pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
+def test_packages_that_are_followed_are_locked_before_the_audit_is_written(migrated_database_url: str) -> None:
+    lines = [
+        f"name = {name!r}\nrequest = {setting}\nprint(name, on_packages(request, lambda: {act}))"
+        for name, (setting, act) in HOLDING_THE_DEPLOYMENT.items()
+        if name != "a restore that begins"
+    ]
+    words = "\n".join([SETTING, FOLLOWING, *lines])
+    said = manage(migrated_database_url, "shell", "-v", "0", "-c", words).splitlines()
+    assert said == [
+        f"{name} waits holding nothing" for name in HOLDING_THE_DEPLOYMENT if name != "a restore that begins"
+    ]
+
+
 INVENTORY = """
 from functools import partial
 from approvals.ledger import claims, drifts

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from approvals import wake
+from approvals.errors import LostClaim
 from approvals.ledger import pivots
 from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request, Revision
 from approvals.selectors import floating
-from provisioner.errors import BundleNotOffered, SourceUnavailable
+from approvals.steps import upgrading
+from approvals.steps.upgrading import LookForUpgrades
+from provisioner.errors import BundleNotOffered, Forbidden, SourceUnavailable
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import allow, look, save, words_of
 from tests.support.approvals.revisions import revision
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, stored
@@ -98,6 +104,52 @@ def test_what_is_seen_again_has_nobody_asked(here: World, running: BundleDeploym
     assert following.due(timezone.now()) == []
 
 
+def may_read(_: Request) -> None:
+    """The cluster lets those who asked get the catalogue."""
+
+
+def may_not_read(_: Request) -> None:
+    raise Forbidden("Kubernetes does not let rita get catalogs.core.rukpak.io port")
+
+
+def test_S09_who_lost_the_right_to_the_catalogue_is_shown_nothing_of_it_any_more(
+    running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrading, "_ask_reader", may_read)
+    offer(port, *CHAIN)
+    LookForUpgrades(running.pk).look("w")
+    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert (before.version, before.beyond != "") == ("1.1.0", True), before.problem
+    monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
+    LookForUpgrades(running.pk).look("w")
+    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert "does not let rita get" in after.words
+    assert [after.version, after.bundle, after.since, after.reason, after.why_not, after.beyond] == [
+        "",
+        "",
+        None,
+        "",
+        "",
+        "",
+    ]
+
+
+def test_the_cluster_is_told_where_something_else_is_shown_and_not_at_each_look(
+    running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrading, "_ask_reader", may_read)
+    woken: list[int] = []
+    monkeypatch.setattr(wake, "deployment", woken.append)
+    offer(port, *CHAIN)
+    LookForUpgrades(running.pk).look("w")
+    assert running.pk in woken
+    prepared(running.requests.get(number=2))
+    woken.clear()
+    for _ in range(2):
+        LookForUpgrades(running.pk).look("w")
+    assert (woken, followed().problem) == ([], "")
+
+
 def test_a_paused_deployment_is_asked_about_once_it_goes_on(
     here: World, running: BundleDeployment, port: Catalog
 ) -> None:
@@ -140,6 +192,24 @@ def test_a_request_that_nobody_reviews_gives_way_to_what_is_offered_instead(
     assert (Request.objects.get(pk=first.pk).state, second.bundles[0]["version"]) == ("superseded", "1.0.5")
 
 
+def test_a_catalogue_that_flaps_makes_so_many_requests_an_hour_and_rests(
+    running: BundleDeployment, port: Catalog, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_REQUESTS_PER_HOUR": 2}
+    for patch in range(3):
+        offer(port, "1.0.0", f"1.0.{patch + 1}")
+        made = pivots.answer_upgrades(running.pk)
+        assert (made is None) is (patch == 2)
+        if made:
+            prepared(made)
+    row, first = followed(), Request.objects.get(number=2)
+    assert row.answer_at == first.created_at + timedelta(hours=1)
+    assert (row.available_version, row.reason) == ("1.0.3", "Waiting")
+    assert "offered too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR), and it is requested at" in row.why_not
+    Request.objects.filter(pk=first.pk).update(created_at=first.created_at - timedelta(hours=1))
+    assert pivots.answer_upgrades(running.pk) is not None
+
+
 def test_what_takes_the_place_of_a_request_for_people_is_for_people(running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     first = pivots.answer_upgrades(running.pk)
@@ -170,6 +240,49 @@ def test_content_that_changed_under_the_same_version_is_offered_and_said(
     assert made is not None
     chosen = choosing.bundles_for(made)[""]
     assert (str(chosen.step), chosen.changed.split(" until")[0]) == ("same", "example.com/harbour:1.0.0")
+    assert made.is_for_people
+
+
+@pytest.mark.parametrize("other", [{"claimed_by": "other"}, {"bundles": [{"bundle": "harbour.v1.2.0"}]}], ids=str)
+def test_S26_a_worker_that_stood_still_leaves_what_another_one_chose(
+    running: BundleDeployment, port: Catalog, other: dict[str, Any]
+) -> None:
+    offer(port, *CHAIN)
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    Request.objects.filter(pk=made.pk).update(**other)
+    with pytest.raises(LostClaim):
+        choosing.bundles_for(made)
+    assert Request.objects.get(pk=made.pk).bundles == other.get("bundles", [])
+
+
+def test_what_runs_already_is_for_nobody_to_ask_for(running: BundleDeployment) -> None:
+    again = pivots.ask_once_more(of=running.requests.get())
+    assert again is not None
+    choosing.bundles_for(again)
+    assert not again.is_for_people
+
+
+def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_place(
+    here: World, running: BundleDeployment, port: Catalog
+) -> None:
+    world.wish(here.cluster, world.seen("harbour", spec("Automatic"), uid="harbour", generation=2), by=here.rita)
+    offer(port, "1.0.0", "1.1.0")
+    first = pivots.answer_upgrades(running.pk)
+    assert first is not None
+    prepared(first)
+    grant = save(here, expression="true")
+    look(first)
+    assert "Kubernetes does not let" in words_of(grant)[1]
+    world.wish(here.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=here.rita)
+    allow(here, grant)
+    assert look(first).state == "in_review"
+    assert "upgradePolicy is Request by now" in words_of(grant)[1]
+    Request.objects.filter(pk=first.pk).update(state="superseded")
+    again = pivots.ask_once_more(of=first)
+    assert again is not None
+    choosing.bundles_for(again)
+    assert (first.is_for_people, again.is_for_people) == (False, True)
 
 
 def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment, port: Catalog) -> None:

@@ -83,6 +83,8 @@ def test_a_source_that_is_down_is_asked_less_often_but_within_an_hour(failures: 
         ({"is_pinning": True}, Answer.WAIT),
         ({"is_held": True}, Answer.WAIT),
         ({"is_held": True, "policy": UpgradePolicy.MANUAL}, Answer.NOTHING),
+        ({"is_too_soon": True}, Answer.WAIT),
+        ({"is_too_soon": True, "is_asked": True}, Answer.NOTHING),
     ],
 )
 def test_what_an_offer_calls_for(changes: dict[str, Any], answer: Answer) -> None:

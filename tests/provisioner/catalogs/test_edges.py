@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import random
+from collections import deque
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from provisioner.catalogs import Channel, ChannelEntry, Package, circle_of, head_of, heads_of, route, successors
-from provisioner.versions import version_of
+from provisioner.catalogs import (
+    CatalogBundle,
+    Channel,
+    ChannelEntry,
+    Package,
+    circle_of,
+    head_of,
+    heads_of,
+    route,
+    successors,
+)
+from provisioner.versions import VersionRange, range_of, version_of
 from tests.support.provisioner.catalogs import harbour
 
 
@@ -81,6 +94,51 @@ def test_a_route_ends_where_entries_follow_each_other_in_a_circle() -> None:
         ChannelEntry("harbour.v1.0.1", replaces="harbour.v1.0.0"),
     )
     assert route(package, Channel("c", entries), package.bundles["harbour.v1.0.0"], "harbour.v2.0.0") is None
+
+
+def test_a_route_is_the_shortest_that_successors_know() -> None:
+    chance = random.Random(20261127)
+    for _ in range(300):
+        package = random_package(chance)
+        channel, (first, *_, last) = package.channels["c"], package.bundles.values()
+        ways = {first.name: 0}
+        pending = deque([first])
+        while pending:
+            here = pending.popleft()
+            for one in successors(channel, here.name, here.version):
+                if one.name not in ways:
+                    ways[one.name] = ways[here.name] + 1
+                    pending.append(package.bundles[one.name])
+        found = route(package, channel, first, last.name)
+        assert (None if found is None else len(found)) == ways.get(last.name)
+        for name, follower in pairwise([first.name, *(found or ())]):
+            assert follower in [one.name for one in successors(channel, name, package.bundles[name].version)]
+
+
+def random_package(chance: random.Random) -> Package:
+    """Eight bundles of few versions, with edges of all kinds."""
+
+    def version() -> str:
+        return (
+            f"1.{chance.randint(0, 1)}.{chance.randint(0, 1)}{chance.choice(['', '', '-rc.1', '-rc.10', '-2', '+b'])}"
+        )
+
+    def some_range() -> VersionRange:
+        parts = [[f"{chance.choice(['=', '!=', '<', '<=', '>', '>='])}{version()}" for _ in range(3)] for _ in range(2)]
+        return range_of(" || ".join(" ".join(part[: chance.randint(1, 3)]) for part in parts))
+
+    names = [f"harbour.{number}" for number in range(8)]
+    entries = tuple(
+        ChannelEntry(
+            one,
+            chance.choice(["", *names]),
+            tuple(chance.sample(names, chance.randint(0, 1))),
+            some_range() if chance.random() < 0.3 else None,
+        )
+        for one in names
+    )
+    bundles = {one: CatalogBundle(one, "", version_of(version())) for one in names}
+    return Package("harbour", "c", channels={"c": Channel("c", entries)}, bundles=bundles)
 
 
 @pytest.mark.parametrize(

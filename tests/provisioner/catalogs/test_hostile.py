@@ -12,8 +12,12 @@ import pytest
 
 from provisioner.catalogs import (
     Catalog,
+    CatalogBundle,
     CatalogFile,
     CatalogLimits,
+    Channel,
+    ChannelEntry,
+    Package,
     PresentationShelf,
     circle_of,
     packed_package,
@@ -23,6 +27,7 @@ from provisioner.catalogs import (
     unpacked_package,
 )
 from provisioner.errors import BundleTooLarge
+from provisioner.versions import range_of, version_of
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
 MIB = 1024 * 1024
@@ -46,6 +51,18 @@ def test_a_circle_of_replaces_ends_and_is_said() -> None:
     assert way is not None
     assert len(way) == 299
     assert [one.name for one in successors(stable, first.name, first.version)] == ["harbour.v1.1.0"]
+
+
+@pytest.mark.timeout(60)
+def test_a_way_over_ten_thousand_entries_that_all_have_a_range_is_found() -> None:
+    names = [f"a.{number}" for number in range(10_000)]
+    away = range_of("!=1.5.0 >=9.0.0")
+    entries = tuple(
+        ChannelEntry(one, before, skip_range=away) for one, before in zip(names, ["", *names], strict=False)
+    )
+    bundles = {one: CatalogBundle(one, "", version_of(f"1.{number}.0")) for number, one in enumerate(names)}
+    found = Package("a", "c", channels={"c": Channel("c", entries)}, bundles=bundles)
+    assert route(found, found.channels["c"], bundles["a.0"], "a.9999") == tuple(names[1:])
 
 
 def test_ten_thousand_channels_are_read_and_come_back() -> None:
