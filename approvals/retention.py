@@ -23,9 +23,9 @@ from approvals import audit, store
 from approvals.audit import MACHINE
 from approvals.encryption.files import UNFINISHED_AGE, StoredFile, content_files
 from approvals.errors import StoreUnavailable
-from approvals.ledger.locks import for_change
 from approvals.ledger.moves import both_locked
 from approvals.lifecycle import OPEN
+from approvals.locks import for_change
 from approvals.models import (
     BundleDeployment,
     Content,

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from approvals.admission.judging import MARGIN, InForce, PolicyState
 from approvals.admission.policies import AUTHORS, EVERY, PolicySet, read
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import AuthorAdmission, Cluster
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api

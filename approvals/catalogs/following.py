@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
 from approvals.source_refs import interval_seconds
@@ -154,4 +155,4 @@ def _same(catalog: Catalog) -> Catalog | None:
 
 
 def _locked(rows: QuerySet[Catalog]) -> Catalog | None:
-    return rows.select_for_update(of=("self",), no_key=True).first()
+    return for_change(rows).first()

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.catalogs.history import ContentChange, remember
+from approvals.locks import for_change
 from approvals.models import Catalog, CatalogEdition, CatalogPackage, CatalogPresentation
 from provisioner.catalogs import (
     Catalog as CatalogContent,
@@ -104,7 +105,7 @@ def _row(edition: CatalogEdition, package: Package, words: PackagePresentation) 
 
 @transaction.atomic(durable=True)
 def _show(catalog: Catalog, edition: CatalogEdition, found: CatalogContent, check: Callable[[], None]) -> None:
-    row = Catalog.objects.select_for_update(of=("self",), no_key=True).get(pk=catalog.pk)
+    row = for_change(Catalog.objects.filter(pk=catalog.pk)).get()
     check()
     now = timezone.now()
     problems = [*_of_changes(remember(row, found.packages, now)), *((one.where, one.words) for one in found.problems)]

@@ -20,7 +20,7 @@ from approvals.access.port import connect
 from approvals.audit import Actor
 from approvals.errors import CouldNotAsk, NotAllowed, Refused, Unacknowledged
 from approvals.kubectl_reviews.judging import LATE, MAX_PER_HOUR, KnownRequest, NotCounted, SaidReview, judge, unproved
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api

@@ -10,7 +10,6 @@ Modules that other rooms use:
 - `evaluations`: what policies said of a round, kept for people
 - `held`: the claims that this process holds: renewed while it lives, and given back when it is told to stop
 - `labels`: the labels that guards selected a request by, now and earlier
-- `locks`: how rows are locked for a change: in one order, and never against those who only refer to them
 - `moves`: moving a request along the transition table
 - `optionals`: what is known of objects that a running revision left out because their API is absent
 - `packages`: which bundles of catalogues requests are about, and which packages deployments follow
@@ -31,7 +30,6 @@ __all__ = [
     "evaluations",
     "held",
     "labels",
-    "locks",
     "moves",
     "optionals",
     "packages",

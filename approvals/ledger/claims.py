@@ -27,8 +27,8 @@ from django.utils import timezone
 
 from approvals.errors import Busy, LostClaim
 from approvals.ledger.held import HELD, claim_seconds, clock
-from approvals.ledger.locks import for_change
 from approvals.lifecycle import WORKABLE
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Request, TaskClaim
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 
 from approvals import audit, wake
 from approvals.audit import MACHINE
-from approvals.ledger.locks import for_change, hold
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, Drift, InventoryItem, Revision
 from provisioner.cluster.compare import ALTERED, Altered, altered_words
 from provisioner.cluster.drift import detection as found

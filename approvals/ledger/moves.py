@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from approvals import audit, lifecycle, wake
 from approvals.audit import Actor
-from approvals.ledger.locks import for_change
 from approvals.lifecycle import Event
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Request
 
 _MOVED = ("state", "changed_at", "settled_at", "worker_deaths", "awaits", "problem_since")

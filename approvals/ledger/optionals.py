@@ -14,8 +14,8 @@ from approvals import audit, wake
 from approvals.audit import MACHINE
 from approvals.ledger import pivots
 from approvals.ledger.digests import options_digest
-from approvals.ledger.locks import hold
 from approvals.lifecycle import OPEN
+from approvals.locks import hold
 from approvals.models import Cluster, OptionalObject, Request, Revision
 from provisioner.values import ObjectOutcome, ObjectRef
 

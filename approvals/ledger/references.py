@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from approvals.ledger import claims
 from approvals.ledger.digests import digest_of
-from approvals.ledger.locks import for_change, hold
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost
 from approvals.policy.following import end_of_wait, next_look
 from approvals.source_refs import interval_seconds, listed_sources, named, remote_source, secret_of

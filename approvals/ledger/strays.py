@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE
-from approvals.ledger.locks import hold
+from approvals.locks import hold
 from approvals.models import BundleDeployment, InventoryItem, Stray
 from provisioner.values import ObjectRef
 

@@ -1,4 +1,4 @@
-"""Whom each process acts as, and what it does then, as RBAC rules. Pure.
+"""Whom each process acts as, and what it does then, as RBAC_GROUP rules. Pure.
 
 What a process does as itself stands in deploy/rbac.yaml. Here is only impersonation, because that depends on who is
 registered. Legacy impersonation lets a process do everything that somebody may; constrained impersonation (Kubernetes
@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from provisioner.api_groups import OWN_GROUP
+from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.rbac import plural_of
 from provisioner.values import ObjectRef
 
-AUTHENTICATION, RBAC = "authentication.k8s.io", "rbac.authorization.k8s.io"
+AUTHENTICATION = "authentication.k8s.io"
 OWN_RESOURCE = "bundledeployments"
 # What the pages and the REST API write as the people who use them.
 WRITES_OF_PEOPLE = ("create", "delete", "update")
@@ -48,7 +48,7 @@ class ImpersonationForm(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class NeededRule:
-    """As in RBAC: without `names` it is for all of them."""
+    """As in RBAC_GROUP: without `names` it is for all of them."""
 
     group: str
     resources: tuple[str, ...]
@@ -99,7 +99,7 @@ class Registered:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC (S01)."""
+        """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC_GROUP (S01)."""
         names = (*self.people, *self.groups)
         return tuple(sorted(name for name in names if name.startswith(_SYSTEM) and account_of(name) is None))
 
@@ -129,7 +129,7 @@ class _Rules:
     def add_named(
         self, group: str, resource: str, verbs: Iterable[str], names: Collection[str], *, namespace: str = ""
     ) -> None:
-        """Nothing where there are no names: RBAC takes an empty list for all names."""
+        """Nothing where there are no names: RBAC_GROUP takes an empty list for all names."""
         if names:
             self.found[namespace].append(NeededRule(group, (resource,), tuple(verbs), tuple(sorted(names))))
 
@@ -186,7 +186,7 @@ def _add_web(rules: _Rules, known: Registered, form: ImpersonationForm, *, is_na
         rules.add(AUTHENTICATION, ("groups", "users"), ["impersonate:user-info"])
     if form is ImpersonationForm.CONSTRAINED:
         rules.add(OWN_GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
-        rules.add(RBAC, LISTED_BY_PEOPLE, _on("user-info", ["list"]))
+        rules.add(RBAC_GROUP, LISTED_BY_PEOPLE, _on("user-info", ["list"]))
         if accounts:
             rules.add(OWN_GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
 

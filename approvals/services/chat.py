@@ -13,8 +13,8 @@ from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import InvalidInput, NotFound
-from approvals.ledger.locks import for_change
 from approvals.limits import LINK_CODE, Attempt
+from approvals.locks import for_change
 from approvals.models import ChatAccount, LinkCode
 
 CODE_MINUTES = 10

@@ -11,7 +11,7 @@ from django.utils import timezone
 from approvals import access, audit
 from approvals.audit import Actor
 from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import Cluster
 from provisioner.errors import BadSource, PratiqueError
 

@@ -19,7 +19,7 @@ from approvals.encryption.envelope import HEAD_BYTES, decrypt, decrypt_file, enc
 from approvals.encryption.fields import Encrypted, EncryptedField
 from approvals.encryption.files import UNFINISHED_AGE, PrivateFiles, StoredFile, content_files
 from approvals.encryption.keys import keyring
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import Content
 from provisioner import render
 from provisioner.errors import PratiqueError

@@ -17,7 +17,7 @@ from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import NotAllowed
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from approvals.oidc import (
     ClaimsRefused,

@@ -13,8 +13,8 @@ from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
-from approvals.ledger.locks import for_change
 from approvals.lifecycle import State
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Policy, Request
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from provisioner.api_groups import OWN_GROUP

@@ -10,9 +10,9 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.errors import Changed, InvalidInput
 from approvals.gate.reviewer_checks import Decider, check_decider
-from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Revision
 from approvals.selectors import revisions
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from approvals.access import Caller
 from approvals.errors import DigestMoved, InvalidInput, NotFound
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import NewsRead, Request, SavedView, ViewedObject
 from approvals.models.workspace import QUERY_LENGTH, VIEW_NAME_LENGTH
 

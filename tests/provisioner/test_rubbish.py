@@ -138,6 +138,7 @@ def test_definitions_that_are_none(old: Any, new: Any) -> None:
     asked(schema.accepts_update, old, new)
     asked(schema.validate_crd, new)
     asked(schema.crdify_triples, old, new)
+    asked(schema.kube_order, str(old))
 
 
 @pytest.mark.thorough

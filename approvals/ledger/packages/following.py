@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F, OuterRef, Q, Subquery
 from django.utils import timezone
 
-from approvals.ledger.locks import hold
+from approvals.locks import hold
 from approvals.models import BundleDeployment, Catalog, FollowedPackage
 from approvals.source_refs import body_of, is_catalog, listed_sources
 

@@ -15,7 +15,6 @@ from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
 from approvals.errors import UNREADABLE, KeyMissing
 from approvals.ledger import labels, quotas
-from approvals.ledger.locks import for_change
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import listing
 from approvals.ledger.pivots.problems import keep_problem, problem_of
@@ -28,6 +27,7 @@ from approvals.ledger.pivots.writers import (
     writers_of,
 )
 from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.selectors import revisions
 

@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import MACHINE
-from approvals.ledger.locks import for_change, hold
 from approvals.ledger.pivots.asking import ask_for_moved, hold_open
 from approvals.lifecycle import State
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, ReferenceFollower, Request, ViewedObject
 from approvals.policy.following import RATE_SECONDS, Answer, FollowerFacts, answer_of, rest_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals.ledger.locks import for_change
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Request
 from provisioner import health_checks
 from provisioner.errors import BadHealthCheck

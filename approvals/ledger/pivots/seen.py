@@ -12,7 +12,6 @@ from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
 from approvals.ledger import labels, quotas, references
 from approvals.ledger.digests import options_digest
-from approvals.ledger.locks import for_change
 from approvals.ledger.moves import move
 from approvals.ledger.packages import following
 from approvals.ledger.pivots.asking import ensure_deletion_request, ensure_request, ensure_rollback_request, hold_open
@@ -20,6 +19,7 @@ from approvals.ledger.pivots.problems import problem_of
 from approvals.ledger.pivots.requesters import correct_requesters, join
 from approvals.ledger.pivots.writers import SpecWriter
 from approvals.lifecycle import SUPERSEDABLE, Event
+from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, SpecWrite
 from provisioner.api_groups import OWN_GROUP
 

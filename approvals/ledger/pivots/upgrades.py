@@ -15,11 +15,11 @@ from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import MACHINE
-from approvals.ledger.locks import for_change, hold
 from approvals.ledger.packages import choosing, following
 from approvals.ledger.pivots.asking import ask_for_moved
 from approvals.ledger.pivots.moved import DeploymentWish, wish_of
 from approvals.lifecycle import State
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FollowedPackage, Request
 from approvals.policy.following import Answer, UpgradeFacts, answer_upgrade
 from approvals.source_refs import UpgradePolicy, listed_sources, upgrade_policy

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 
 from approvals.ledger import strays
-from approvals.ledger.locks import for_change, hold
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from provisioner.cluster.tracking import RevisionOwner
 from provisioner.values import InventoryItem as Item

@@ -15,8 +15,8 @@ from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.gate.planning import installer_of
-from approvals.ledger.locks import for_change, hold
 from approvals.ledger.moves import locked
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps import applied
 from approvals.steps.applied import OVERDUE

@@ -20,7 +20,7 @@ from provisioner.cli.plugin.terminal import page
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.review.base.text import visible
-from provisioner.sentences import number, some
+from provisioner.sentences import and_more, number, some
 from provisioner.values import ObjectRef
 
 KIND = "Catalog"
@@ -203,8 +203,8 @@ def _problem_lines(problems: Sequence[Record]) -> Iterator[str]:
         yield ""
         yield f"{number(len(problems), 'problem')} in it:"
         yield from (f"  {one['where']}: {one['message']}" for one in problems[:SHOWN_PROBLEMS])
-        if len(problems) > SHOWN_PROBLEMS:
-            yield f"  and {len(problems) - SHOWN_PROBLEMS} more"
+        if left := and_more(len(problems) - SHOWN_PROBLEMS):
+            yield f"  {left}"
 
 
 def _package_lines(found: Record) -> Iterator[str]:

@@ -248,4 +248,4 @@ def test_rows_that_are_added_wait_for_nobody_who_has_locked_what_they_refer_to(
 def test_nobody_locks_rows_by_another_door() -> None:
     root = Path(approvals.__file__).parent
     locking = {str(path.relative_to(root)) for path in root.rglob("*.py") if "select_for_update" in path.read_text()}
-    assert locking == {"ledger/locks.py"}
+    assert locking == {"locks.py"}

@@ -277,7 +277,7 @@ def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_plac
     world.wish(here.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=here.rita)
     allow(here, grant)
     assert look(first).state == "in_review"
-    assert "upgradePolicy is Request by now" in words_of(grant)[1]
+    assert "upgradePolicy is Request since then" in words_of(grant)[1]
     Request.objects.filter(pk=first.pk).update(state="superseded")
     again = pivots.ask_once_more(of=first)
     assert again is not None
