@@ -170,7 +170,7 @@ def _instant(at: datetime) -> str:
 
 
 def hold_chain() -> None:
-    """Wait until no other transaction appends, and let none do so before this one ends (ledger.locks)."""
+    """Wait until no other transaction appends, and let none do so before this one ends (approvals.locks)."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CHAIN_LOCK])

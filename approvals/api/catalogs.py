@@ -49,6 +49,8 @@ class CatalogViewSet(ClusterScoped):
         One question is asked, about the catalogue of this name.
         """
         self._check_named(self.kwargs["cluster"])
+        if "\0" in self.kwargs["cluster"] + self.kwargs["name"]:  # which PostgreSQL does not store
+            raise Http404
         cluster = Cluster.objects.filter(name=self.kwargs["cluster"]).first()
         if cluster is None:
             raise Http404

@@ -15,10 +15,8 @@ from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
 from approvals.ledger import labels
-from approvals.ledger.packages import choosing
 from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request
 from approvals.selectors.certainty import depending
-from approvals.source_refs import UpgradePolicy, upgrade_policy
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
 from provisioner.review.base.places import unjudged_fields
@@ -234,8 +232,6 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if request.is_for_people:
         return "it follows a catalog by upgradePolicy Request, which only people can approve"
-    if tightened := _tightened_policy(request):
-        return f"upgradePolicy is {tightened} since then, so only people can approve what follows a catalog"
     if report.severities.get(Severity.UNKNOWN, 0):
         return "the report has unknown findings, which policies cannot approve"
     if not _says_what_is_judged(report):
@@ -248,15 +244,6 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
         return "the requester is unknown, so a person who may use the ServiceAccount must approve"
     counts = objection_to(each, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
-
-
-def _tightened_policy(request: Request) -> str:
-    """What today's spec says of a bundle that nobody asked for; "" where policies may approve it, or there is none."""
-    if not request.is_unattended or not request.bundles:
-        return ""
-    request.deployment.refresh_from_db(fields=["spec"])
-    today = upgrade_policy(request.deployment.spec)
-    return str(today) if today is not UpgradePolicy.AUTOMATIC and choosing.is_unasked(request) else ""
 
 
 def _is_destructive(report: Report) -> bool:

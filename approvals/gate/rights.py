@@ -12,9 +12,11 @@ from django.utils import timezone
 from approvals import access
 from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
+from approvals.ledger.packages import choosing
 from approvals.ledger.pivots import has_asked
-from approvals.models import REQUEST_CHANGES, Dismissal, Policy, Request, Review
+from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
 from approvals.policy import why_vouched_for
+from approvals.source_refs import UpgradePolicy, upgrade_policy
 from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
@@ -84,8 +86,19 @@ def uses_account(policy: Policy, request: Request) -> Fact[Right]:
 
 def objection_to(policy: Policy, request: Request) -> Fact[Right]:
     """Whether this policy's word may count for this request."""
-    own = _own_wish(policy, request)
-    return _known(Right(False, own)) if own else _rights_of(policy, request)
+    words = _own_wish(policy, request) or _tightened_policy(request)
+    return _known(Right(False, words)) if words else _rights_of(policy, request)
+
+
+def _tightened_policy(request: Request) -> str:
+    """What today's spec says against a policy's word about a bundle that nobody asked for; "" where it says nothing."""
+    if not request.is_unattended or not request.bundles:
+        return ""
+    deployment = BundleDeployment.objects.only("spec").get(pk=request.deployment_id)
+    today = upgrade_policy(deployment.spec)
+    if today is UpgradePolicy.AUTOMATIC or not choosing.is_unasked(request):
+        return ""
+    return f"upgradePolicy is {today} now, so only people can approve what follows a catalog"
 
 
 def fact_of(permission: Permission) -> Fact[Right]:

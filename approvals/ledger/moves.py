@@ -27,7 +27,7 @@ def locked(request_id: int) -> Request:
 
 
 def both_locked(request: Request) -> tuple[BundleDeployment, Request]:
-    """The deployment and its request, locked in the order that ledger.locks names."""
+    """The deployment and its request, locked in the order that locks names."""
     deployment = for_change(BundleDeployment.objects.filter(pk=request.deployment_id)).get()
     return deployment, locked(request.pk)
 

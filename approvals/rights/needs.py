@@ -1,4 +1,4 @@
-"""Whom each process acts as, and what it does then, as RBAC_GROUP rules. Pure.
+"""Whom each process acts as, and what it does then, as RBAC rules. Pure.
 
 What a process does as itself stands in deploy/rbac.yaml. Here is only impersonation, because that depends on who is
 registered. Legacy impersonation lets a process do everything that somebody may; constrained impersonation (Kubernetes
@@ -48,7 +48,7 @@ class ImpersonationForm(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class NeededRule:
-    """As in RBAC_GROUP: without `names` it is for all of them."""
+    """As in RBAC: without `names` it is for all of them."""
 
     group: str
     resources: tuple[str, ...]
@@ -99,7 +99,7 @@ class Registered:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC_GROUP (S01)."""
+        """Who is never acted as: `system:` names and groups carry rights that nobody grants by RBAC (S01)."""
         names = (*self.people, *self.groups)
         return tuple(sorted(name for name in names if name.startswith(_SYSTEM) and account_of(name) is None))
 
@@ -129,7 +129,7 @@ class _Rules:
     def add_named(
         self, group: str, resource: str, verbs: Iterable[str], names: Collection[str], *, namespace: str = ""
     ) -> None:
-        """Nothing where there are no names: RBAC_GROUP takes an empty list for all names."""
+        """Nothing where there are no names: RBAC takes an empty list for all names."""
         if names:
             self.found[namespace].append(NeededRule(group, (resource,), tuple(verbs), tuple(sorted(names))))
 

@@ -48,7 +48,7 @@ def _revoke(deployment_id: int, number: int, reason: str, decider: Decider, via:
     row = _locked(deployment_id, number)
     if row.revoked_at:
         raise Changed(revisions.revoked_words(row))
-    # Before the audit chain, as everybody (ledger.locks).
+    # Before the audit chain, as everybody (approvals.locks).
     there = [locked(one.pk) for one in row.deployment.requests.filter(to_revision=row, state__in=SUPERSEDABLE)]
     row.revoked_at, row.revoked_by, row.revoked_reason = timezone.now(), decider.identity.username, reason
     _keep(row, "revision.revoked", reason, decider, via)

@@ -185,6 +185,8 @@ def test_roles_and_bindings_that_are_none(objects: list[Any], one: Any, other: A
     asked(rbac.may_write_role, held, one, old=other)
     asked(rbac.may_write_binding, held, one, known)
     asked(rbac.is_escalation, held, one, objects)
+    asked(rbac.holders, known, AccessRequest("get", resource="pods", namespace="shop"))
+    asked(rbac.escalating_rule, objects, AccessRequest("escalate", "rbac.authorization.k8s.io", "roles"))
     for ask in (rbac.binding_subjects, rbac.written_rules, rbac.is_aggregated, PolicyRule.from_object, rbac.plural_of):
         asked(ask, one)
     asked(rbac.risks, held)

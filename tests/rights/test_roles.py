@@ -11,8 +11,8 @@ import yaml
 
 from approvals.rights import ImpersonationForm, NeededRule, Process, Registered, accounts_of, manifests, roles, words_of
 from approvals.rights.missing import own_rules
-from approvals.rights.needs import AUTHENTICATION, RBAC
-from provisioner.api_groups import OWN_GROUP
+from approvals.rights.needs import AUTHENTICATION
+from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.values import AccessRequest, ObjectRef
 from tests.support.folders import ROOT
 
@@ -73,7 +73,7 @@ def test_S31_web_writes_wishes_and_lists_roles_as_people_and_nothing_else() -> N
             NeededRule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
             NeededRule(OWN_GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
             NeededRule(OWN_GROUP, ("bundledeployments",), on("user-info", *writes)),
-            NeededRule(RBAC, ("clusterrolebindings", "clusterroles"), on("user-info", "list")),
+            NeededRule(RBAC_GROUP, ("clusterrolebindings", "clusterroles"), on("user-info", "list")),
         ),
         "ci": (NeededRule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
     }

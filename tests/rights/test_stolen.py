@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from approvals.rights import ImpersonationForm, Process, Registered, accounts_of, manifests, roles
-from approvals.rights.needs import AUTHENTICATION, RBAC
+from approvals.rights.needs import AUTHENTICATION
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, Unreachable
@@ -196,17 +197,17 @@ WISH = obj(
 )
 STATUS = obj(f"{CORE}/v1alpha2", "BundleDeployment", "target", status={"activeRevision": 7, "conditions": []})
 BIND = obj(
-    f"{RBAC}/v1",
+    f"{RBAC_GROUP}/v1",
     "ClusterRoleBinding",
     "thief",
-    roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+    roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
     subjects=[{"kind": "ServiceAccount", "name": "web", "namespace": NAMESPACE}],
 )
 READS_ROLES = obj(
-    f"{RBAC}/v1",
+    f"{RBAC_GROUP}/v1",
     "ClusterRole",
     "reads-roles",
-    rules=[{"apiGroups": [RBAC], "resources": ["clusterroles", "clusterrolebindings"], "verbs": ["list"]}],
+    rules=[{"apiGroups": [RBAC_GROUP], "resources": ["clusterroles", "clusterrolebindings"], "verbs": ["list"]}],
 )
 SECRET, OTHER = (ObjectRef("", "v1", "Secret", SHOP, name) for name in ("pull", "other"))
 CONFIG = ObjectRef("", "v1", "ConfigMap", SHOP, "kube-root-ca.crt")
@@ -236,12 +237,12 @@ def _attempts() -> dict[str, Attempt]:
         "writes a wish as a person": creates(WISH, RITA),
         "reads a source's Secret as a person": Attempt("get", SECRET, identity=ALICE),
         "reads any Secret as a person": Attempt("get", OTHER, identity=ALICE),
-        "lists roles as a person": Attempt("list", ObjectRef(RBAC, "v1", "ClusterRole", "", ""), identity=ALICE),
+        "lists roles as a person": Attempt("list", ObjectRef(RBAC_GROUP, "v1", "ClusterRole", "", ""), identity=ALICE),
         "lists bindings as a person": Attempt(
-            "list", ObjectRef(RBAC, "v1", "ClusterRoleBinding", "", ""), identity=ALICE
+            "list", ObjectRef(RBAC_GROUP, "v1", "ClusterRoleBinding", "", ""), identity=ALICE
         ),
         "lists roles as an account that asked": Attempt(
-            "list", ObjectRef(RBAC, "v1", "ClusterRole", "", ""), identity=ROBOT
+            "list", ObjectRef(RBAC_GROUP, "v1", "ClusterRole", "", ""), identity=ROBOT
         ),
         "creates a pod as a person": creates(_pod(SHOP, "default"), ALICE),
         "applies as its installer": Attempt("apply", CONFIG, obj("v1", "ConfigMap", "thief", SHOP), identity=OURS),
@@ -327,9 +328,9 @@ NEVER = [
     AccessRequest("list", resource="secrets"),
     AccessRequest("create", resource="pods", namespace=SHOP),
     AccessRequest("create", resource="pods", subresource="exec", namespace=NAMESPACE),
-    AccessRequest("bind", RBAC, "clusterroles", name="cluster-admin"),
-    AccessRequest("escalate", RBAC, "clusterroles"),
-    AccessRequest("create", RBAC, "clusterrolebindings"),
+    AccessRequest("bind", RBAC_GROUP, "clusterroles", name="cluster-admin"),
+    AccessRequest("escalate", RBAC_GROUP, "clusterroles"),
+    AccessRequest("create", RBAC_GROUP, "clusterrolebindings"),
     AccessRequest("patch", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
     AccessRequest("create", resource="serviceaccounts", subresource="token", namespace=NAMESPACE),
     AccessRequest("get", resource="nodes", subresource="proxy"),

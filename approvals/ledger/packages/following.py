@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import F, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from approvals.locks import hold
@@ -46,7 +47,7 @@ def let_go(deployment: BundleDeployment) -> None:
 def look_again(deployment: BundleDeployment) -> None:
     """What runs, what is wished for or what is wanted to follow has changed: another bundle may be next.
 
-    Needs the deployment's lock, and is told before anything is written to the audit chain (ledger.locks).
+    Needs the deployment's lock, and is told before anything is written to the audit chain (approvals.locks).
     """
     rows = deployment.followed_packages.all()
     hold(rows)
@@ -54,13 +55,15 @@ def look_again(deployment: BundleDeployment) -> None:
 
 
 def due(now: datetime) -> list[int]:
-    """The deployments that are to be asked about: something changed for them, or a catalogue of theirs did.
+    """The deployments that are to be asked about: something changed for them, or a catalogue of theirs did, or it went.
 
     Not those that are paused or go away: they are asked about when that is over.
     """
     shown = Catalog.objects.filter(cluster=OuterRef("deployment__cluster"), name=OuterRef("catalog"))
-    rows = FollowedPackage.objects.annotate(shown=Subquery(shown.values("edition__digest")[:1])).filter(
-        Q(answer_at__lte=now) | (Q(answer_at__isnull=True, shown__isnull=False) & ~Q(shown=F("digest"))),
+    rows = FollowedPackage.objects.annotate(
+        shown=Coalesce(Subquery(shown.values("edition__digest")[:1]), Value(""))
+    ).filter(
+        Q(answer_at__lte=now) | (Q(answer_at__isnull=True) & ~Q(shown=F("digest"))),
         deployment__is_paused=False,
         deployment__gone_at__isnull=True,
         deployment__deletion_requested_at__isnull=True,

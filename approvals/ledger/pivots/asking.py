@@ -195,7 +195,7 @@ def why_unreadable(request: Request) -> dict[str, str]:
 
 
 def hold_open(deployment: BundleDeployment) -> list[Request]:
-    """The open request, if any, locked before anything is written to the audit chain (ledger.locks)."""
+    """The open request, if any, locked before anything is written to the audit chain (approvals.locks)."""
     is_there = deployment.pk is not None
     return [locked(one.pk) for one in deployment.requests.filter(state__in=OPEN)] if is_there else []
 

@@ -91,7 +91,7 @@ def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotati
 def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any], spec: dict[str, Any]) -> None:
     """The same name made again is another deployment (docs/architecture).
 
-    What is locked for the new one after the audit of the old one's end is locked before it (ledger.locks).
+    What is locked for the new one after the audit of the old one's end is locked before it (approvals.locks).
     """
     named = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
     others = list(for_change(named.exclude(uid=meta["uid"]).order_by("pk")))

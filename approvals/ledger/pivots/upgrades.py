@@ -29,11 +29,15 @@ from provisioner.values import ChosenBundle
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What one source is offered: `bundle` is what it would take now, None where `problem` says why nobody can tell."""
+    """What one source is offered: `bundle` is what it would take now, None where `problem` says why nobody can tell.
+
+    `digest` is the catalogue's as it was shown before it was read: one that changes meanwhile is looked at again.
+    """
 
     bundle: ChosenBundle | None = None
     beyond: str = ""
     problem: str = ""
+    digest: str = ""
     is_offered: bool = False
     asked: Request | None = None
 
@@ -70,19 +74,20 @@ def answer_upgrades(deployment_id: int) -> Request | None:
 
 def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | None) -> _Look:
     source, where = listed_sources(deployment.spec)[row.position], f"spec.sources[{row.position}]"
+    digest = following.shown_digest(row)
     try:
         bundle, beyond = choosing.offered_to(deployment, source, where)
     except (BadSource, TryLater) as exc:
-        return _Look(problem=str(exc))
+        return _Look(problem=str(exc), digest=digest)
     asked = _asked(deployment, bundle) or (None if row.digest != bundle.digest else _failed(latest))
-    return _Look(bundle, beyond, is_offered=not choosing.is_running(deployment, bundle), asked=asked)
+    return _Look(bundle, beyond, digest=digest, is_offered=not choosing.is_running(deployment, bundle), asked=asked)
 
 
 def _asked(deployment: BundleDeployment, bundle: ChosenBundle) -> Request | None:
     """The last request for the same wish that was for it. One that something else took the place of asks no more."""
     rows = deployment.requests.filter(purpose=Request.Purpose.DEPLOY, options_digest=deployment.options_digest)
     key = choosing.offer_key(bundle)
-    for request in rows.exclude(bundles=[]).exclude(state=State.SUPERSEDED).order_by("-number"):
+    for request in rows.exclude(bundles=[]).exclude(state=State.SUPERSEDED).only("bundles").order_by("-number"):
         if any(choosing.offer_key(one) == key for one in choosing.recorded(request)):
             return request
     return None
@@ -119,7 +124,7 @@ def _note(row: FollowedPackage, look: _Look, now: datetime) -> None:
     bundle = look.bundle
     row.looked_at = now
     row.problem, row.problem_since = look.problem, (row.problem_since or now) if look.problem else None
-    row.digest = following.shown_digest(row)
+    row.digest = look.digest
     row.request = look.asked
     available = bundle.bundle if bundle and look.is_offered else ""
     row.since = (row.since if row.available == available else now) if available else None

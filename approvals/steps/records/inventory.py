@@ -106,14 +106,14 @@ class DatabaseInventory:
         return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
 
     def _held(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
-        """Our rows of these objects as all rows were read, locked (ledger.locks): under the claim they stay so."""
+        """Our rows of these objects as all rows were read, locked (approvals.locks): under the claim they stay so."""
         identities = {ref.identity for ref in refs}
         known = {identity: self._rows[identity] for identity in identities if identity in self._rows}
         held = frozenset(hold(self.deployment.inventory.filter(pk__in=[row.key for row in known.values()])))
         return {identity: row for identity, row in known.items() if row.key in held}
 
     def _locked(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
-        """Our rows of these objects as they are now, locked (ledger.locks)."""
+        """Our rows of these objects as they are now, locked (approvals.locks)."""
         wanted = {ref.identity: ref for ref in refs}
         is_one = Q(pk__in=[self._rows[identity].key for identity in wanted if identity in self._rows])
         if not self._has_read_all:

@@ -175,7 +175,7 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
     done about it (`spec.onFailure`).
     """
     if health.state != HealthState.CURRENT:
-        # What is done about it is a move of its request, whose lock comes before these (ledger.locks).
+        # What is done about it is a move of its request, whose lock comes before these (approvals.locks).
         locked(observed.request_id)
     revision = for_change(Revision.objects.filter(pk=observed.pk)).select_related("request__from_revision").get()
     now = timezone.now()

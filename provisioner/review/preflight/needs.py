@@ -37,6 +37,8 @@ MAX_MISSING = 10_000
 _NAMESPACE = GroupKind("", "Namespace")
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _JOB, _TIME_TO_LIVE = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
+# What stays for longer is seen by asking again and again, however slow the API server is.
+_SOON_SECONDS = 60
 _NO_VERB = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
 _NO_OWNER = ReviewRule("PRE-06", Section.PREFLIGHT, Severity.DANGEROUS)
 _GRANTS = ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
@@ -230,8 +232,9 @@ def _verbs(manifest: Manifest, planned: PlannedAction | None) -> tuple[str, ...]
 
 
 def _goes_by_itself(manifest: Manifest) -> bool:
-    """Whether the cluster deletes it once it has ended, so that who waits for that has to watch it."""
-    return manifest.ref.group_kind == _JOB and mapping(manifest.body.get("spec")).get(_TIME_TO_LIVE) is not None
+    """Whether the cluster deletes it so soon after it has ended that who waits for that has to watch it."""
+    seconds = mapping(manifest.body.get("spec")).get(_TIME_TO_LIVE)
+    return manifest.ref.group_kind == _JOB and isinstance(seconds, int) and seconds < _SOON_SECONDS
 
 
 def _of_verbs(found: Walk, ref: ObjectRef, kind: ResourceWord, verbs: tuple[str, ...]) -> Iterator[Finding]:

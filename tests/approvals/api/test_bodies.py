@@ -130,6 +130,8 @@ def test_no_body_is_an_error_of_ours(
         "policies/%00",
         "policies/-1",
         "clusters/%00",
+        "catalogs/prod/%00",
+        "catalogs/%00/operators/packages",
         "clusters/%ed%a0%80",
         "clusters/" + "x" * 5000,
     ],

@@ -1,4 +1,4 @@
-"""Rows are locked in one order, that of ledger.locks: else two transactions wait for each other."""
+"""Rows are locked in one order, that of approvals.locks: else two transactions wait for each other."""
 
 from __future__ import annotations
 

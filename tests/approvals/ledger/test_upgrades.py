@@ -10,9 +10,11 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.errors import LostClaim
+from approvals.gate.facts import Known
+from approvals.gate.rights import objection_to
 from approvals.ledger import pivots
 from approvals.ledger.packages import choosing, following
-from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request, Revision
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, Policy, Request, Revision
 from approvals.selectors import floating
 from approvals.steps import upgrading
 from approvals.steps.upgrading import LookForUpgrades
@@ -263,6 +265,12 @@ def test_what_runs_already_is_for_nobody_to_ask_for(running: BundleDeployment) -
     assert not again.is_for_people
 
 
+def objection(grant: Policy, request: Request) -> str:
+    found = objection_to(grant, request)
+    assert isinstance(found, Known)
+    return "" if found.value.is_given else found.value.words
+
+
 def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_place(
     here: World, running: BundleDeployment, port: Catalog
 ) -> None:
@@ -277,7 +285,8 @@ def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_plac
     world.wish(here.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=here.rita)
     allow(here, grant)
     assert look(first).state == "in_review"
-    assert "upgradePolicy is Request since then" in words_of(grant)[1]
+    assert "upgradePolicy is Request now" in words_of(grant)[1]
+    assert "upgradePolicy is Request now" in objection(grant, first), "nor does an approval count that it gave before"
     Request.objects.filter(pk=first.pk).update(state="superseded")
     again = pivots.ask_once_more(of=first)
     assert again is not None

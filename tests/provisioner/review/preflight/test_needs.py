@@ -243,7 +243,10 @@ def test_a_page_shows_the_yaml_as_it_is_and_nothing_of_it_is_markup() -> None:
     assert '"yaml"' not in html
 
 
-@pytest.mark.parametrize(("seconds", "verbs"), [(0, "get, create, patch or watch"), (None, "get, create or patch")])
+@pytest.mark.parametrize(
+    ("seconds", "verbs"),
+    [(0, "get, create, patch or watch"), (3600, "get, create or patch"), (None, "get, create or patch")],
+)
 def test_a_hook_that_goes_once_it_has_ended_has_to_be_watched(seconds: int | None, verbs: str) -> None:
     job = an_object("batch/v1", "Job", "migrate", "shop", spec={"ttlSecondsAfterFinished": seconds})
     given = scene(job)
