@@ -16,8 +16,22 @@ def complaints(page: pw.Page) -> list[str]:
 
 
 def listen(page: pw.Page) -> list[str]:
-    """What the page will complain of: script errors, and what the content security policy stopped."""
+    """What the page will complain of: script errors, what the content security policy stopped, requests without answer.
+
+    Who leaves a page ends what it is asking at that moment (net::ERR_ABORTED), which is nobody's fault. The browser says
+    why a request had no answer, and htmx only that it had none, so its words about that are passed over.
+    """
     heard: list[str] = []
-    page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
+
+    def said(message: pw.ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(("htmx:afterRequest", "htmx:sendError")):
+            heard.append(message.text)
+
+    def failed(request: pw.Request) -> None:
+        if request.resource_type in ("fetch", "xhr") and request.failure != "net::ERR_ABORTED":
+            heard.append(f"{request.url}: {request.failure}")
+
+    page.on("console", said)
+    page.on("requestfailed", failed)
     page.on("pageerror", lambda error: heard.append(str(error)))
     return heard
