@@ -55,7 +55,7 @@ def answer_upgrades(deployment_id: int) -> Request | None:
     latest = wish.latest
     hold(deployment.followed_packages.all())
     looks = {row: _look(deployment, row, latest) for row in deployment.followed_packages.all()}
-    answers = {row: answer_upgrade(_facts(wish, look)) for row, look in looks.items()}
+    answers = {row: answer_upgrade(_facts(deployment, look), wish.facts) for row, look in looks.items()}
     is_due = latest is not None and Answer.ASK in answers.values()
     for row, look in looks.items():
         _note(row, look, now)
@@ -98,18 +98,9 @@ def _failed(latest: Request | None) -> Request | None:
     return latest if latest and latest.state == State.FAILED and not latest.bundles else None
 
 
-def _facts(wish: DeploymentWish, look: _Look) -> UpgradeFacts:
-    deployment, latest = wish.deployment, wish.latest
-    is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
+def _facts(deployment: BundleDeployment, look: _Look) -> UpgradeFacts:
     return UpgradeFacts(
-        is_offered=look.is_offered,
-        is_asked=look.asked is not None,
-        policy=upgrade_policy(deployment.spec),
-        is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
-        is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
-        is_pinning=wish.is_pinning,
-        is_held=wish.is_held,
-        is_too_soon=wish.rests_until is not None,
+        is_offered=look.is_offered, is_asked=look.asked is not None, policy=upgrade_policy(deployment.spec)
     )
 
 
