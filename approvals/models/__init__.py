@@ -4,7 +4,7 @@ Every room above may import the models by name from here; managers and querysets
 
 Modules that other rooms use:
 
-- `request`: requests, what they are about, what was found, who reviewed them and what came of it
+- `request`: requests, what they are about and what came of them
 - `workspace`: what a person keeps for themselves in the browser
 """
 
@@ -20,19 +20,9 @@ from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, Revi
 from approvals.models.listing import RequestAsker, RequestRule, RequestText
 from approvals.models.objects import Drift, OptionalObject, Stray
 from approvals.models.policy import Policy, PolicyEvaluation
-from approvals.models.request import (
-    REQUEST_CHANGES,
-    Content,
-    Dismissal,
-    Finding,
-    LookupAnswers,
-    Outcome,
-    Report,
-    Request,
-    Review,
-    Verdict,
-    VoidedRound,
-)
+from approvals.models.report import Finding, Report
+from approvals.models.request import Content, LookupAnswers, Outcome, Request
+from approvals.models.review import REQUEST_CHANGES, Dismissal, Review, Verdict, VoidedRound
 from approvals.models.viewed import ViewedObject
 from approvals.models.workspace import NewsRead, SavedView
 
