@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import prefetch_related_objects
+from django.db.models import Count, prefetch_related_objects
 
 from approvals.lifecycle import OPEN
-from approvals.models import BundleDeployment, FollowedPackage, ReferenceFollower
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, ReferenceFollower
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,15 @@ class FollowedReference:
 
     @property
     def interval_words(self) -> str:
-        """As specs write it: 1h30m."""
-        minutes, seconds = divmod(self.interval_seconds, 60)
-        hours, minutes = divmod(minutes, 60)
-        parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
-        return "".join(f"{count}{unit}" for count, unit in parts if count)
+        return interval_words(self.interval_seconds)
+
+
+def interval_words(total: int) -> str:
+    """So many seconds as specs write them: 1h30m."""
+    minutes, seconds = divmod(total, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count)
 
 
 def followed(*, deployment: BundleDeployment) -> list[FollowedReference]:
@@ -78,23 +83,68 @@ class OfferedUpgrade:
 def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
     """In the order of the sources; those of no catalogue are not there."""
     prefetch_related_objects([deployment], "followed_packages__request")
-    return [
-        OfferedUpgrade(
-            row.position,
-            row.catalog,
-            row.package,
-            row.available_version,
-            row.available,
-            row.since,
-            row.reason,
-            _why_not(row),
-            row.beyond,
-            row.looked_at,
-            row.problem,
-            row.problem_since,
-        )
-        for row in deployment.followed_packages.all()
-    ]
+    return [_offer(row) for row in deployment.followed_packages.all()]
+
+
+def _offer(row: FollowedPackage) -> OfferedUpgrade:
+    return OfferedUpgrade(
+        row.position,
+        row.catalog,
+        row.package,
+        row.available_version,
+        row.available,
+        row.since,
+        row.reason,
+        _why_not(row),
+        row.beyond,
+        row.looked_at,
+        row.problem,
+        row.problem_since,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFollower:
+    """A deployment that follows a package, and what it is offered. `bundle` and `version` are what runs of it, "" where
+    nothing does."""
+
+    deployment: BundleDeployment
+    offer: OfferedUpgrade
+    bundle: str
+    version: str
+
+
+def package_followers(*, catalog: Catalog, package: str = "", limit: int) -> list[PackageFollower]:
+    """The deployments that follow a package of a catalogue, of one package where that is named, by name."""
+    rows = FollowedPackage.objects.filter(
+        catalog=catalog.name, deployment__cluster=catalog.cluster_id, deployment__gone_at__isnull=True
+    )
+    rows = rows.filter(package=package) if package else rows
+    rows = rows.select_related("deployment__active_revision__request", "request").defer(
+        "deployment__spec", "deployment__active_revision__request__spec", "request__spec"
+    )
+    return [_follower(catalog, row) for row in rows.order_by("deployment__name", "position")[:limit]]
+
+
+def _follower(catalog: Catalog, row: FollowedPackage) -> PackageFollower:
+    deployment = row.deployment
+    deployment.cluster = catalog.cluster
+    listed = deployment.active_revision.request.bundles if deployment.active_revision else []
+    names = (catalog.name, row.package)
+    runs = next((one for one in listed if (one["catalog"], one["package"]) == names), None)
+    return PackageFollower(deployment, _offer(row), runs["bundle"] if runs else "", runs["version"] if runs else "")
+
+
+def follower_counts(*, catalog: Catalog, packages: Iterable[str]) -> dict[str, int]:
+    """How many deployments follow each of these packages; those that nobody follows are not there."""
+    rows = FollowedPackage.objects.filter(
+        catalog=catalog.name,
+        package__in=list(packages),
+        deployment__cluster=catalog.cluster_id,
+        deployment__gone_at__isnull=True,
+    )
+    counted = rows.values_list("package").annotate(Count("deployment", distinct=True))
+    return dict(counted.order_by())
 
 
 def _why_not(row: FollowedPackage) -> str:

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
+from approvals.web.catalogs import catalogs, packages
 from approvals.web.deployments import deployments, offers
 from approvals.web.requests import activity, findings, pictures, requests
 from approvals.web.requests.changes import views as changes
@@ -57,6 +58,10 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/revoke", deployments.revoke, name="deployment-revoke"),
     path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
+    path("catalogs", catalogs.index, name="catalogs"),
+    path("catalogs/<slug:cluster>/<str:name>", catalogs.show, name="catalog"),
+    path("catalogs/<slug:cluster>/<str:name>/packages/<str:package>", packages.show, name="catalog-package"),
+    path("catalogs/<slug:cluster>/<str:name>/packages/<str:package>/icon", packages.icon, name="catalog-icon"),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),

@@ -19,9 +19,11 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
+from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
 from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
+from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
 # A page asks every ten seconds what has become of a request.
 pw.expect.set_options(timeout=scaled(60_000))
@@ -117,9 +119,10 @@ def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict
 
 
 @pytest.fixture
-def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
+def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
     """URLs of every page, by a name."""
     serious = afternoon["serious"].uid
+    stored(catalog("port", of=here.cluster), *HARBOUR)
     paths = {
         "inbox": "/",
         "all-requests": "/?tab=all",
@@ -137,6 +140,9 @@ def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
         "deployments": "/deployments",
         "deployment": "/deployments/prod/lighthouse",
         "deployment-form": "/deployments/new",
+        "catalogs": "/catalogs",
+        "catalog": "/catalogs/prod/port",
+        "catalog-package": "/catalogs/prod/port/packages/harbour",
         "clusters": "/clusters",
         "policies": "/policies",
         "policy": "/policies/of/routine",

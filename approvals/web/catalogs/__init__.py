@@ -1,0 +1,4 @@
+"""The pages of catalogs: which there are and how each stands, what one offers, and a package with its versions.
+
+The words and pictures of a package are its publisher's: they are shown as text, and an icon as points alone.
+"""

@@ -1,0 +1,215 @@
+"""The edges of a channel as a picture: its versions in a column, the highest first, and beside it what may follow what.
+
+Each version has a line of its own that leads from those which it may follow up to itself. PURE; whoever does not see
+pictures reads the same in the table of versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from provisioner.catalogs import CatalogBundle, Channel, ChannelEntry, Package, heads_of
+
+MOST_VERSIONS = 40
+MOST_LINES = 10
+ROW, LINE, DOT, ASIDE = 28, 14, 5, 5
+MOST_LETTERS = 24
+LETTER, NOTE_LETTER = 8, 7
+
+
+class EdgeKind(StrEnum):
+    REPLACES = "replaces"
+    SKIPS = "skips"
+    RANGE = "skipRange"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntry:
+    """An entry of a channel with its bundle; None where the catalogue has none of its name."""
+
+    entry: ChannelEntry
+    bundle: CatalogBundle | None
+
+    @property
+    def words(self) -> str:
+        return str(self.bundle.version) if self.bundle else self.entry.name
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnVersion:
+    """A dot at `y`, its version, and what is said of it."""
+
+    y: int
+    words: str
+    note: str
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnEdge:
+    kind: EdgeKind
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePicture:
+    """`hidden_versions` and `hidden_lines` are how many of each have no room in it."""
+
+    width: int
+    height: int
+    dots_at: int
+    versions: tuple[DrawnVersion, ...]
+    edges: tuple[DrawnEdge, ...]
+    arrows: tuple[str, ...]
+    hidden_versions: int
+    hidden_lines: int
+
+    @property
+    def words_at(self) -> int:
+        return self.dots_at - 2 * DOT
+
+    @property
+    def kinds(self) -> set[str]:
+        return {str(one.kind) for one in self.edges}
+
+
+def listed(package: Package, channel: Channel) -> list[ListedEntry]:
+    """The entries of a channel, the highest version first, those without a bundle last."""
+    found = [ListedEntry(one, package.bundles.get(one.name)) for one in channel.entries]
+    ranked = sorted((one for one in found if one.bundle), key=_rank, reverse=True)
+    return [*ranked, *sorted((one for one in found if not one.bundle), key=lambda one: one.entry.name)]
+
+
+def _rank(one: ListedEntry) -> tuple[object, ...]:
+    assert one.bundle is not None
+    return (*one.bundle.rank, one.entry.name)
+
+
+def picture_of(package: Package, channel: Channel, running: Collection[str]) -> EdgePicture:
+    """The highest versions of a channel and those that run, with the edges between them.
+
+    Ranges are drawn for where the channel ends and for what may follow what runs: almost every version has one.
+    """
+    found = listed(package, channel)
+    drawn = _chosen(found, running)
+    heads = set(heads_of(channel))
+    lines = [(at, _followed(drawn, at, heads, running)) for at in range(len(drawn))]
+    placed, hidden = _placed([(at, followed) for at, followed in lines if followed])
+    versions = tuple(_version(package, one, at, heads, running) for at, one in enumerate(drawn))
+    dots_at = _width_of(versions) + 3 * DOT
+    edges = [edge for at, followed, line in placed for edge in _edges(at, followed, dots_at, line)]
+    edges.sort(key=lambda one: list(EdgeKind).index(one.kind), reverse=True)
+    count = 1 + max((line for _, _, line in placed), default=0)
+    return EdgePicture(
+        width=dots_at + LINE * (count + 1) + DOT,
+        height=ROW * len(drawn),
+        dots_at=dots_at,
+        versions=versions,
+        edges=tuple(edges),
+        arrows=tuple(_arrow(dots_at, _own_y(at, followed)) for at, followed, _ in placed),
+        hidden_versions=len(found) - len(drawn),
+        hidden_lines=hidden,
+    )
+
+
+def _chosen(found: Sequence[ListedEntry], running: Collection[str]) -> list[ListedEntry]:
+    kept = [one for one in found if one.entry.name in running][: MOST_VERSIONS // 2]
+    names = {one.entry.name for one in kept}
+    names |= {one.entry.name for one in [it for it in found if it.entry.name not in names][: MOST_VERSIONS - len(kept)]}
+    return [one for one in found if one.entry.name in names]
+
+
+def _followed(
+    drawn: Sequence[ListedEntry], at: int, heads: Collection[str], running: Collection[str]
+) -> dict[int, EdgeKind]:
+    """The rows that an entry may follow, and by what."""
+    entry = drawn[at].entry
+    found = {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
+    if entry.name in heads or any(drawn[row].entry.name in running for row in found):
+        return found
+    return {row: kind for row, kind in found.items() if kind is not EdgeKind.RANGE}
+
+
+def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
+    if entry.replaces == other.entry.name:
+        return EdgeKind.REPLACES
+    if other.entry.name in entry.skips:
+        return EdgeKind.SKIPS
+    is_in = entry.skip_range is not None and other.bundle is not None and other.bundle.version in entry.skip_range
+    return EdgeKind.RANGE if is_in else None
+
+
+def _placed(
+    lines: Iterable[tuple[int, dict[int, EdgeKind]]],
+) -> tuple[list[tuple[int, dict[int, EdgeKind], int]], int]:
+    """Each line with its place from the dots on, the shortest nearest, none over another; and how many found none."""
+    taken: list[list[tuple[int, int]]] = []
+    found, hidden = [], 0
+    for at, followed in sorted(lines, key=_span):
+        start, end = _reach(at, followed)
+        place = next(
+            (n for n, it in enumerate(taken) if all(end < low or start > high for low, high in it)), len(taken)
+        )
+        if place >= MOST_LINES:
+            hidden += 1
+            continue
+        taken.extend([] for _ in range(place + 1 - len(taken)))
+        taken[place].append((start, end))
+        found.append((at, followed, place))
+    return found, hidden
+
+
+def _span(line: tuple[int, dict[int, EdgeKind]]) -> tuple[int, int]:
+    start, end = _reach(*line)
+    return end - start, line[0]
+
+
+def _reach(at: int, followed: Mapping[int, EdgeKind]) -> tuple[int, int]:
+    heights = [_own_y(at, followed), *(_y_of(row, at) for row in followed)]
+    return min(heights), max(heights)
+
+
+def _own_y(at: int, followed: Mapping[int, EdgeKind]) -> int:
+    """Where a line ends at its own version: on the side of what it follows, or in the middle of both."""
+    is_above, is_below = any(row < at for row in followed), any(row > at for row in followed)
+    return _middle(at) + ASIDE * (is_below - is_above)
+
+
+def _y_of(row: int, at: int) -> int:
+    """Where a line of the version `at` begins at another one."""
+    return _middle(row) - (ASIDE if row > at else -ASIDE)
+
+
+def _middle(row: int) -> int:
+    return ROW * row + ROW // 2
+
+
+def _edges(at: int, followed: Mapping[int, EdgeKind], dots_at: int, line: int) -> Iterable[DrawnEdge]:
+    start, beside = dots_at + DOT + 2, dots_at + DOT + LINE * (line + 1)
+    for row, kind in followed.items():
+        yield DrawnEdge(kind, f"M{start} {_y_of(row, at)}H{beside}V{_own_y(at, followed)}H{start}")
+
+
+def _arrow(dots_at: int, y: int) -> str:
+    x = dots_at + DOT + 1
+    return f"M{x} {y}l7 -4v8z"
+
+
+def _version(
+    package: Package, one: ListedEntry, at: int, heads: Collection[str], running: Collection[str]
+) -> DrawnVersion:
+    name = one.entry.name
+    said = {
+        "missing": one.bundle is None,
+        "deprecated": package.deprecation_of(name) is not None,
+        "head": name in heads,
+        "runs": name in running,
+    }
+    words = one.words if len(one.words) <= MOST_LETTERS else f"{one.words[: MOST_LETTERS - 1]}…"
+    return DrawnVersion(_middle(at), words, ", ".join(word for word, holds in said.items() if holds), name in running)
+
+
+def _width_of(versions: Iterable[DrawnVersion]) -> int:
+    return max((LETTER * len(one.words) + NOTE_LETTER * (len(one.note) + 1) for one in versions), default=0)
