@@ -7,7 +7,6 @@ unknown gives 2, unless something worse (critical, breaking) gives 1. With --old
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ from provisioner.cli.arguments import CRD_EPILOG, NEVER, REVIEW_EPILOG, ReviewCo
 from provisioner.cli.bundles import contents_of, text_of
 from provisioner.cli.objects import stored_in
 from provisioner.cli.usage import Usage
+from provisioner.cli.written import as_json
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.errors import ClusterError
@@ -143,7 +143,7 @@ def print_report(report: Report, options: argparse.Namespace, *, colours: bool) 
             "containers": containers_record(container_changes(report.plan)),
             "rules": explained_record(rules_of(report.findings)),
         }
-        text = json.dumps(record, indent=2, sort_keys=True) + "\n"
+        text = as_json(record)
     elif options.output == "html":
         text = as_html(report, title=title)
     else:
@@ -166,7 +166,7 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
         raise Usage("--objects goes without --profile crdify, which looks at no objects")
     found = _crd_differences(options)
     if options.output == "json":
-        sys.stdout.write(json.dumps([crd_record(one) for one in found], indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(as_json([crd_record(one) for one in found]))
     else:
         sys.stdout.write(crds_as_text(found, colours=sys.stdout.isatty()))
     verdicts = {one.verdict for one in found}

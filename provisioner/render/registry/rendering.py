@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -37,7 +38,7 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     folder = bundle_folder(tree, destinations)
     bundle = read(tree, folder, YamlMeter(limits))
     check(bundle)
-    bundle = known_part(bundle)
+    bundle = known_part(_without(bundle, webhooks.own_services(bundle)))
     wanted = config_of(config, bundle, install_namespace=install_namespace, is_namespaced=is_namespaced)
     others = [one for one in destinations if one != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
@@ -48,6 +49,13 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
         bundle.requirements,
         bundle.csv.version,
     )
+
+
+def _without(bundle: RegistryBundle, left_out: list[Found]) -> RegistryBundle:
+    """The bundle without these objects, whose files are not used then."""
+    others = tuple(one for one in bundle.others if one not in left_out)
+    unused = {one.file for one in left_out}
+    return replace(bundle, others=others, files=tuple(path for path in bundle.files if path not in unused))
 
 
 def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Found]:

@@ -49,6 +49,11 @@ def of_unknown_fields(what: str, paths: list[str]) -> Iterator[Requirement]:
         yield _requirement(RequirementKind.FIELD, what, version=some(paths, 5))
 
 
+def unreadable(file: str, why: str) -> Requirement:
+    """A file that says what the bundle depends on, and that nobody can read."""
+    return _requirement(RequirementKind.CONSTRAINT, file, version=f"its file cannot be read: {why}")
+
+
 def bounded(found: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Each once, in order. Raises BundleTooLarge."""
     once = tuple(dict.fromkeys(found))
