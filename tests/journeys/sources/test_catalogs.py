@@ -19,6 +19,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidObject
 from provisioner.values import ObjectRef
 from tests.support.journeys.station import Station
+from tests.support.kubernetes.live import once_answered
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.servers.http import GitServer
 from tests.support.servers.registry import CREDENTIALS, Registry
@@ -141,7 +142,7 @@ def listed(station: Station) -> None:
     """What the watch does when it starts: the list says what happened while nobody watched."""
     watch = SeenCatalogs(cluster=station.cluster)
     watch.stop.set()
-    watch.look(station.api)
+    once_answered(lambda: watch.look(station.api))
 
 
 def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Station, registry: Registry) -> None:
