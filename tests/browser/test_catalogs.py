@@ -75,7 +75,7 @@ def test_hostile_words_and_icons_break_no_page(
 
 
 def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"name": "harbour.v1.0.0"},
         {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"},
         {"name": "harbour.v2.0.0", "replaces": "harbour.v1.1.0", "skips": ["harbour.v1.0.0"]},

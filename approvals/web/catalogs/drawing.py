@@ -25,6 +25,10 @@ class EdgeKind(StrEnum):
     RANGE = "skipRange"
 
 
+# The rows that one version may follow, each with what says so.
+Followed = Mapping[int, EdgeKind]
+
+
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
     """An entry of a channel with its bundle; None where the catalogue has none of its name."""
@@ -95,8 +99,10 @@ def picture_of(package: Package, channel: Channel, running: Collection[str]) -> 
     found = listed(package, channel)
     drawn = _chosen(found, running)
     heads = set(heads_of(channel))
-    lines = [(at, _followed(drawn, at, heads, running)) for at in range(len(drawn))]
-    placed, hidden = _placed([(at, followed) for at, followed in lines if followed])
+    every = {at: _followed(drawn, at) for at in range(len(drawn))}
+    wanted = {at for at, followed in every.items() if _is_wanted(drawn, at, followed, heads, running)}
+    lines = {at: followed if at in wanted else _without_ranges(followed) for at, followed in every.items()}
+    placed, hidden = _placed(lines, wanted)
     versions = tuple(_version(package, one, at, heads, running) for at, one in enumerate(drawn))
     dots_at = _width_of(versions) + 3 * DOT
     edges = [edge for at, followed, line in placed for edge in _edges(at, followed, dots_at, line)]
@@ -121,15 +127,21 @@ def _chosen(found: Sequence[ListedEntry], running: Collection[str]) -> list[List
     return [one for one in found if one.entry.name in names]
 
 
-def _followed(
-    drawn: Sequence[ListedEntry], at: int, heads: Collection[str], running: Collection[str]
-) -> dict[int, EdgeKind]:
+def _followed(drawn: Sequence[ListedEntry], at: int) -> Followed:
     """The rows that an entry may follow, and by what."""
     entry = drawn[at].entry
-    found = {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
-    if entry.name in heads or any(drawn[row].entry.name in running for row in found):
-        return found
-    return {row: kind for row, kind in found.items() if kind is not EdgeKind.RANGE}
+    return {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
+
+
+def _is_wanted(
+    drawn: Sequence[ListedEntry], at: int, followed: Followed, heads: Collection[str], running: Collection[str]
+) -> bool:
+    """Whether people look for its line first: it ends the channel, or may follow what runs."""
+    return drawn[at].entry.name in heads or any(drawn[row].entry.name in running for row in followed)
+
+
+def _without_ranges(followed: Followed) -> Followed:
+    return {row: kind for row, kind in followed.items() if kind is not EdgeKind.RANGE}
 
 
 def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
@@ -141,13 +153,15 @@ def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
     return EdgeKind.RANGE if is_in else None
 
 
-def _placed(
-    lines: Iterable[tuple[int, dict[int, EdgeKind]]],
-) -> tuple[list[tuple[int, dict[int, EdgeKind], int]], int]:
-    """Each line with its place from the dots on, the shortest nearest, none over another; and how many found none."""
+def _placed(lines: Mapping[int, Followed], wanted: Collection[int]) -> tuple[list[tuple[int, Followed, int]], int]:
+    """Each line with its place from the dots on, none over another, and how many found none.
+
+    What people look for has its place first, and of the rest the shortest.
+    """
     taken: list[list[tuple[int, int]]] = []
     found, hidden = [], 0
-    for at, followed in sorted(lines, key=_span):
+    there = ((at, followed) for at, followed in lines.items() if followed)
+    for at, followed in sorted(there, key=lambda line: (line[0] not in wanted, _span(*line), line[0])):
         start, end = _reach(at, followed)
         place = next(
             (n for n, it in enumerate(taken) if all(end < low or start > high for low, high in it)), len(taken)
@@ -161,17 +175,17 @@ def _placed(
     return found, hidden
 
 
-def _span(line: tuple[int, dict[int, EdgeKind]]) -> tuple[int, int]:
-    start, end = _reach(*line)
-    return end - start, line[0]
+def _span(at: int, followed: Followed) -> int:
+    start, end = _reach(at, followed)
+    return end - start
 
 
-def _reach(at: int, followed: Mapping[int, EdgeKind]) -> tuple[int, int]:
+def _reach(at: int, followed: Followed) -> tuple[int, int]:
     heights = [_own_y(at, followed), *(_y_of(row, at) for row in followed)]
     return min(heights), max(heights)
 
 
-def _own_y(at: int, followed: Mapping[int, EdgeKind]) -> int:
+def _own_y(at: int, followed: Followed) -> int:
     """Where a line ends at its own version: on the side of what it follows, or in the middle of both."""
     is_above, is_below = any(row < at for row in followed), any(row > at for row in followed)
     return _middle(at) + ASIDE * (is_below - is_above)
@@ -186,7 +200,7 @@ def _middle(row: int) -> int:
     return ROW * row + ROW // 2
 
 
-def _edges(at: int, followed: Mapping[int, EdgeKind], dots_at: int, line: int) -> Iterable[DrawnEdge]:
+def _edges(at: int, followed: Followed, dots_at: int, line: int) -> Iterable[DrawnEdge]:
     start, beside = dots_at + DOT + 2, dots_at + DOT + LINE * (line + 1)
     for row, kind in followed.items():
         yield DrawnEdge(kind, f"M{start} {_y_of(row, at)}H{beside}V{_own_y(at, followed)}H{start}")

@@ -98,6 +98,12 @@ def test_lines_without_room_are_counted() -> None:
     assert picture.width < 500
 
 
+def test_what_leads_on_from_what_runs_has_room_before_all_others() -> None:
+    entries = [entry(f"1.{at}.0", "", *(f"1.{it}.0" for it in range(at))) for at in range(30)]
+    picture = drawn(entries, "harbour.v1.28.0")
+    assert ("1.28.0", "1.29.0") in {ends(picture, one.path) for one in picture.edges}
+
+
 def test_what_a_version_is_stands_beside_it() -> None:
     picture = drawn([entry("1.0.0"), entry("1.1.0", "1.0.0"), entry("9.9.9")], "harbour.v1.0.0", without=("9.9.9",))
     assert [(one.words, one.note) for one in picture.versions] == [
