@@ -86,6 +86,12 @@ def listed(package: Package, channel: Channel) -> list[ListedEntry]:
     return [*ranked, *sorted((one for one in found if not one.bundle), key=lambda one: one.entry.name)]
 
 
+def head_among(found: Iterable[ListedEntry], channel: Channel) -> str:
+    """The bundle in which the channel ends, of several the highest; "" where it ends in none."""
+    heads = set(heads_of(channel))
+    return next((one.entry.name for one in found if one.entry.name in heads), "")
+
+
 def _rank(one: ListedEntry) -> tuple[object, ...]:
     assert one.bundle is not None
     return (*one.bundle.rank, one.entry.name)
@@ -98,12 +104,12 @@ def picture_of(package: Package, channel: Channel, running: Collection[str]) -> 
     """
     found = listed(package, channel)
     drawn = _chosen(found, running)
-    heads = set(heads_of(channel))
+    head = head_among(found, channel)
     every = {at: _followed(drawn, at) for at in range(len(drawn))}
-    wanted = {at for at, followed in every.items() if _is_wanted(drawn, at, followed, heads, running)}
+    wanted = {at for at, followed in every.items() if _is_wanted(drawn, at, followed, head, running)}
     lines = {at: followed if at in wanted else _without_ranges(followed) for at, followed in every.items()}
     placed, hidden = _placed(lines, wanted)
-    versions = tuple(_version(package, one, at, heads, running) for at, one in enumerate(drawn))
+    versions = tuple(_version(package, one, at, head, running) for at, one in enumerate(drawn))
     dots_at = _width_of(versions) + 3 * DOT
     edges = [edge for at, followed, line in placed for edge in _edges(at, followed, dots_at, line)]
     edges.sort(key=lambda one: list(EdgeKind).index(one.kind), reverse=True)
@@ -133,11 +139,9 @@ def _followed(drawn: Sequence[ListedEntry], at: int) -> Followed:
     return {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
 
 
-def _is_wanted(
-    drawn: Sequence[ListedEntry], at: int, followed: Followed, heads: Collection[str], running: Collection[str]
-) -> bool:
+def _is_wanted(drawn: Sequence[ListedEntry], at: int, followed: Followed, head: str, running: Collection[str]) -> bool:
     """Whether people look for its line first: it ends the channel, or may follow what runs."""
-    return drawn[at].entry.name in heads or any(drawn[row].entry.name in running for row in followed)
+    return drawn[at].entry.name == head or any(drawn[row].entry.name in running for row in followed)
 
 
 def _without_ranges(followed: Followed) -> Followed:
@@ -211,14 +215,12 @@ def _arrow(dots_at: int, y: int) -> str:
     return f"M{x} {y}l7 -4v8z"
 
 
-def _version(
-    package: Package, one: ListedEntry, at: int, heads: Collection[str], running: Collection[str]
-) -> DrawnVersion:
+def _version(package: Package, one: ListedEntry, at: int, head: str, running: Collection[str]) -> DrawnVersion:
     name = one.entry.name
     said = {
         "missing": one.bundle is None,
         "deprecated": package.deprecation_of(name) is not None,
-        "head": name in heads,
+        "head": name == head,
         "runs": name in running,
     }
     words = one.words if len(one.words) <= MOST_LETTERS else f"{one.words[: MOST_LETTERS - 1]}…"

@@ -63,6 +63,11 @@ def test_ranges_are_drawn_where_the_channel_ends_and_for_what_runs() -> None:
     assert ("1.3.0", "1.4.0") not in ranges("harbour.v1.4.0")
 
 
+def test_of_several_heads_the_highest_is_called_so() -> None:
+    picture = drawn([entry("1.0.0", skip_range="<1.0.0"), entry("1.1.0", skip_range="<1.1.0")])
+    assert [(one.words, one.note) for one in picture.versions] == [("1.1.0", "head"), ("1.0.0", "")]
+
+
 def test_no_line_lies_on_another_one() -> None:
     entries = [
         entry(f"1.{at}.0", f"1.{at - 1}.0" if at else "", *(f"1.{it}.0" for it in range(at - 1))) for at in range(8)
@@ -109,5 +114,5 @@ def test_what_a_version_is_stands_beside_it() -> None:
     assert [(one.words, one.note) for one in picture.versions] == [
         ("1.1.0", "head"),
         ("1.0.0", "runs"),
-        ("harbour.v9.9.9", "missing, head"),
+        ("harbour.v9.9.9", "missing"),
     ]
