@@ -1,4 +1,14 @@
 """The pages of catalogs: which there are and how each stands, what one offers, and a package with its versions.
 
 The words and pictures of a package are its publisher's: they are shown as text, and an icon as points alone.
+
+Modules that other rooms use:
+
+- `catalogs`: which catalogs there are, how each stands, and what one offers to whom
+- `packages`: a package: what it is, which versions there are and what may follow what, and where it runs
 """
+
+__all__ = [
+    "catalogs",
+    "packages",
+]

@@ -6,14 +6,14 @@ pictures reads the same in the table of versions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from provisioner.catalogs import CatalogBundle, Channel, ChannelEntry, Package, heads_of
 
 MOST_VERSIONS = 40
-MOST_LINES = 10
+MOST_LINES = 16
 ROW, LINE, DOT, ASIDE = 28, 14, 5, 5
 MOST_LETTERS = 24
 LETTER, NOTE_LETTER = 8, 7
@@ -23,6 +23,10 @@ class EdgeKind(StrEnum):
     REPLACES = "replaces"
     SKIPS = "skips"
     RANGE = "skipRange"
+
+
+# The rows that one version may follow, each with what says so.
+Followed = Mapping[int, EdgeKind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,20 @@ class DrawnVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnEdge:
+class Stroke:
     kind: EdgeKind
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLine:
+    """What leads to the version of the row `at` from those that it may follow; `is_onward` where one of these runs."""
+
+    at: int
+    followed: Followed
+    strokes: tuple[Stroke, ...]
+    arrow: str
+    is_onward: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +76,7 @@ class EdgePicture:
     height: int
     dots_at: int
     versions: tuple[DrawnVersion, ...]
-    edges: tuple[DrawnEdge, ...]
-    arrows: tuple[str, ...]
+    lines: tuple[DrawnLine, ...]
     hidden_versions: int
     hidden_lines: int
 
@@ -72,7 +86,11 @@ class EdgePicture:
 
     @property
     def kinds(self) -> set[str]:
-        return {str(one.kind) for one in self.edges}
+        return {str(kind) for line in self.lines for kind in line.followed.values()}
+
+    @property
+    def is_onward(self) -> bool:
+        return any(line.is_onward for line in self.lines)
 
 
 def listed(package: Package, channel: Channel) -> list[ListedEntry]:
@@ -80,6 +98,12 @@ def listed(package: Package, channel: Channel) -> list[ListedEntry]:
     found = [ListedEntry(one, package.bundles.get(one.name)) for one in channel.entries]
     ranked = sorted((one for one in found if one.bundle), key=_rank, reverse=True)
     return [*ranked, *sorted((one for one in found if not one.bundle), key=lambda one: one.entry.name)]
+
+
+def head_among(found: Iterable[ListedEntry], channel: Channel) -> str:
+    """The bundle in which the channel ends, of several the highest; "" where it ends in none."""
+    heads = set(heads_of(channel))
+    return next((one.entry.name for one in found if one.entry.name in heads), "")
 
 
 def _rank(one: ListedEntry) -> tuple[object, ...]:
@@ -90,25 +114,25 @@ def _rank(one: ListedEntry) -> tuple[object, ...]:
 def picture_of(package: Package, channel: Channel, running: Collection[str]) -> EdgePicture:
     """The highest versions of a channel and those that run, with the edges between them.
 
-    Ranges are drawn for where the channel ends and for what may follow what runs: almost every version has one.
+    Almost every version has a range: of each is drawn what leads to the head, and on from what runs.
     """
     found = listed(package, channel)
     drawn = _chosen(found, running)
-    heads = set(heads_of(channel))
-    lines = [(at, _followed(drawn, at, heads, running)) for at in range(len(drawn))]
-    placed, hidden = _placed([(at, followed) for at, followed in lines if followed])
-    versions = tuple(_version(package, one, at, heads, running) for at, one in enumerate(drawn))
+    head = head_among(found, channel)
+    runs = {row for row, one in enumerate(drawn) if one.entry.name in running}
+    every = {at: _followed(drawn, at, head, runs) for at in range(len(drawn))}
+    first = {at for at, one in enumerate(drawn) if one.entry.name == head}
+    placed, hidden = _placed(every, first)
+    versions = tuple(_version(package, one, at, head, running) for at, one in enumerate(drawn))
     dots_at = _width_of(versions) + 3 * DOT
-    edges = [edge for at, followed, line in placed for edge in _edges(at, followed, dots_at, line)]
-    edges.sort(key=lambda one: list(EdgeKind).index(one.kind), reverse=True)
-    count = 1 + max((line for _, _, line in placed), default=0)
+    lines = [_line(at, followed, dots_at, place, runs) for at, followed, place in placed]
+    count = 1 + max((place for _, _, place in placed), default=0)
     return EdgePicture(
         width=dots_at + LINE * (count + 1) + DOT,
         height=ROW * len(drawn),
         dots_at=dots_at,
         versions=versions,
-        edges=tuple(edges),
-        arrows=tuple(_arrow(dots_at, _own_y(at, followed)) for at, followed, _ in placed),
+        lines=tuple(sorted(lines, key=lambda one: (one.is_onward, one.at))),
         hidden_versions=len(found) - len(drawn),
         hidden_lines=hidden,
     )
@@ -121,15 +145,13 @@ def _chosen(found: Sequence[ListedEntry], running: Collection[str]) -> list[List
     return [one for one in found if one.entry.name in names]
 
 
-def _followed(
-    drawn: Sequence[ListedEntry], at: int, heads: Collection[str], running: Collection[str]
-) -> dict[int, EdgeKind]:
-    """The rows that an entry may follow, and by what."""
+def _followed(drawn: Sequence[ListedEntry], at: int, head: str, runs: Collection[int]) -> Followed:
+    """The rows that an entry may follow, and by what; of a range that is not the head's only those that run."""
     entry = drawn[at].entry
     found = {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
-    if entry.name in heads or any(drawn[row].entry.name in running for row in found):
+    if entry.name == head:
         return found
-    return {row: kind for row, kind in found.items() if kind is not EdgeKind.RANGE}
+    return {row: kind for row, kind in found.items() if kind is not EdgeKind.RANGE or row in runs}
 
 
 def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
@@ -141,13 +163,15 @@ def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
     return EdgeKind.RANGE if is_in else None
 
 
-def _placed(
-    lines: Iterable[tuple[int, dict[int, EdgeKind]]],
-) -> tuple[list[tuple[int, dict[int, EdgeKind], int]], int]:
-    """Each line with its place from the dots on, the shortest nearest, none over another; and how many found none."""
+def _placed(lines: Mapping[int, Followed], first: Collection[int]) -> tuple[list[tuple[int, Followed, int]], int]:
+    """Each line with its place from the dots on, none over another, and how many found none.
+
+    The rows `first` have their place before the others, of which the shortest come first.
+    """
     taken: list[list[tuple[int, int]]] = []
     found, hidden = [], 0
-    for at, followed in sorted(lines, key=_span):
+    there = ((at, followed) for at, followed in lines.items() if followed)
+    for at, followed in sorted(there, key=lambda line: (line[0] not in first, _span(*line), line[0])):
         start, end = _reach(at, followed)
         place = next(
             (n for n, it in enumerate(taken) if all(end < low or start > high for low, high in it)), len(taken)
@@ -161,17 +185,17 @@ def _placed(
     return found, hidden
 
 
-def _span(line: tuple[int, dict[int, EdgeKind]]) -> tuple[int, int]:
-    start, end = _reach(*line)
-    return end - start, line[0]
+def _span(at: int, followed: Followed) -> int:
+    start, end = _reach(at, followed)
+    return end - start
 
 
-def _reach(at: int, followed: Mapping[int, EdgeKind]) -> tuple[int, int]:
+def _reach(at: int, followed: Followed) -> tuple[int, int]:
     heights = [_own_y(at, followed), *(_y_of(row, at) for row in followed)]
     return min(heights), max(heights)
 
 
-def _own_y(at: int, followed: Mapping[int, EdgeKind]) -> int:
+def _own_y(at: int, followed: Followed) -> int:
     """Where a line ends at its own version: on the side of what it follows, or in the middle of both."""
     is_above, is_below = any(row < at for row in followed), any(row > at for row in followed)
     return _middle(at) + ASIDE * (is_below - is_above)
@@ -186,25 +210,37 @@ def _middle(row: int) -> int:
     return ROW * row + ROW // 2
 
 
-def _edges(at: int, followed: Mapping[int, EdgeKind], dots_at: int, line: int) -> Iterable[DrawnEdge]:
-    start, beside = dots_at + DOT + 2, dots_at + DOT + LINE * (line + 1)
-    for row, kind in followed.items():
-        yield DrawnEdge(kind, f"M{start} {_y_of(row, at)}H{beside}V{_own_y(at, followed)}H{start}")
+def _line(at: int, followed: Followed, dots_at: int, place: int, runs: Collection[int]) -> DrawnLine:
+    start, beside, own = dots_at + DOT + 2, dots_at + DOT + LINE * (place + 1), _own_y(at, followed)
+    strokes = [Stroke(_first(followed.values()), f"M{start} {own}H{beside}")]
+    strokes += [Stroke(kind, f"M{start} {_y_of(row, at)}H{beside}") for row, kind in followed.items()]
+    for is_above in (True, False):
+        side = {_y_of(row, at): kind for row, kind in followed.items() if (row < at) is is_above}
+        strokes += _upright(side, beside, own)
+    return DrawnLine(at, followed, tuple(strokes), f"M{start - 1} {own}l7 -4v8z", any(row in runs for row in followed))
 
 
-def _arrow(dots_at: int, y: int) -> str:
-    x = dots_at + DOT + 1
-    return f"M{x} {y}l7 -4v8z"
+def _upright(side: Mapping[int, EdgeKind], beside: int, own: int) -> Iterator[Stroke]:
+    """From a version as far as it follows by each kind, the surer kind first, none over another."""
+    reached = own
+    for kind in EdgeKind:
+        heights = [y for y, one in side.items() if one is kind]
+        farthest = max(heights, key=lambda y: abs(y - own), default=own)
+        if abs(farthest - own) > abs(reached - own):
+            yield Stroke(kind, f"M{beside} {reached}V{farthest}")
+            reached = farthest
 
 
-def _version(
-    package: Package, one: ListedEntry, at: int, heads: Collection[str], running: Collection[str]
-) -> DrawnVersion:
+def _first(kinds: Iterable[EdgeKind]) -> EdgeKind:
+    return min(kinds, key=list(EdgeKind).index)
+
+
+def _version(package: Package, one: ListedEntry, at: int, head: str, running: Collection[str]) -> DrawnVersion:
     name = one.entry.name
     said = {
         "missing": one.bundle is None,
         "deprecated": package.deprecation_of(name) is not None,
-        "head": name in heads,
+        "head": name == head,
         "runs": name in running,
     }
     words = one.words if len(one.words) <= MOST_LETTERS else f"{one.words[: MOST_LETTERS - 1]}…"

@@ -13,7 +13,7 @@ from approvals.models import Catalog
 from approvals.selectors import floating
 from approvals.selectors.floating import PackageFollower
 from approvals.web.access_decorators import of_catalog, person
-from approvals.web.catalogs.drawing import listed, picture_of
+from approvals.web.catalogs.drawing import head_among, listed, picture_of
 from approvals.web.catalogs.versions import PackageShown, channel_of, deprecation_of, is_installable
 from approvals.web.rendering import page
 from provisioner.catalogs import Channel, Package, head_of
@@ -99,7 +99,7 @@ def _in_channel(http: HttpRequest, shown: PackageShown, channel: Channel) -> dic
         "channel_deprecation": deprecation_of(shown.package, "olm.channel", channel.name),
         "picture": picture_of(shown.package, channel, running),
         "rows": rows,
-        "versions": shown.versions(rows.object_list),
+        "versions": shown.versions(rows.object_list, head_among(entries, channel)),
         "edge_kinds": EDGE_KINDS,
         "install": shown.install_at() if shown.may_install and any(map(is_installable, entries)) else "",
     }

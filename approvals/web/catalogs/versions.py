@@ -12,7 +12,7 @@ from approvals.catalogs import ContentChange
 from approvals.models import Catalog
 from approvals.selectors.floating import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry
-from provisioner.catalogs import Channel, Package, heads_of
+from provisioner.catalogs import Channel, Package
 from provisioner.sentences import some
 
 MOST_NAMED = 3
@@ -64,9 +64,8 @@ class PackageShown:
         }
         return f"{reverse('deployment-new')}?{urlencode({key: value for key, value in wish.items() if value})}"
 
-    def versions(self, entries: Iterable[ListedEntry]) -> list[ShownVersion]:
-        heads = set(heads_of(self.channel))
-        return [self._one(one, is_head=one.entry.name in heads) for one in entries]
+    def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
+        return [self._one(one, is_head=one.entry.name == head) for one in entries]
 
     def _one(self, one: ListedEntry, *, is_head: bool) -> ShownVersion:
         entry, bundle = one.entry, one.bundle
