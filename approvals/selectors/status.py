@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from approvals.lifecycle import SETTLED, State
 from approvals.models import REQUEST_CHANGES, AuditEntry, BundleDeployment, Request, Review
-from provisioner.sentences import and_more
+from provisioner.sentences import and_more, first_line
 
 # Two lines of a list.
 MAX_CAUSE = 160
@@ -206,10 +206,7 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
 
 def _sentence(text: str) -> str:
     """The first line, at most MAX_CAUSE characters, with a capital and an end; not what introduces the next line."""
-    line = text.partition("\n")[0].rstrip()
-    if line.endswith(":"):
-        line = line.rpartition("; ")[0] or line.removesuffix(":")
-    line = shorten(line, MAX_CAUSE - 1, placeholder="…")
+    line = shorten(first_line(text), MAX_CAUSE - 1, placeholder="…")
     if not line:
         return ""
     return line[0].upper() + line[1:] + ("" if line.endswith((".", "…", "?", "!")) else ".")

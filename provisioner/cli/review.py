@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from provisioner import pipeline
@@ -64,8 +64,17 @@ def _run_review(options: argparse.Namespace) -> int:
     return exit_status(found, options.fail_on)
 
 
-def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colours: bool) -> int:
-    """Report what the bundle of `options` would do to this cluster, as who it is asked; returns the exit status."""
+def write(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def review_against(
+    cluster: ClusterClient, options: argparse.Namespace, *, colours: bool, tell: Callable[[str], None] = write
+) -> int:
+    """Report what the bundle of `options` would do to this cluster, as who it is asked; returns the exit status.
+
+    `tell` is where the report goes, such as through a pager.
+    """
     _check_words(options)
     content, old = contents_of(options, cluster)
     found = pipeline.look(
@@ -77,7 +86,7 @@ def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colou
         allowed_images=tuple(options.allow_images),
         is_for_reader=True,
     )
-    print_report(found, options, colours=colours)
+    print_report(found, options, colours=colours, tell=tell)
     return exit_status(found, options.fail_on)
 
 
@@ -134,8 +143,10 @@ def owned(cluster: ClusterClient, old: Content | None) -> dict[ObjectIdentity, s
     return found
 
 
-def print_report(report: Report, options: argparse.Namespace, *, colours: bool) -> None:
-    """Write a report as the options of `add_review_options` say."""
+def print_report(
+    report: Report, options: argparse.Namespace, *, colours: bool, tell: Callable[[str], None] = write
+) -> None:
+    """Tell a report as the options of `add_review_options` say."""
     title = f"{options.old} → {options.bundle}" if options.old else options.bundle
     if options.output == "json":
         record = {
@@ -156,7 +167,7 @@ def print_report(report: Report, options: argparse.Namespace, *, colours: bool) 
             with_credentials=options.show_credentials,
         )
         text += f"\n{explained(rules_of(report.findings))}" if options.explain else ""
-    sys.stdout.write(text)
+    tell(text)
 
 
 def _run_crd_diff(options: argparse.Namespace) -> int:
