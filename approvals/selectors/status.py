@@ -104,6 +104,12 @@ class RequestStatus:
         return tuple(one for one in self.steps if not one.verb)
 
     @property
+    def next_words(self) -> str:
+        """What is left to those who may update the deployment, for a reader who is not asked whether they may."""
+        is_over = self.is_told and any(one.is_form for one in self.steps)
+        return "can be changed or asked for again" if is_over and not self.remedy else ""
+
+    @property
     def by_words(self) -> str:
         """`ada`, `ada and bob`, `ada, bob and 2 more`; "" where nobody did it."""
         if len(self.by) > 2:

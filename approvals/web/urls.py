@@ -44,6 +44,7 @@ urlpatterns = [
     path("requests/<uuid:uid>/findings", findings.index, name="request-findings"),
     path("requests/<uuid:uid>/findings/lines", findings.lines, name="request-finding-lines"),
     path("requests/<uuid:uid>/activity", activity.index, name="request-activity"),
+    path("requests/<uuid:uid>/activity/log", activity.follow, name="request-activity-log"),
     path("requests/<uuid:uid>/rights", pictures.rights, name="request-rights"),
     path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),

@@ -24,6 +24,7 @@ from approvals.web.access_decorators import may_create, of_deployment, only_by_f
 from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
 from approvals.web.deployments.progress import HISTORY, progress
+from approvals.web.deployments.spec import folded_yaml, format_of
 from approvals.web.paging import page_of
 from approvals.web.rendering import page
 
@@ -87,7 +88,7 @@ def new(http: HttpRequest) -> HttpResponse:
             via=VIA,
         )
     except InvalidInput as refusal:
-        return _form(http, _with_error(form, refusal), None)
+        return _form(http, _with_error(form, refusal), None, may_create(http, clusters))
     return redirect("deployment", cluster=made.cluster.name, name=made.name)
 
 
@@ -217,6 +218,8 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "drifts": shown_drifts(person(http), deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
+        "format": format_of(deployment.spec),
+        "folded_yaml": folded_yaml(deployment.spec),
         "followed": floating.followed(deployment=deployment),
         "offered_upgrades": floating.offered(deployment=deployment),
         "most_per_hour": settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"],
