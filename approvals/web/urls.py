@@ -3,7 +3,8 @@
 from django.urls import path
 
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
-from approvals.web.deployments import deployments, offers
+from approvals.web.catalogs import changes as catalog_changes
+from approvals.web.deployments import deployments, installing, offers
 from approvals.web.requests import activity, findings, pictures, requests
 from approvals.web.requests.changes import views as changes
 from approvals.web.signing_in import accounts, oidc
@@ -47,6 +48,8 @@ urlpatterns = [
     path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),
     path("deployments/new", deployments.new, name="deployment-new"),
+    path("deployments/new/proposal", installing.propose, name="deployment-propose"),
+    path("deployments/new/proposed", installing.again, name="deployment-proposed"),
     path("deployments/offers", offers.show, name="deployment-offers"),
     path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),
     path("deployments/<slug:cluster>/<str:name>/progress", deployments.live, name="deployment-progress"),
@@ -57,6 +60,16 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/revoke", deployments.revoke, name="deployment-revoke"),
     path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
+    path(
+        "catalogs/<slug:cluster>/<str:name>/packages/<str:package>/changes",
+        catalog_changes.index,
+        name="catalog-changes",
+    ),
+    path(
+        "catalogs/<slug:cluster>/<str:name>/packages/<str:package>/changes/again",
+        catalog_changes.again,
+        name="catalog-changes-again",
+    ),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),

@@ -3,6 +3,7 @@
 - `answer`: which rules are missing
 - `findings`: the same as findings
 - `needs`: what a bundle needs
+- `obstacles`: what the least rights of an installer leave open
 - `text`: the manifests that would give it
 - `users`: who else can act as the account
 """
@@ -11,6 +12,7 @@ __all__ = [
     "answer",
     "findings",
     "needs",
+    "obstacles",
     "text",
     "users",
 ]

@@ -1,0 +1,1 @@
+"""Pages of catalogs: what they offer, and what would change."""
