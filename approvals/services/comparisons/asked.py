@@ -83,11 +83,11 @@ def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: Co
     before = bundle_named(package, question.before, field="from") if question.before else None
     if before is not None and before.name == after.name:
         raise InvalidInput(f"both are {after.name}: name two different bundles", field="to")
-    images = [_image_of(row, one) if one else "" for one in (before, after)]
     made = ComparisonWish(
         FORMATS.get(str(row.spec.get("format") or ""), OPERATOR),
         package.name,
-        *images,
+        _image_of(row, before) if before else "",
+        _image_of(row, after),
         namespace=question.namespace,
         account=question.account,
     )

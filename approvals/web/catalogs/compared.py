@@ -61,7 +61,7 @@ def shown_result(result: Record) -> ShownComparison:
     actions, findings = result["report"]["plan"]["actions"], result["report"]["findings"]
     return ShownComparison(
         result,
-        [one for name, words in ACTIONS if (one := _objects(actions, name, words)).count],
+        [group for name, words in ACTIONS if (group := _objects(actions, name, words)).count],
         sum(1 for one in actions if one["action"] == "none"),
         [one for section in Section if (one := _section(findings, section)) is not None],
         result["images"][:MOST_IMAGES],

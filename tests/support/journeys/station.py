@@ -160,7 +160,7 @@ class Station:
 
     def let_use_installer(self, who: str, account: str = "installer") -> None:
         impersonating = _impersonate("serviceaccounts", account)
-        for one in role(f"use-{account}", self.namespace, impersonating, user_subject(who)):
+        for one in role(f"{who}-uses-{account}", self.namespace, impersonating, user_subject(who)):
             self.api.apply(one, field_manager=SEEDER)
         self.until_may(Identity(who), "impersonate", "serviceaccounts", name=account)
 
