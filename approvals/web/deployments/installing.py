@@ -164,7 +164,7 @@ def _part(
     }
     return Followed(
         name="proposal",
-        address=f"{reverse('deployment-proposed')}?{wish.query}",
+        address=f"{reverse('deployment-proposal-again')}?{wish.query}",
         seconds=SECONDS if is_waiting else 0,
         body=part_of(http, "deployments/_proposal.html", facts),
     )

@@ -44,7 +44,7 @@ def test_account_and_least_rights_are_proposed_by_a_worker_and_fill_the_form_in(
     row = BundleComparison.objects.get()
     assert row.wish["after"].endswith("1" * 64), "the highest version that is asked for"
     finish(row, is_first=True)
-    part = opened(client, f"/deployments/new/proposed?{QUERY}")
+    part = opened(client, f"/deployments/new/proposal/again?{QUERY}")
     assert "hx-trigger" not in part
     assert "kind: &quot;ServiceAccount&quot;" in part
     assert "kind: ClusterRoleBinding" in part
@@ -65,7 +65,7 @@ def test_who_may_not_create_a_deployment_or_get_the_catalog_is_offered_nothing(h
         assert "Propose account" not in text
         assert "ServiceAccount&quot;" not in text
         assert client.post("/deployments/new/proposal", POSTED).status_code in (403, 404)
-        assert client.get(f"/deployments/new/proposed?{QUERY}").status_code == 404
+        assert client.get(f"/deployments/new/proposal/again?{QUERY}").status_code == 404
 
 
 def test_what_the_catalog_does_not_offer_is_said_above_the_form(here: World, browse: Browse) -> None:
