@@ -19,7 +19,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
-from tests.support.approvals import comparisons
+from tests.support import comparisons
 from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
 from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS

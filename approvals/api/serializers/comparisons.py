@@ -46,7 +46,7 @@ class ComparisonPart(serializers.Serializer[Any]):
     actions_from = serializers.IntegerField(min_value=0, default=0)
 
 
-class SidesSerializer(serializers.Serializer[Any]):
+class ContentDigestsSerializer(serializers.Serializer[Any]):
     before = serializers.CharField()
     after = serializers.CharField()
 
@@ -104,7 +104,7 @@ class InstallerSerializer(serializers.Serializer[Any]):
 
 class ComparisonResultSerializer(serializers.Serializer[Any]):
     pins = PinsSerializer(help_text="the digests that were fetched")
-    content_digests = SidesSerializer(help_text="of the rendered objects")
+    content_digests = ContentDigestsSerializer(help_text="of the rendered objects")
     install_namespace = serializers.CharField()
     service_account = serializers.CharField()
     suggested_namespace = serializers.CharField(help_text="by the bundle; empty: it does not say")

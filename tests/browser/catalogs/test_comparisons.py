@@ -10,7 +10,7 @@ import playwright.sync_api as pw
 from approvals.models import BundleComparison
 from tests.browser.complaints import listen
 from tests.browser.conftest import SignIn
-from tests.support.approvals import comparisons
+from tests.support import comparisons
 from tests.support.approvals.fixtures import World
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from approvals.models import BundleComparison
-from tests.support.approvals.comparisons import begun, fail, finish, port
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
+from tests.support.comparisons import begun, fail, finish, port
 
 PAGE = "/catalogs/prod/port/packages/harbour/changes"
 ASKED = f"{PAGE}?from=harbour.v1.0.0&to=harbour.v1.1.0"

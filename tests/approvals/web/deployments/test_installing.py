@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 
 from approvals.models import BundleComparison
-from tests.support.approvals.comparisons import begun, finish, port
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
+from tests.support.comparisons import begun, finish, port
 
 QUERY = "cluster=prod&catalog=port&package=harbour&channel=stable&version=%3C1.2.0"
 PAGE = f"/deployments/new?{QUERY}"
