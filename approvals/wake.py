@@ -43,6 +43,11 @@ def catalog(catalog_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.refresh_catalog", catalog_id))
 
 
+def comparison(comparison_id: int) -> None:
+    """Have a worker compare two bundles, as somebody asked."""
+    transaction.on_commit(lambda: _send("approvals.compare_bundles", comparison_id))
+
+
 def notice(request_id: int, occasion: str) -> None:
     """Have a worker tell the chat tools: occasion is one of chat.outgoing.OCCASIONS."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))

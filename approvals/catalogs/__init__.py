@@ -1,8 +1,13 @@
 """What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
 Whoever shows something of a catalogue asks first whether the viewer may get it (access).
+
+Modules that other rooms use:
+
+- `comparisons`: what would change from one bundle to another, asked for once and kept for a while
 """
 
+from approvals.catalogs import comparisons
 from approvals.catalogs.following import (
     due,
     forget,
@@ -40,6 +45,7 @@ __all__ = [
     "catalog_rows",
     "changed_content",
     "changes_of",
+    "comparisons",
     "due",
     "forget",
     "icon",

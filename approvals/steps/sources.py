@@ -24,7 +24,7 @@ from approvals.source_refs import (
     remote_source,
 )
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import BadSource, Forbidden, SourceUnavailable
+from provisioner.errors import BadSource, BundleTooLarge, Forbidden, SourceUnavailable
 from provisioner.source import (
     EgressPolicy,
     ImageSource,
@@ -37,7 +37,7 @@ from provisioner.source import (
     with_secret,
 )
 from provisioner.unpack import UnpackLimits
-from provisioner.values import ChosenBundle, Identity, JsonObject, ObjectRef
+from provisioner.values import ChosenBundle, Content, Identity, JsonObject, ObjectRef
 
 # One look at a reference as a whole, however slowly the other side drips.
 POLL_SECONDS = 20.0
@@ -69,7 +69,12 @@ def sources_of(spec: Mapping[str, Any], read: Read, bundles: Mapping[str, Chosen
 
 def _bundle_source(bundle: ChosenBundle) -> ImageSource:
     """Its image, without credentials: whoever writes the catalogue chooses where it is fetched from (S08)."""
-    made = ImageSource(bundle.image, destination=bundle.destination)
+    return image_source(bundle.image, destination=bundle.destination)
+
+
+def image_source(ref: str, *, destination: str = "") -> ImageSource:
+    """An image without credentials, by the operator's rules."""
+    made = ImageSource(ref, destination=destination)
     return replace(made, insecure_http=egress().is_plain_http(place_of_image(made)))
 
 
@@ -165,6 +170,13 @@ def _egress(operator: Mapping[str, Any]) -> EgressPolicy:
 def polling_egress() -> EgressPolicy:
     """The same rules for what is asked beside fetching, with less patience: there is a next time."""
     return replace(egress(), timeout_seconds=POLL_SECONDS)
+
+
+def check_object_count(content: Content) -> None:
+    """Raise BundleTooLarge where a bundle has more objects than the operator allows."""
+    most, count = settings.PRATIQUE["MAX_OBJECTS"], len(content.everything)
+    if count > most:
+        raise BundleTooLarge(f"the bundle has {count} objects; PRATIQUE_MAX_OBJECTS is {most}")
 
 
 def limits() -> UnpackLimits:

@@ -217,7 +217,8 @@ class Content:
     `requirements` say where they came from, what came with them and what their bundle asks of its cluster; `values`
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `version` what the bundle says of itself, "" where its format has none; `lookups` what a chart was
-    told of the cluster's objects. The digest does not cover these.
+    told of the cluster's objects; `suggested_namespace` where the bundle would be installed, "" where it does not say
+    or nobody knows any more. The digest does not cover these.
     """
 
     manifests: tuple[Manifest, ...]
@@ -231,6 +232,7 @@ class Content:
     values: Mapping[str, str] | None = None
     version: str = ""
     lookups: tuple[Lookup, ...] = ()
+    suggested_namespace: str = field(default="", compare=False)
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

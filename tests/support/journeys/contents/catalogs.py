@@ -56,6 +56,11 @@ def _of_corpus(of: str, version: str) -> tuple[dict[str, Any], dict[str, bytes]]
     return csv, files
 
 
+def operator_files(version: str = "1.0.0") -> dict[str, bytes]:
+    """The files of HARBOUR in a version."""
+    return _harbour(version)[1]
+
+
 def _harbour(version: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     labels = {"app": HARBOUR}
     digest = hashlib.sha256(version.encode()).hexdigest()
