@@ -23,7 +23,7 @@ class ShownVersion:
     """One version of a channel. `version` is "" where the catalogue has no such bundle.
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
-    see. `install` is the address of the form with this version filled in, and `comparison` that of what it would change;
+    see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
     where they are "", `why_not` says why.
     """
 
@@ -67,7 +67,7 @@ class PackageShown:
         return f"{reverse('deployment-new')}?{urlencode({key: value for key, value in wish.items() if value})}"
 
     def compared_at(self, version: str) -> str:
-        """The address of what this version would change: of the one that runs, where it is one alone, else of nothing."""
+        """The address of what this version would change: compared with the only one that runs, or nothing."""
         running = {one.bundle for one in self.followers if one.bundle}
         wish = {"from": running.pop() if len(running) == 1 else "", "to": version}
         address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
