@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from approvals import access, catalogs, services
+from approvals import access, services
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
-from approvals.ledger.packages import following
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.upgrading import LookForUpgrades
-from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
-from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
+from tests.support.journeys.catalogs import look, named, offer
+from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, source
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
@@ -34,39 +30,10 @@ def offered(any_station: Station, registry: Registry) -> Catalog:
     return offer(registry, named(any_station, registry, f"{any_station.namespace}-hub"), "1.0.0")
 
 
-def named(station: Station, registry: Registry, name: str) -> Catalog:
-    """A Catalog in the cluster, which comes from an image."""
-    origin = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}}
-    about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
-    obj = station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
-    row = catalogs.see(cluster=station.cluster, obj=obj, writer=None)
-    assert row is not None
-    return row
-
-
-def offer(registry: Registry, row: Catalog, *versions: str, of: str = HARBOUR) -> Catalog:
-    """Its publisher pushes it with these versions, and it is looked at."""
-    text = "\n".join(json.dumps(one) for one in documents(registry, of, versions))
-    registry.push(f"{registry.host}/{row.name}:latest", {"catalog.json": text.encode()})
-    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
-    do(RefreshCatalog(row.pk))
-    found = catalogs.catalog(row.cluster, row.name)
-    assert found is not None
-    assert found.edition is not None, found.problem
-    return found
-
-
 def wish(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
     more = {"upgradePolicy": upgrades} if upgrades else {}
     made = source(row.name, of, **asked)
     return station.wish(f"{station.namespace}-{of}", made, format="registry-v1", **more)
-
-
-def look(station: Station) -> None:
-    """As when the sweep comes by; then what the workers do."""
-    for pk in following.due(timezone.now()):
-        do(LookForUpgrades(pk))
-    station.work()
 
 
 def versions(deployment: BundleDeployment) -> list[tuple[str, str]]:
