@@ -3,6 +3,7 @@
 Whoever shows something of a catalogue asks first whether the viewer may get it (access).
 """
 
+from approvals.catalogs.authors import authors_by_part
 from approvals.catalogs.following import (
     due,
     forget,
@@ -32,6 +33,7 @@ __all__ = [
     "PackagePage",
     "PackageSummary",
     "ReadCatalog",
+    "authors_by_part",
     "catalog",
     "changed_content",
     "changes_of",

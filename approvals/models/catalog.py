@@ -19,11 +19,13 @@ class Catalog(models.Model):
     generation = models.PositiveBigIntegerField()
     resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
-    writer = models.JSONField(default=dict, help_text="who wrote the spec, as requesters are kept; empty: not known")
+    authors = models.JSONField(
+        default=list, help_text="who wrote which part of the source, as requesters are kept; empty: not known"
+    )
     is_writer_proved = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="whether who wrote the source was found to be allowed to get what it names",
+        help_text="whether all who wrote the source were found to be allowed to get what it names",
     )
     status = models.JSONField(default=dict, help_text="what the cluster was told last")
     seen_at = models.DateTimeField()

@@ -74,7 +74,8 @@ class SeenCatalogs(Lookout):
         writer_of = partial(self.authorship.writer_of, api, is_event=is_event)
         try:
             writer = writer_of(obj)
-            row = catalogs.see(cluster=self.cluster, obj=obj, writer=person_record(writer) if writer else None)
+            record = person_record(writer) if writer else None
+            row = catalogs.see(cluster=self.cluster, obj=obj, writer=record, is_listed=not is_event)
         except (DataError, UnicodeError) as exc:
             about = {"cluster": self.cluster.name, "catalog": obj["metadata"]["name"], "error": type(exc).__name__}
             logger.warning("a catalog cannot be kept", extra=about)
