@@ -86,5 +86,10 @@ def _harbour(version: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     }
 
 
+def harbour(version: str) -> dict[str, bytes]:
+    """The files of the bundle harbour."""
+    return _harbour(version)[1]
+
+
 def source(catalog: str, of: str, **more: Any) -> dict[str, Any]:
     return {"kind": "catalog", "catalog": {"name": catalog, "package": of, **more}}
