@@ -40,6 +40,7 @@ from approvals.api.visible_report import MAX_ASKED, visible_report
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import drift, inbox
+from approvals.selectors.floating import offers
 from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import RequestStatus, statuses
 
@@ -193,7 +194,7 @@ class DeploymentViewSet(ClusterScoped):
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
         known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
-        return known.prefetch_related("followed_references__reference", "followed_packages__request")
+        return known.prefetch_related("followed_references__reference", offers())
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import prefetch_related_objects
+from django.db.models import OuterRef, Prefetch, Subquery, prefetch_related_objects
 
 from approvals.lifecycle import OPEN
-from approvals.models import BundleDeployment, FollowedPackage, ReferenceFollower
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, ReferenceFollower
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ def followed(*, deployment: BundleDeployment) -> list[FollowedReference]:
 @dataclass(frozen=True, slots=True)
 class OfferedUpgrade:
     """What a catalogue offers to one source: `version` is "" where nothing new, `reason` and `why_not` say why it is
-    not taken, `beyond` what is newer still and why that is not offered. `problem` says why nobody can tell.
+    not taken, `beyond` what is newer still and why that is not offered. `problem` says why nobody can tell;
+    `source_problem_since` is since when the catalog's own source could not be checked.
     """
 
     position: int
@@ -65,6 +66,18 @@ class OfferedUpgrade:
     looked_at: datetime | None
     problem: str
     problem_since: datetime | None
+    source_problem_since: datetime | None = None
+
+    @property
+    def source_words(self) -> str:
+        """Why it is so stands in the Catalog, for those who may get it (S09)."""
+        if self.source_problem_since is None:
+            return ""
+        return (
+            f"the source of Catalog {self.catalog} could not be checked since "
+            f"{self.source_problem_since:%Y-%m-%d %H:%M} UTC, so what is newer is not known; the conditions of the "
+            "Catalog say why"
+        )
 
     @property
     def words(self) -> str:
@@ -72,12 +85,20 @@ class OfferedUpgrade:
         if self.problem:
             return self.problem
         offer = f"{self.version} of {self.package} is available: {self.why_not}" if self.version else ""
-        return "; ".join(one for one in (offer, self.beyond) if one)
+        return "; ".join(one for one in (offer, self.beyond, self.source_words) if one)
+
+
+def offers() -> Prefetch[str]:
+    """What `offered` needs of deployments; lists prefetch it for all of theirs at once."""
+    named = Catalog.objects.filter(cluster=OuterRef("deployment__cluster"), name=OuterRef("catalog"))
+    since = Subquery(named.values("problem_since")[:1])
+    rows = FollowedPackage.objects.select_related("request").annotate(source_problem_since=since)
+    return Prefetch("followed_packages", rows)
 
 
 def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
     """In the order of the sources; those of no catalogue are not there."""
-    prefetch_related_objects([deployment], "followed_packages__request")
+    prefetch_related_objects([deployment], offers())
     return [
         OfferedUpgrade(
             row.position,
@@ -87,21 +108,26 @@ def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
             row.available,
             row.since,
             row.reason,
-            _why_not(row),
+            _why_not(row, is_paused=deployment.is_paused),
             row.beyond,
             row.looked_at,
             row.problem,
             row.problem_since,
+            # Of what may not be read nothing is said.
+            None if row.problem else row.source_problem_since,  # type: ignore[attr-defined] # annotated
         )
         for row in deployment.followed_packages.all()
     ]
 
 
-def _why_not(row: FollowedPackage) -> str:
-    if row.request is None:
-        return row.why_not
-    state = row.request.state
-    return f"request {row.request.number} {'is' if state in OPEN else 'was'} for it ({state.replace('_', ' ')})"
+def _why_not(row: FollowedPackage, *, is_paused: bool) -> str:
+    if row.request is not None:
+        state = row.request.state
+        words = f"request {row.request.number} {'is' if state in OPEN else 'was'} for it ({state.replace('_', ' ')})"
+        return words if state in OPEN else f"{words}. It is taken when somebody asks for a new request"
+    if row.available and is_paused:
+        return "the deployment is paused: catalogs are checked again once it is resumed"
+    return row.why_not
 
 
 def _one(row: ReferenceFollower, *, is_paused: bool) -> FollowedReference:

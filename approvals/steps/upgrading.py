@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from approvals import gate, wake
 from approvals.access.port import connect
-from approvals.gate import reader
+from approvals.gate import Refusal, reader
 from approvals.ledger import claims, pivots
 from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, Request
@@ -61,9 +61,14 @@ def _look(deployment: BundleDeployment) -> None:
     except Unreachable:
         following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
     except PratiqueError as exc:
-        following.put_off(deployment.pk, following.REFUSED_SECONDS, str(exc))
+        following.put_off(deployment.pk, following.REFUSED_SECONDS, _with_remedy(exc))
     else:
         pivots.answer_upgrades(deployment.pk)
+
+
+def _with_remedy(exc: PratiqueError) -> str:
+    remedy = exc.remedy if isinstance(exc, Refusal) else ""
+    return f"{exc}. {remedy}" if remedy else str(exc)
 
 
 def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:

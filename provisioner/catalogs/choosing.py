@@ -156,12 +156,14 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
     if highest.rank <= chosen.rank:
         return ""
     if wish.versions is not None and highest.version not in wish.versions:
-        return f"{highest.version} is not in {wish.versions}"
+        return f"{highest.version} is not in {wish.versions}: change catalog.version to take it"
     if package.deprecation_of(highest.name) is not None:
-        return f"{highest.version} is deprecated"
+        return f"{highest.version} is deprecated: name it in catalog.version to take it"
     ways = (route(package, channel, chosen, highest.name) for channel in package.channels.values())
-    after = f"; it may follow after {chosen.version}" if any(ways) else ""
-    return f"no edge leads to {highest.version} from what runs{after}"
+    if any(ways):
+        return f"no edge leads to {highest.version} from what runs; it may follow after {chosen.version}"
+    words = "upgradeConstraintPolicy SelfCertified would take it, and reviewers are told"
+    return f"no edge leads to {highest.version} from what runs: {words}"
 
 
 def step_to(

@@ -148,7 +148,7 @@ def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str
         words = "something else was offered too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR)"
         return "Waiting", f"{words}, and it is requested at {wish.rests_until:%Y-%m-%d %H:%M} UTC"
     if wish.open_requests:
-        return "Waiting", f"request {wish.open_requests[0].number} is settled first"
+        return "Waiting", f"request {wish.open_requests[0].number} is settled first: decide or withdraw it"
     return "Waiting", "a request is still to be made for what the spec wishes"
 
 

@@ -26,13 +26,16 @@ USER, PASSWORD = CREDENTIALS
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 RITA = Identity("rita", ("requesters",))
 BASIC_AUTH = "kubernetes.io/basic-auth"
+PASSWORD_PAIR = {"username": USER, "password": PASSWORD}
 GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 
 
-def secret(station: Station, type_: str, *, is_given: bool = True, **values: str) -> None:
+def secret(station: Station, type_: str, values: Mapping[str, str], *, is_given: bool = True) -> None:
     """The Secret pull, which requesters may get."""
     meta = {"name": "pull", "namespace": station.namespace}
-    station.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": values})
+    station.api.create(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": dict(values)}
+    )
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pull"], "verbs": ["get"]}
     for each in role("get-pull", station.namespace, rule, group("requesters")) if is_given else []:
         station.api.create(each)
@@ -40,9 +43,9 @@ def secret(station: Station, type_: str, *, is_given: bool = True, **values: str
         station.until_may(RITA, "get", "secrets", name="pull")
 
 
-def docker_config(station: Station, host: str, **more: Any) -> None:
+def docker_config(station: Station, host: str, *, is_given: bool = True) -> None:
     text = json.dumps({"auths": {host: {"auth": PAIR}}})
-    secret(station, "kubernetes.io/dockerconfigjson", **{".dockerconfigjson": text}, **more)
+    secret(station, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}, is_given=is_given)
 
 
 def wish(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
@@ -118,14 +121,14 @@ def asks_for_a_password(asked: Asked) -> Reply:
         pytest.param("docker", {}, False, "as no credentials for {place} were given", id="an entry for another host"),
         pytest.param(
             BASIC_AUTH,
-            {"username": USER, "password": PASSWORD},
+            PASSWORD_PAIR,
             True,
             "as no credentials for {place} were given",
             id="another host in the spec",
         ),
         pytest.param(
             BASIC_AUTH,
-            {"username": USER, "password": PASSWORD},
+            PASSWORD_PAIR,
             False,
             "names no host that it is for, and the catalog chose {place}",
             id="no host at all",
@@ -150,7 +153,7 @@ def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
     if type_ == "docker":
         docker_config(station, registry_with_auth.host)
     else:
-        secret(station, type_, **values)
+        secret(station, type_, values)
     deployment = wish(station, row.name, host=registry_with_auth.host if names_host else "")
     station.work()
     request = station.latest(deployment)
@@ -177,7 +180,7 @@ def test_S08_user_and_password_open_the_host_that_the_spec_names(
 ) -> None:
     station = sandbox_station
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
-    secret(station, BASIC_AUTH, username=USER, password=PASSWORD)
+    secret(station, BASIC_AUTH, PASSWORD_PAIR)
     deployment = wish(station, row.name, host=registry_with_auth.host)
     station.work()
     assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
@@ -246,7 +249,7 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
     row = charts(station, repository(listening, "1.0.0", is_locked=is_locked))
     made = source(row.name, HARBOUR)
     if is_locked:
-        secret(station, BASIC_AUTH, username=USER, password=PASSWORD)
+        secret(station, BASIC_AUTH, PASSWORD_PAIR)
         made = source(
             row.name, HARBOUR, auth={"secret": {"name": "pull"}, "host": listening.url.removeprefix("http://")}
         )

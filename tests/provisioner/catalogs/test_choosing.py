@@ -158,9 +158,20 @@ def test_why_nothing_is_chosen_names_what_there_is() -> None:
     ("wish", "chosen", "words"),
     [
         (STABLE, "1.2.0", ""),
-        (replace(STABLE, versions=range_of("<1.2.0")), "1.1.0", "1.2.0 is not in <1.2.0"),
+        (
+            replace(STABLE, versions=range_of("<1.2.0")),
+            "1.1.0",
+            "1.2.0 is not in <1.2.0: change catalog.version to take it",
+        ),
         (STABLE, "1.0.1", "no edge leads to 1.2.0 from what runs; it may follow after 1.0.1"),
-        (ANY, "1.1.0", "no edge leads to 2.0.0 from what runs"),
+        (
+            ANY,
+            "1.1.0",
+            (
+                "no edge leads to 2.0.0 from what runs: upgradeConstraintPolicy SelfCertified would take it, and "
+                "reviewers are told"
+            ),
+        ),
     ],
     ids=["the highest", "out of range", "over another", "of another channel"],
 )

@@ -47,10 +47,15 @@ def publish(registry: Registry, row: Catalog, content: Iterable[Mapping[str, Any
     return read(row)
 
 
-def read(row: Catalog) -> Catalog:
+def look_at_source(row: Catalog) -> None:
     """As when its time has come."""
     Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
     do(RefreshCatalog(row.pk))
+
+
+def read(row: Catalog) -> Catalog:
+    """Look at its source, which has to answer."""
+    look_at_source(row)
     found = catalogs.catalog(row.cluster, row.name)
     assert found is not None
     assert found.edition is not None, found.problem
