@@ -1,6 +1,6 @@
 """What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
-Whoever shows something of a catalogue asks first whether the viewer may get it (access).
+Whoever shows something of a catalog asks first whether the viewer may get it (access).
 """
 
 from approvals.catalogs.authors import authors_by_part

@@ -54,4 +54,9 @@ class Migration(migrations.Migration):
             name="is_writer_proved",
             field=models.BooleanField(db_default=False, default=False, help_text="whether all who wrote the source were found to be allowed to get what it names"),
         ),
+        migrations.AlterField(
+            model_name="followedpackage",
+            name="problem",
+            field=models.TextField(blank=True, help_text="why nobody can tell what the catalog offers here"),
+        ),
     ]

@@ -1,4 +1,4 @@
-"""Catalogues that clusters name, and what was read from them, one edition after the other."""
+"""Catalogs that clusters name, and what was read from them, one edition after the other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Catalog(models.Model):
 
 
 class CatalogEdition(models.Model):
-    """What one reading of a catalogue found. `read_at` is null until all of it is there: nobody is shown it before."""
+    """What one reading of a catalog found. `read_at` is null until all of it is there: nobody is shown it before."""
 
     catalog = models.ForeignKey(Catalog, on_delete=models.CASCADE, related_name="editions")
     digest = models.CharField(max_length=80)

@@ -74,7 +74,7 @@ def rest_of(made: Sequence[datetime], *, most: int, now: datetime) -> datetime |
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFacts:
-    """`is_offered`: a catalogue has a bundle that would be taken and does not run. `is_asked`: a request was for it
+    """`is_offered`: a catalog has a bundle that would be taken and does not run. `is_asked`: a request was for it
     already, whatever came of it. `policy` is the deployment's; all else is as of references.
     """
 
@@ -89,7 +89,7 @@ class UpgradeFacts:
 
 
 def answer_upgrade(facts: UpgradeFacts) -> Answer:
-    """Whether a new request is due because a catalogue offers something."""
+    """Whether a new request is due because a catalog offers something."""
     if facts.is_stopped or facts.is_other_wished or not facts.is_offered:
         return Answer.NOTHING
     if facts.is_pinning:

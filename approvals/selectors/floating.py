@@ -1,4 +1,4 @@
-"""How what a deployment follows stands: when branches, tags and URLs were looked at, and what catalogues offer."""
+"""How what a deployment follows stands: when branches, tags and URLs were looked at, and what catalogs offer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def followed(*, deployment: BundleDeployment) -> list[FollowedReference]:
 
 @dataclass(frozen=True, slots=True)
 class OfferedUpgrade:
-    """What a catalogue offers to one source: `version` is "" where nothing new, `reason` and `why_not` say why it is
+    """What a catalog offers to one source: `version` is "" where nothing new, `reason` and `why_not` say why it is
     not taken, `beyond` what is newer still and why that is not offered. `problem` says why nobody can tell;
     `source_problem_since` is since when the catalog's own source could not be checked.
     """
@@ -97,7 +97,7 @@ def offers() -> Prefetch[str]:
 
 
 def offered(*, deployment: BundleDeployment) -> list[OfferedUpgrade]:
-    """In the order of the sources; those of no catalogue are not there."""
+    """In the order of the sources; those of no catalog are not there."""
     prefetch_related_objects([deployment], offers())
     return [
         OfferedUpgrade(

@@ -59,7 +59,7 @@ def sources_of(spec: Mapping[str, Any], read: Read, bundles: Mapping[str, Chosen
     """The sources that a BundleDeployment's spec names, with their credentials; raises BadSource in the spec's terms.
 
     `read` is called for what `read_by` lists, and raises BadSource for what is not there. `bundles` are by destination
-    those that sources of catalogues were resolved to.
+    those that sources of catalogs were resolved to.
     """
     listed = listed_sources(spec)
     if not listed:
@@ -96,7 +96,7 @@ def _by_operator(image: ImageSource) -> ImageSource:
 
 
 def source_at(number: int, spec: Mapping[str, Any], read: Read) -> Source:
-    """The source of this number alone, which is of no catalogue; raises as `sources_of`."""
+    """The source of this number alone, which is of no catalog; raises as `sources_of`."""
     return source_of(listed_sources(spec)[number], f"spec.sources[{number}]", spec, read)
 
 

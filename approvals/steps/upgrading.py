@@ -1,6 +1,6 @@
-"""One look at what catalogues offer to a deployment, and what follows: a request, or words that say why there is none.
+"""One look at what catalogs offer to a deployment, and what follows: a request, or words that say why there is none.
 
-Catalogues are read into the database elsewhere; here only those who asked are asked for, whether they may get them.
+Catalogs are read into the database elsewhere; here only those who asked are asked for, whether they may get them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class LookForUpgrades(Recurring):
-    """Look what the catalogues that a deployment's sources name offer to it."""
+    """Look what the catalogs that a deployment's sources name offer to it."""
 
     task = "upgrade"
 
@@ -86,7 +86,7 @@ def _wished(deployment: BundleDeployment) -> Request | None:
 
 
 def _ask_reader(request: Request) -> None:
-    """Raise unless those who asked may get the catalogues now: who may not is not told what they offer (S09).
+    """Raise unless those who asked may get the catalogs now: who may not is not told what they offer (S09).
 
     Nobody asks for a look: it is asked as of a request that is made by itself.
     """

@@ -1,4 +1,4 @@
-"""See the catalogues that a cluster names: the rows are copies, and who reads them is woken."""
+"""See the catalogs that a cluster names: the rows are copies, and who reads them is woken."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from provisioner.cluster.client.api import ClusterClient as Api
 logger = logging.getLogger(__name__)
 
 VERSION, KIND = "v1alpha2", "Catalog"
-# Where the cluster does not serve catalogues, or does not let us watch them, it is tried again after this long.
+# Where the cluster does not serve catalogs, or does not let us watch them, it is tried again after this long.
 AGAIN_SECONDS = 30.0
 
 
 @dataclass
 class SeenCatalogs(Lookout):
-    """The watch of one cluster for catalogues."""
+    """The watch of one cluster for catalogs."""
 
     authorship: Authorship = field(init=False)
 

@@ -1,4 +1,4 @@
-"""Catalogues that a cluster names, stored as if they had been read."""
+"""Catalogs that a cluster names, stored as if they had been read."""
 
 from __future__ import annotations
 

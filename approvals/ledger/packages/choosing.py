@@ -1,4 +1,4 @@
-"""The bundle of a catalogue that a source takes: chosen once for a request, by what runs and what is offered then."""
+"""The bundle of a catalog that a source takes: chosen once for a request, by what runs and what is offered then."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
     """By destination the bundles that a request's sources are resolved to: chosen when it is asked first, and kept.
 
     What the machine asks for leaves a source as it is that is not to be followed. Raises BundleNotOffered, and
-    SourceUnavailable while the catalogue is not there or not read.
+    SourceUnavailable while the catalog is not there or not read.
     """
     if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
         return {one.destination: one for one in recorded(request)}
@@ -217,7 +217,7 @@ def _changed(catalog: Catalog, package: Package, bundle: CatalogBundle) -> str:
 
 
 def running_bundle(deployment: BundleDeployment, destination: str) -> ChosenBundle | None:
-    """The bundle of a catalogue that runs; None where what runs is of no catalogue."""
+    """The bundle of a catalog that runs; None where what runs is of no catalog."""
     active = _active(deployment)
     found = recorded(active.request) if active else []
     return next((one for one in found if one.destination == destination), None)

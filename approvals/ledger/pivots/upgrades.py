@@ -1,6 +1,6 @@
-"""What a catalogue offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
+"""What a catalog offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
 
-The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalogue has
+The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalog has
 changed), until it is answered here. A worker that dies in between loses nothing, and who asks twice gets one request.
 """
 
@@ -31,7 +31,7 @@ from provisioner.values import ChosenBundle
 class _Look:
     """What one source is offered: `bundle` is what it would take now, None where `problem` says why nobody can tell.
 
-    `digest` is the catalogue's as it was shown before it was read: one that changes meanwhile is looked at again.
+    `digest` is the catalog's as it was shown before it was read: one that changes meanwhile is looked at again.
     """
 
     bundle: ChosenBundle | None = None

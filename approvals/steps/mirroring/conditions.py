@@ -161,7 +161,7 @@ def of_sources(followed: Sequence[FollowedReference]) -> list[Condition]:
 
 
 def of_upgrades(packages: Sequence[OfferedUpgrade]) -> list[Condition]:
-    """UpgradeAvailable, where a source names a catalogue: what is offered, and why it is not taken. Unknown where
+    """UpgradeAvailable, where a source names a catalog: what is offered, and why it is not taken. Unknown where
     nobody can tell."""
     if not packages:
         return []

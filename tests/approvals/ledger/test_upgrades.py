@@ -1,4 +1,4 @@
-"""What a catalogue's offer calls for, by the deployment's policy and by what was asked for before."""
+"""What a catalog's offer calls for, by the deployment's policy and by what was asked for before."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def followed() -> FollowedPackage:
     return FollowedPackage.objects.get()
 
 
-def test_a_catalogue_that_changes_has_its_followers_asked_and_a_request_made(
+def test_a_catalog_that_changes_has_its_followers_asked_and_a_request_made(
     running: BundleDeployment, port: Catalog
 ) -> None:
     offer(port, *CHAIN)
@@ -97,14 +97,14 @@ def test_what_is_seen_again_has_nobody_asked(here: World, running: BundleDeploym
 
 
 def may_read(_: Request) -> None:
-    """The cluster lets those who asked get the catalogue."""
+    """The cluster lets those who asked get the catalog."""
 
 
 def may_not_read(_: Request) -> None:
     raise Forbidden("Kubernetes does not let rita get catalogs.core.rukpak.io port")
 
 
-def test_S09_who_lost_the_right_to_the_catalogue_is_shown_nothing_of_it_any_more(
+def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
     running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrading, "_ask_reader", may_read)
@@ -184,7 +184,7 @@ def test_a_request_that_nobody_reviews_gives_way_to_what_is_offered_instead(
     assert (Request.objects.get(pk=first.pk).state, second.bundles[0]["version"]) == ("superseded", "1.0.5")
 
 
-def test_a_catalogue_that_flaps_makes_so_many_requests_an_hour_and_rests(
+def test_a_catalog_that_flaps_makes_so_many_requests_an_hour_and_rests(
     running: BundleDeployment, port: Catalog, settings: Any
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_REQUESTS_PER_HOUR": 2}
@@ -304,7 +304,7 @@ def test_where_no_image_is_named_it_is_said_what_to_do(here: World) -> None:
         choosing.bundles_for(deployment.requests.get())
 
 
-def test_a_catalogue_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(here: World) -> None:
+def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(here: World) -> None:
     row = catalog(of=here.cluster)
     deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
     request = deployment.requests.get()

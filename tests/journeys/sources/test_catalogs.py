@@ -84,7 +84,7 @@ def image(registry: Registry, name: str, tag: str = "latest") -> dict[str, Any]:
 
 def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Registry) -> None:
     name = f"{any_station.namespace}/catalog"
-    registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalogue"})
+    registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalog"})
     row = look(seen(any_station, write(any_station, image(registry, name), interval="5m")))
     assert versions(row) == ["1.0.0"]
     status = shown(any_station, row)
@@ -120,7 +120,7 @@ def test_a_source_that_is_gone_is_said_and_what_was_read_stays(sandbox_station: 
     assert conditions(shown(sandbox_station, row))["Ready"] == ("True", "Read")
 
 
-def test_another_source_is_another_catalogue(sandbox_station: Station, registry: Registry) -> None:
+def test_another_source_is_another_catalog(sandbox_station: Station, registry: Registry) -> None:
     for name in ("one", "two"):
         registry.push(f"{sandbox_station.namespace}/{name}:latest", {"catalog.json": catalog_text("1.0.0")})
     row = look(seen(sandbox_station, write(sandbox_station, image(registry, f"{sandbox_station.namespace}/one"))))
@@ -172,7 +172,7 @@ def test_a_forged_status_is_repaired(sandbox_station: Station, registry: Registr
     assert shown(sandbox_station, row)["packages"] == 1
 
 
-def test_a_helm_repository_is_a_catalogue(sandbox_station: Station, http_server: Any, settings: Any) -> None:
+def test_a_helm_repository_is_a_catalog(sandbox_station: Station, http_server: Any, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
     chart = {"version": "1.2.0", "urls": ["harbour-1.2.0.tgz"], "digest": "a" * 64}
     url = http_server.serve("/charts/index.yaml", json.dumps({"entries": {"harbour": [chart]}}).encode())
@@ -184,7 +184,7 @@ def test_a_helm_repository_is_a_catalogue(sandbox_station: Station, http_server:
     assert found.bundles["harbour-1.2.0"].url == url.replace("index.yaml", "harbour-1.2.0.tgz")
 
 
-def test_the_tags_of_a_repository_are_a_catalogue(sandbox_station: Station, registry: Registry) -> None:
+def test_the_tags_of_a_repository_are_a_catalog(sandbox_station: Station, registry: Registry) -> None:
     name = f"{sandbox_station.namespace}/harbour"
     for tag in ("1.0.0", "v1.1.0", "latest"):
         registry.push(f"{name}:{tag}", {"a.yaml": tag})
@@ -227,7 +227,7 @@ def rita(**more: Any) -> dict[str, Any]:
     return access.requester_record(user=None, **{"groups_at": timezone.now(), **facts, **more})
 
 
-def test_S08_the_secret_of_a_catalogue_is_read_as_who_wrote_it(
+def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(
     any_station: Station, registry_with_auth: Registry
 ) -> None:
     source = private(any_station, registry_with_auth)
@@ -282,7 +282,7 @@ def test_S05_S08_who_names_their_secret_beside_the_address_of_another_sends_it_n
     assert "does not let mallory get secrets" in row.problem
 
 
-def test_S08_no_secret_is_read_for_a_catalogue_that_nobody_is_known_to_have_written(
+def test_S08_no_secret_is_read_for_a_catalog_that_nobody_is_known_to_have_written(
     sandbox_station: Station, registry_with_auth: Registry
 ) -> None:
     row = look(seen(sandbox_station, write(sandbox_station, private(sandbox_station, registry_with_auth))))
@@ -346,7 +346,7 @@ def test_S34_the_secret_of_a_catalog_is_read_for_a_controller_as_long_as_the_ope
         ),
     ],
 )
-def test_the_api_server_refuses_a_catalogue_that_makes_no_sense(
+def test_the_api_server_refuses_a_catalog_that_makes_no_sense(
     any_station: Station, spec: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidObject) as raised:

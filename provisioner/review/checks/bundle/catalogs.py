@@ -1,4 +1,4 @@
-"""A bundle that a catalogue offers against the word of its publisher: over no edge, deprecated, changed, or in need."""
+"""A bundle that a catalog offers against the word of its publisher: over no edge, deprecated, changed, or in need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each risky permission of the catalogue as a finding: for the whole cluster, for names, and in one namespace."""
+"""Each risky permission of the catalog as a finding: for the whole cluster, for names, and in one namespace."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _rule(verbs: tuple[str, ...], in_group: str, resources: tuple[str, ...], nam
 
 
 @EVERY
-def test_a_permission_on_the_whole_cluster_weighs_what_the_catalogue_says(pattern: RiskPattern) -> None:
+def test_a_permission_on_the_whole_cluster_weighs_what_the_catalog_says(pattern: RiskPattern) -> None:
     assert pattern.severity in severities(pattern)
 
 
