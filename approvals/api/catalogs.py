@@ -1,4 +1,4 @@
-"""Catalogues over REST: read by whoever may `get` them in their cluster, and written there."""
+"""Catalogs over REST: read by whoever may `get` them in their cluster, and written there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CatalogViewSet(ClusterScoped):
     def get_object(self) -> Catalog:
         """As for other rows: 404 where there is none or the caller may not read it, which looks the same.
 
-        One question is asked, about the catalogue of this name.
+        One question is asked, about the catalog of this name.
         """
         self._check_named(self.kwargs["cluster"])
         if "\0" in self.kwargs["cluster"] + self.kwargs["name"]:  # which PostgreSQL does not store

@@ -1,6 +1,6 @@
 """What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
-Whoever shows something of a catalogue asks first whether the viewer may get it (access).
+Whoever shows something of a catalog asks first whether the viewer may get it (access).
 
 Modules that other rooms use:
 
@@ -8,6 +8,7 @@ Modules that other rooms use:
 """
 
 from approvals.catalogs import comparisons
+from approvals.catalogs.authors import authors_by_part
 from approvals.catalogs.following import (
     due,
     forget,
@@ -41,6 +42,7 @@ __all__ = [
     "PackagePage",
     "PackageSummary",
     "ReadCatalog",
+    "authors_by_part",
     "catalog",
     "catalog_rows",
     "changed_content",

@@ -1,10 +1,10 @@
-"""What is done for a catalogue: it is read where its source has other content, and the cluster shows what was found.
+"""What is done for a catalog: it is read where its source has other content, and the cluster shows what was found.
 Bundles of it are compared where somebody asks.
 
 Modules that other rooms use:
 
 - `comparing`: what would change from one bundle to another
-- `refreshing`: one look at the source of a catalogue
+- `refreshing`: one look at the source of a catalog
 """
 
 __all__ = [

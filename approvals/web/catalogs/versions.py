@@ -20,7 +20,7 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """One version of a channel. `version` is "" where the catalogue has no such bundle.
+    """One version of a channel. `version` is "" where the catalog has no such bundle.
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
     see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
@@ -45,7 +45,7 @@ class ShownVersion:
 
 @dataclass(frozen=True, slots=True)
 class PackageShown:
-    """A package of a catalogue in one of its channels, with what is known beside: changes of content by the bundle,
+    """A package of a catalog in one of its channels, with what is known beside: changes of content by the bundle,
     and who follows it."""
 
     catalog: Catalog

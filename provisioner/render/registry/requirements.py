@@ -15,7 +15,7 @@ from provisioner.render.registry.fields import Fields
 from provisioner.sentences import some
 from provisioner.values import Requirement, RequirementKind
 
-# No bundle of the public catalogues asks for more than 30.
+# No bundle of the public catalogs asks for more than 30.
 MAX_REQUIREMENTS = 200
 MAX_WORDS = 300
 
