@@ -1,6 +1,6 @@
 """Kubernetes' role-based access control, pure: rules, covering, effective rights, escalation, risks."""
 
-from provisioner.rbac.catalog import (
+from provisioner.rbac.catalogue import (
     IDENTITIES,
     PARTS_OF_THE_CLUSTER,
     PUBLIC_ROLES_OF_KUBERNETES,

@@ -1,6 +1,6 @@
 """The risky permissions, as data: what somebody must hold for each, how bad it is, and what to say about it.
 
-Ids and severities are those of the rule catalog, section B3. A permission is looked for in the union of all rules
+Ids and severities are those of the rule catalogue, section B3. A permission is looked for in the union of all rules
 that somebody holds at a place, wildcards included.
 """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP
-from provisioner.rbac.catalog import (
+from provisioner.rbac.catalogue import (
     ANY_WRITE,
     APPS,
     AUTHENTICATION,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.rbac.catalog import CORE, IMPERSONATE_ON
+from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
 from provisioner.rbac.effective import Grant
 from provisioner.rbac.guarded import (
     CONTROL_PLANE,

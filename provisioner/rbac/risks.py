@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from provisioner.rbac.catalog import (
+from provisioner.rbac.catalogue import (
     IMPERSONATE_ON,
     KNOWN_VERBS,
     PATTERNS,
@@ -56,7 +56,7 @@ class Risk:
 
 
 def names_of_risk(risk: str) -> frozenset[str]:
-    """The verbs and resources that make a rule this risk; none for what is no pattern of the catalog."""
+    """The verbs and resources that make a rule this risk; none for what is no pattern of the catalogue."""
     powers = [power for pattern in PATTERNS if pattern.id == risk for power in pattern.powers]
     return frozenset(word for power in powers for word in (*power.verbs, *power.resources))
 
@@ -161,7 +161,7 @@ def _namespaced(pattern: RiskPattern) -> RiskPattern:
 
 @lru_cache(maxsize=MAX_JUDGED_RULES)
 def _powers_in(rule: PolicyRule) -> tuple[RulePower, ...]:
-    """The powers of the catalog that the rule gives."""
+    """The powers of the catalogue that the rule gives."""
     return tuple(power for power in _POWERS if _gives(rule, power))
 
 

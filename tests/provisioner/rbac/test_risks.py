@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from provisioner.rbac.catalog import PATTERNS
 
 from provisioner.rbac import effective_rules, risks
+from provisioner.rbac.catalogue import PATTERNS
 from provisioner.values import Identity, Severity
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, rule, user
 

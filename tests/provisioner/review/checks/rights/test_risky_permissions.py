@@ -1,13 +1,13 @@
-"""Each risky permission of the catalog as a finding: for the whole cluster, for names, and in one namespace."""
+"""Each risky permission of the catalogue as a finding: for the whole cluster, for names, and in one namespace."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from provisioner.rbac.catalog import PATTERNS, RiskPattern
 
 from provisioner.pipeline import look_offline
+from provisioner.rbac.catalogue import PATTERNS, RiskPattern
 from provisioner.review.checks.rights import permissions
 from provisioner.values import Action, Finding, JsonObject, Severity
 from tests.support.provisioner.contents import content_with, facts, planned
@@ -53,7 +53,7 @@ def _rule(verbs: tuple[str, ...], in_group: str, resources: tuple[str, ...], nam
 
 
 @EVERY
-def test_a_permission_on_the_whole_cluster_weighs_what_the_catalog_says(pattern: RiskPattern) -> None:
+def test_a_permission_on_the_whole_cluster_weighs_what_the_catalogue_says(pattern: RiskPattern) -> None:
     assert pattern.severity in severities(pattern)
 
 
