@@ -22,7 +22,7 @@ from provisioner.review.checks.objects.offline import untried_kinds
 from provisioner.review.foreign import without_foreign
 from provisioner.review.frame import listings, mentioned, questions
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.needs import PreflightFacts
+from provisioner.review.preflight.facts import PreflightFacts
 from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectIdentity, ObjectRef, Section
 
 PARALLEL = 8

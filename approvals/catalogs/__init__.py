@@ -1,8 +1,14 @@
 """What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
-Whoever shows something of a catalogue asks first whether the viewer may get it (access).
+Whoever shows something of a catalog asks first whether the viewer may get it (access).
+
+Modules that other rooms use:
+
+- `comparisons`: what would change from one bundle to another, asked for once and kept for a while
 """
 
+from approvals.catalogs import comparisons
+from approvals.catalogs.authors import authors_by_part
 from approvals.catalogs.following import (
     due,
     forget,
@@ -36,10 +42,12 @@ __all__ = [
     "PackagePage",
     "PackageSummary",
     "ReadCatalog",
+    "authors_by_part",
     "catalog",
     "catalog_rows",
     "changed_content",
     "changes_of",
+    "comparisons",
     "due",
     "forget",
     "icon",

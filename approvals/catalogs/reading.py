@@ -1,4 +1,4 @@
-"""Reads the edition of a catalogue that is shown."""
+"""Reads the edition of a catalog that is shown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PackagePage:
 
 
 def catalog(cluster: Cluster, name: str) -> Catalog | None:
-    """The catalogue of that name with its edition, whose problems are read when they are asked for; None where there
+    """The catalog of that name with its edition, whose problems are read when they are asked for; None where there
     is none."""
     rows = Catalog.objects.filter(cluster=cluster, name=name)
     return rows.select_related("cluster", "edition").defer("edition__problems").first()
@@ -80,7 +80,7 @@ def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int 
 
 
 def package(catalog: Catalog, name: str) -> Package | None:
-    """A package with its channels and bundles; None where the catalogue has none of that name."""
+    """A package with its channels and bundles; None where the catalog has none of that name."""
     rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id, name=name.replace("\0", ""))
     document = rows.values_list("document", flat=True).first()
     return unpacked_package(cast("dict[str, Any]", document)) if document is not None else None
@@ -88,21 +88,21 @@ def package(catalog: Catalog, name: str) -> Package | None:
 
 def package_problems(catalog: Catalog, name: str) -> list[str]:
     """What is wrong in a package of the edition that is shown; what of its documents could not be read at all stands
-    with the catalogue."""
+    with the catalog."""
     edition = catalog.edition
     found = edition.problems if edition is not None and edition.problem_count else []
     return [words for where, words in found if where == f"package {name}"]
 
 
 def icon(catalog: Catalog, name: str) -> PackageIcon | None:
-    """The picture of a package; None where the catalogue has no such package, or no picture of it."""
+    """The picture of a package; None where the catalog has no such package, or no picture of it."""
     rows = CatalogPresentation.objects.filter(package__edition_id=catalog.edition_id, package__name=name)
     found = rows.exclude(icon_type="").values_list("icon", "icon_type").first()
     return PackageIcon(bytes(found[0]), found[1]) if found else None
 
 
 def presentation(catalog: Catalog, name: str) -> PackagePresentation | None:
-    """What a package says of itself; None where the catalogue has none of that name."""
+    """What a package says of itself; None where the catalog has none of that name."""
     rows = CatalogPresentation.objects.select_related("package").defer("package__document")
     row = rows.filter(package__edition_id=catalog.edition_id, package__name=name.replace("\0", "")).first()
     if row is None:

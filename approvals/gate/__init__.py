@@ -16,7 +16,7 @@ Modules that other rooms use:
 from approvals.gate import reader
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts
-from approvals.gate.judge import are_requesters_proved, judge, reads_unattended
+from approvals.gate.judge import judge
 from approvals.gate.planned import Approved, without_lifted
 from approvals.gate.policies import reviewed_report
 from approvals.gate.reader import Back
@@ -31,6 +31,7 @@ from approvals.gate.refusals import (
     require,
     require_again,
 )
+from approvals.gate.requesters import are_requesters_proved, reads_unattended
 from approvals.gate.wish import live_deployment
 
 __all__ = [

@@ -10,12 +10,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from approvals.gate import people
+from approvals.gate import people, requesters
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
-from approvals.gate.facts import About, GateFacts, How, PlanFacts, ReadUnattended, Sources, Unknown, Unseen, value_of
-from approvals.gate.remedies import UNANSWERED, RefusalKind, missing_right, reason, unanswered
+from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
+from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
 from approvals.lifecycle import MAX_ROUNDS
-from approvals.policy import why_nobody_vouches
 from provisioner.sentences import some_phrases
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
@@ -157,80 +156,6 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
     elif account.approved_uid and account.uid != account.approved_uid:
         words = f"the ServiceAccount has uid {account.uid}, but {account.approved_uid} was approved: it was recreated"
         yield reason(RefusalKind.OTHER_ACCOUNT, words, facts.about)
-
-
-def are_requesters_proved(facts: GateFacts) -> bool:
-    """Whether everybody who asked is known and may have done what they ask for (S07, S08, S31)."""
-    about, asked = facts.about, value_of(facts.requesters)
-    if not (about.is_requester_known and about.has_requesters and asked) or value_of(facts.too_old) != ():
-        return False
-    return not any(isinstance(one, Unknown) for one in asked) and not any(_requesters(facts))
-
-
-def _requesters(facts: GateFacts) -> Iterator[Reason]:
-    """Every known requester may use the ServiceAccount, and get what the spec names in the cluster (S07, S08)."""
-    about, sources = facts.about, value_of(facts.sources) or Sources()
-    named = ", ".join(sources.names)
-    if sources.names and not (about.is_requester_known and about.has_requesters):
-        yield reason(
-            RefusalKind.REQUESTER_UNKNOWN,
-            f"the spec names {named}, and the requester is unknown, so nothing is read: Pratique reads of the cluster "
-            "only what the requester may get. Change the deployment as a person who signed in here",
-            about,
-        )
-    for fact in value_of(facts.requesters) or ():
-        right = value_of(fact)
-        if right is not None and not right.is_given:
-            words = f"{right.words}; this would allow it:\n{right.rule}" if right.rule else right.words
-            yield reason(RefusalKind.REQUESTER_LACKS, words, about)
-    too_old = value_of(facts.too_old)
-    is_to_be_read = facts.question == GateQuestion.PREPARE and not sources.is_read
-    # Of a Catalog only a no counts by old groups: it is asked for again at each request, and tells nobody's secrets.
-    if sources.private and too_old and is_to_be_read and not (sources.is_unattended and sources.is_listed):
-        yield reason(RefusalKind.GROUPS_TOO_OLD, _unreadable(sources, too_old, about), about)
-
-
-def _unreadable(sources: Sources, too_old: Sequence[str], about: About) -> str:
-    what, mend = why_nobody_vouches(too_old)
-    words = (
-        f"the spec names {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), so "
-        "nothing is read"
-    )
-    if not sources.is_unattended:
-        return f"{words}: {mend}, and it must be requested again"
-    remedy = f"Request it again as someone who may get it, or an operator adds {about.cluster}/{about.name} to"
-    return f"this request was created automatically; {words}. {remedy} PRATIQUE_UNATTENDED_READS"
-
-
-def reads_unattended(facts: GateFacts) -> tuple[str, ...]:
-    """What would be read now because the operator lists the deployment, and for no other reason."""
-    sources = value_of(facts.sources) or Sources()
-    is_on_their_word = bool(value_of(facts.too_old)) and sources.is_unattended and sources.is_listed
-    return sources.private if is_on_their_word and not sources.is_read else ()
-
-
-def _withdrawn(facts: GateFacts) -> Iterator[Reason]:
-    """What the operator let be read is not used once they take that back, unless those who asked may be asked (S08)."""
-    about, read = facts.about, value_of(facts.read_unattended) or ReadUnattended()
-    if read.names and read.too_old and not read.is_listed:
-        listed = f"because PRATIQUE_UNATTENDED_READS listed {about.cluster}/{about.name}"
-        why = f"{listed}; it no longer does"
-        if not read.is_sure:
-            why = f"by an earlier version of Pratique, perhaps {listed}; it does not now"
-        words = (
-            f"the spec names {', '.join(read.names)}, which was read {why}, and {why_nobody_vouches(read.too_old)[0]}"
-        )
-        yield reason(RefusalKind.READS_WITHDRAWN, words, about)
-
-
-def _own_right(facts: GateFacts) -> Iterator[Reason]:
-    """Whether we may act as the account (S31). Only one that everybody who asked may use is given to us unnamed."""
-    right, account = value_of(facts.own_right), value_of(facts.account)
-    if right is None or right.is_given:
-        return
-    is_given_unnamed = are_requesters_proved(facts) and not (account and account.is_reserved)
-    named = f"{account.namespace}/{account.name}" if account and not is_given_unnamed else ""
-    yield reason(RefusalKind.OWN_RIGHT, missing_right(facts.about.cluster, right.words, named), facts.about)
 
 
 def _subject(facts: GateFacts) -> Iterator[Reason]:
@@ -398,8 +323,8 @@ _STANDING: tuple[Check, ...] = (_running, _verdict, _cluster, _stands, _account)
 _READY: tuple[Check, ...] = (
     _cluster,
     _wish,
-    _requesters,
-    _withdrawn,
+    requesters.may_have_it,
+    requesters.reads_still_allowed,
     _account,
     _subject,
     people.still_lets_go,
@@ -409,14 +334,20 @@ _READY: tuple[Check, ...] = (
 )
 _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
     GateQuestion.MEET: (_cluster,),
-    GateQuestion.PREPARE: (_cluster, _requesters, _withdrawn, _account, _own_right),
-    GateQuestion.DECIDE: (_collisions, _withdrawn, people.decided),
+    GateQuestion.PREPARE: (
+        _cluster,
+        requesters.may_have_it,
+        requesters.reads_still_allowed,
+        _account,
+        requesters.own_right,
+    ),
+    GateQuestion.DECIDE: (_collisions, requesters.reads_still_allowed, people.decided),
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, _plan),
-    GateQuestion.GO_ON: (_account, _wish, _withdrawn, *_PEOPLE, _unseen, _pause),
+    GateQuestion.GO_ON: (_account, _wish, requesters.reads_still_allowed, *_PEOPLE, _unseen, _pause),
     GateQuestion.RESTORE: (_revoked, _account, _is_there, _pause, *_PEOPLE),
     GateQuestion.COMPARE: (_running,),
     GateQuestion.CORRECT: _STANDING,
-    GateQuestion.CREATE: (*_STANDING, _withdrawn, *_PEOPLE),
+    GateQuestion.CREATE: (*_STANDING, requesters.reads_still_allowed, *_PEOPLE),
     GateQuestion.TAKE_AWAY: (_running, _cluster, _pause),
 }

@@ -4,7 +4,7 @@ Every room above may import the models by name from here; managers and querysets
 
 Modules that other rooms use:
 
-- `request`: requests, what they are about, what was found, who reviewed them and what came of it
+- `request`: requests, what they are about and what came of them
 - `workspace`: what a person keeps for themselves in the browser
 """
 
@@ -12,6 +12,7 @@ from approvals.models.audit import AuditCheck, AuditEntry
 from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
+from approvals.models.comparison import BundleComparison
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.floating import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
@@ -20,19 +21,9 @@ from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, Revi
 from approvals.models.listing import RequestAsker, RequestRule, RequestText
 from approvals.models.objects import Drift, OptionalObject, Stray
 from approvals.models.policy import Policy, PolicyEvaluation
-from approvals.models.request import (
-    REQUEST_CHANGES,
-    Content,
-    Dismissal,
-    Finding,
-    LookupAnswers,
-    Outcome,
-    Report,
-    Request,
-    Review,
-    Verdict,
-    VoidedRound,
-)
+from approvals.models.report import Finding, Report
+from approvals.models.request import Content, LookupAnswers, Outcome, Request
+from approvals.models.review import REQUEST_CHANGES, Dismissal, Review, Verdict, VoidedRound
 from approvals.models.viewed import ViewedObject
 from approvals.models.workspace import NewsRead, SavedView
 
@@ -42,6 +33,7 @@ __all__ = [
     "AuditCheck",
     "AuditEntry",
     "AuthorAdmission",
+    "BundleComparison",
     "BundleDeployment",
     "Catalog",
     "CatalogEdition",

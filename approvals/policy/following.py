@@ -25,39 +25,53 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FollowerFacts:
-    """`seen` is what the reference is, `pin` what the latest request for this spec was made of ("" where that is not
-    known), `answered` what a request was last made because of.
+class WishFacts:
+    """How a deployment and its latest request for its spec stand, whatever it is that moved or is offered.
 
-    `is_fresh`: it was seen after that request had been pinned. `is_stopped`: paused, being deleted or gone.
-    `is_other_wished`: another spec calls for a request. `is_pinning`: that request is still to be pinned, or may be.
-    `is_held`: an open request must be settled first, because somebody has begun to review it, it is approved or at
-    work, or it is not for this. `is_too_soon`: the deployment has got as many requests by itself as it may (`rest_of`).
+    `is_stopped`: paused, being deleted or gone. `is_other_wished`: another spec calls for a request. `is_pinning`: the
+    latest request is still to be pinned, or may be. `is_held`: an open request must be settled first, because somebody
+    has begun to review it, it is approved or at work, or it is not for this. `is_too_soon`: the deployment has got as
+    many requests by itself as it may (`rest_of`).
     """
 
-    seen: str
-    pin: str
-    answered: str
-    is_fresh: bool = True
     is_stopped: bool = False
     is_other_wished: bool = False
     is_pinning: bool = False
     is_held: bool = False
     is_too_soon: bool = False
 
+    @property
+    def takes_nothing(self) -> bool:
+        return self.is_stopped or self.is_other_wished
 
-def answer_of(facts: FollowerFacts) -> Answer:
+    @property
+    def answer_to_news(self) -> Answer:
+        return Answer.WAIT if self.is_held or self.is_too_soon else Answer.ASK
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerFacts:
+    """`seen` is what the reference is, `pin` what the latest request for this spec was made of ("" where that is not
+    known), `answered` what a request was last made because of. `is_fresh`: it was seen after that request had been
+    pinned.
+    """
+
+    seen: str
+    pin: str
+    answered: str
+    is_fresh: bool = True
+
+
+def answer_of(facts: FollowerFacts, wish: WishFacts) -> Answer:
     """Whether a new request is due because the reference moved."""
-    if facts.is_stopped or facts.is_other_wished or not facts.seen:
+    if wish.takes_nothing or not facts.seen:
         return Answer.NOTHING
-    if facts.is_pinning:
+    if wish.is_pinning:
         return Answer.WAIT
     known = facts.pin or facts.answered
     if not known:
         return Answer.REMEMBER
-    if facts.seen == known or not facts.is_fresh:
-        return Answer.NOTHING
-    return Answer.WAIT if facts.is_held or facts.is_too_soon else Answer.ASK
+    return wish.answer_to_news if facts.seen != known and facts.is_fresh else Answer.NOTHING
 
 
 def rest_of(made: Sequence[datetime], *, most: int, now: datetime) -> datetime | None:
@@ -74,29 +88,23 @@ def rest_of(made: Sequence[datetime], *, most: int, now: datetime) -> datetime |
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFacts:
-    """`is_offered`: a catalogue has a bundle that would be taken and does not run. `is_asked`: a request was for it
-    already, whatever came of it. `policy` is the deployment's; all else is as of references.
+    """`is_offered`: a catalog has a bundle that would be taken and does not run. `is_asked`: a request was for it
+    already, whatever came of it. `policy` is the deployment's.
     """
 
     is_offered: bool
     is_asked: bool = False
     policy: UpgradePolicy = UpgradePolicy.REQUEST
-    is_stopped: bool = False
-    is_other_wished: bool = False
-    is_pinning: bool = False
-    is_held: bool = False
-    is_too_soon: bool = False
 
 
-def answer_upgrade(facts: UpgradeFacts) -> Answer:
-    """Whether a new request is due because a catalogue offers something."""
-    if facts.is_stopped or facts.is_other_wished or not facts.is_offered:
+def answer_upgrade(facts: UpgradeFacts, wish: WishFacts) -> Answer:
+    """Whether a new request is due because a catalog offers something."""
+    if wish.takes_nothing or not facts.is_offered:
         return Answer.NOTHING
-    if facts.is_pinning:
+    if wish.is_pinning:
         return Answer.WAIT
-    if facts.is_asked or facts.policy is UpgradePolicy.MANUAL:
-        return Answer.NOTHING
-    return Answer.WAIT if facts.is_held or facts.is_too_soon else Answer.ASK
+    is_wanted = not facts.is_asked and facts.policy is not UpgradePolicy.MANUAL
+    return wish.answer_to_news if is_wanted else Answer.NOTHING
 
 
 def interval_of(asked: int | None, *, default: int, least: int) -> int:

@@ -1,10 +1,9 @@
-"""See the catalogues that a cluster names: the rows are copies, and who reads them is woken."""
+"""See the catalogs that a cluster names: the rows are copies, and who reads them is woken."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,22 +14,19 @@ from approvals import catalogs, wake
 from approvals.ledger.pivots import person_record
 from approvals.models import Catalog
 from approvals.watch.authorship import Authorship
-from approvals.watch.lookout import Lookout
-from provisioner.api_groups import OWN_GROUP
-from provisioner.cluster.client.answers import WatchType
+from approvals.watch.lookout import OwnKindLookout
+from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
 
 logger = logging.getLogger(__name__)
 
-VERSION, KIND = "v1alpha2", "Catalog"
-# Where the cluster does not serve catalogues, or does not let us watch them, it is tried again after this long.
-AGAIN_SECONDS = 30.0
-
 
 @dataclass
-class SeenCatalogs(Lookout):
-    """The watch of one cluster for catalogues."""
+class SeenCatalogs(OwnKindLookout):
+    """The watch of one cluster for catalogs."""
 
+    kind = "Catalog"
     authorship: Authorship = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,12 +36,7 @@ class SeenCatalogs(Lookout):
     def what(self) -> str:
         return "catalogs"
 
-    def look(self, api: Api) -> None:
-        resource = api.resource_of(OWN_GROUP, VERSION, KIND)
-        if resource is None:
-            api.forget_discovery()
-            self.refused()
-            return
+    def look_at(self, api: Api, resource: ServedResource) -> None:
         snapshot = api.snapshot(resource)
         for obj in snapshot.objects:
             self._see(api, obj, is_event=False)
@@ -53,28 +44,21 @@ class SeenCatalogs(Lookout):
         known = Catalog.objects.filter(cluster=self.cluster).exclude(uid__in=there)
         for uid in known.values_list("uid", flat=True):
             catalogs.forget(cluster=self.cluster, uid=uid)
-        version = snapshot.resource_version
-        while not self.stop.is_set():
-            with closing(self.events(api, resource, version, metadata_only=False)) as events:
-                for event in events:
-                    version = event.resource_version or version
-                    if event.type in (WatchType.ADDED, WatchType.MODIFIED):
-                        self._see(api, event.object, is_event=True)
-                    elif event.type is WatchType.DELETED:
-                        catalogs.forget(cluster=self.cluster, uid=event.object["metadata"]["uid"])
+        self.follow_all(api, resource, snapshot.resource_version, partial(self._heard, api), metadata_only=False)
 
-    def doubt(self) -> None:
-        """Every look begins with a list."""
-
-    def refused(self) -> None:
-        self.stop.wait(AGAIN_SECONDS)
+    def _heard(self, api: Api, event: WatchEvent) -> None:
+        if event.type is WatchType.DELETED:
+            catalogs.forget(cluster=self.cluster, uid=event.object["metadata"]["uid"])
+        else:
+            self._see(api, event.object, is_event=True)
 
     def _see(self, api: Api, obj: Mapping[str, Any], *, is_event: bool) -> None:
         """One that the database cannot keep, as for a NUL in a text, must not hide the others."""
         writer_of = partial(self.authorship.writer_of, api, is_event=is_event)
         try:
             writer = writer_of(obj)
-            row = catalogs.see(cluster=self.cluster, obj=obj, writer=person_record(writer) if writer else None)
+            record = person_record(writer) if writer else None
+            row = catalogs.see(cluster=self.cluster, obj=obj, writer=record, is_listed=not is_event)
         except (DataError, UnicodeError) as exc:
             about = {"cluster": self.cluster.name, "catalog": obj["metadata"]["name"], "error": type(exc).__name__}
             logger.warning("a catalog cannot be kept", extra=about)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 
 from django.utils import timezone
@@ -18,7 +17,6 @@ from approvals.ledger import waiting
 from approvals.models import Cluster
 from approvals.watch.lookout import Lookout, Name, name_of
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import UnknownKind
 
@@ -69,12 +67,7 @@ class _Kind(Lookout):
         _, version = next(api.pages(resource, metadata_only=True))
         # What came between the failure and this watch has no event.
         self.news.note(self.awaits, None)
-        while not self.stop.is_set():
-            with closing(self.events(api, resource, version)) as events:
-                for event in events:
-                    version = event.resource_version or version
-                    if event.type is not WatchType.BOOKMARK:
-                        self.news.note(self.awaits, name_of(event.object))
+        self.follow_all(api, resource, version, lambda event: self.news.note(self.awaits, name_of(event.object)))
 
     def doubt(self) -> None:
         """Every look begins with a list."""

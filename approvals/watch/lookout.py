@@ -9,8 +9,10 @@ import logging
 import random
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from django.db import OperationalError, close_old_connections, connections
 
@@ -18,7 +20,8 @@ from approvals import instruments
 from approvals.access.port import connect
 from approvals.models import Cluster
 from approvals.watch.hearing import hear
-from provisioner.cluster.client.answers import Watch, WatchEvent
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.answers import Watch, WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import Expired, Forbidden, PratiqueError
@@ -31,6 +34,9 @@ FIRST_WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 60.0
 # After a 410 every watch of a cluster lists again: not all of them at the same moment.
 MOST_JITTER_SECONDS = 5.0
+OWN_VERSION = "v1alpha2"
+# Where the cluster does not serve a kind of ours, or does not let us watch it, it is tried again after this long.
+AGAIN_SECONDS = 30.0
 
 # Namespace and name.
 Name = tuple[str, str]
@@ -120,10 +126,51 @@ class Lookout(ABC):
         finally:
             watch.close()
 
+    def follow_all(
+        self,
+        api: Api,
+        resource: ServedResource,
+        version: str,
+        heard: Callable[[WatchEvent], None],
+        *,
+        metadata_only: bool = True,
+    ) -> None:
+        """Watch again and again, from `version` on, until told to stop; `heard` takes each event but bookmarks."""
+        while not self.stop.is_set():
+            with closing(self.events(api, resource, version, metadata_only=metadata_only)) as events:
+                for event in events:
+                    version = event.resource_version or version
+                    if event.type is not WatchType.BOOKMARK:
+                        heard(event)
+
     def _let_go_of_database(self) -> None:
         """For minutes nothing may happen, and there is a thread for each kind: the database has not so many places."""
         if threading.current_thread() is self._thread:
             connections.close_all()
+
+
+class OwnKindLookout(Lookout):
+    """The watch of a kind of our own in a cluster, which need not serve it: every look begins with a list."""
+
+    kind: ClassVar[str]
+
+    def look(self, api: Api) -> None:
+        resource = api.resource_of(OWN_GROUP, OWN_VERSION, self.kind)
+        if resource is None:
+            api.forget_discovery()
+            self.refused()
+        else:
+            self.look_at(api, resource)
+
+    @abstractmethod
+    def look_at(self, api: Api, resource: ServedResource) -> None:
+        """List, and then watch until told to stop."""
+
+    def doubt(self) -> None:
+        """Every look begins with a list."""
+
+    def refused(self) -> None:
+        self.stop.wait(AGAIN_SECONDS)
 
 
 def note_break(cluster: Cluster, what: str, error: Exception) -> None:

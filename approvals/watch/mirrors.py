@@ -7,7 +7,6 @@ is not asked: whoever may edit it may also use our field manager's name.
 from __future__ import annotations
 
 import threading
-from contextlib import closing
 from dataclasses import dataclass, field
 
 from django.db import connections
@@ -15,22 +14,21 @@ from django.db import connections
 from approvals import wake
 from approvals.models import Request
 from approvals.steps.mirroring.mirror import WRITING
-from approvals.watch.lookout import Lookout, note_break
-from provisioner.api_groups import OWN_GROUP
-from provisioner.cluster.client.answers import WatchType
+from approvals.watch.lookout import OwnKindLookout, note_break
+from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
 
-VERSION, KIND = "v1alpha2", "BundleDeploymentRequest"
-AGAIN_SECONDS = 30.0
 # A mirror is written in two steps, and its row after that: so long an event waits for what follows it.
 SETTLE_SECONDS = 1.0
 GONE = ""
 
 
 @dataclass
-class SeenMirrors(Lookout):
+class SeenMirrors(OwnKindLookout):
     """The watch of a cluster for what became of mirrors. `_seen`: resourceVersions by name, GONE for a deleted one."""
 
+    kind = "BundleDeploymentRequest"
     _seen: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _timer: threading.Timer | None = None
@@ -39,33 +37,19 @@ class SeenMirrors(Lookout):
     def what(self) -> str:
         return "mirrored requests"
 
-    def look(self, api: Api) -> None:
-        resource = api.resource_of(OWN_GROUP, VERSION, KIND)
-        if resource is None:
-            api.forget_discovery()
-            self.refused()
-            return
+    def look_at(self, api: Api, resource: ServedResource) -> None:
         listed: dict[str, str] = {}
         version = ""
         for objects, at in api.pages(resource, metadata_only=True):
             version = version or at
             listed |= {obj["metadata"]["name"]: str(obj["metadata"]["resourceVersion"]) for obj in objects}
         self._note({name: listed.get(name, GONE) for name in {*listed, *self._known()}})
-        while not self.stop.is_set():
-            with closing(self.events(api, resource, version)) as events:
-                for event in events:
-                    version = event.resource_version or version
-                    if event.type is WatchType.BOOKMARK:
-                        continue
-                    is_gone = event.type is WatchType.DELETED
-                    about = event.object["metadata"]
-                    self._note({about["name"]: GONE if is_gone else str(about["resourceVersion"])})
+        self.follow_all(api, resource, version, self._heard)
 
-    def doubt(self) -> None:
-        """Every look begins with a list."""
-
-    def refused(self) -> None:
-        self.stop.wait(AGAIN_SECONDS)
+    def _heard(self, event: WatchEvent) -> None:
+        is_gone = event.type is WatchType.DELETED
+        about = event.object["metadata"]
+        self._note({about["name"]: GONE if is_gone else str(about["resourceVersion"])})
 
     def end(self) -> None:
         super().end()

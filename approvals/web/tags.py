@@ -19,6 +19,7 @@ from approvals import audit
 from approvals.models import AuditEntry, Review
 from approvals.selectors.pages import version_words
 from approvals.source_refs import body_of
+from approvals.web.requests.changes.planned import action_words
 from approvals.web.requests.shown import RuleGroup, ShownFinding
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
@@ -29,6 +30,7 @@ from provisioner.values import SHAPES
 
 register = template.Library()
 register.filter(and_more)
+register.filter(action_words)
 
 STATE_WORDS = {
     "in_review": "in review",

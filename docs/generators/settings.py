@@ -19,7 +19,7 @@ INTRODUCTION = (
 
 
 def page() -> str:
-    lines = markdown.heading_of_page("Settings", "approvals/project/configuration.py", *INTRODUCTION)
+    lines = markdown.heading_of_page("Settings", "approvals/project/configuration/table.py", *INTRODUCTION)
     rows = (
         (markdown.code(f"{configuration.PREFIX}{it.name}"), markdown.code(it.default), it.meaning)
         for it in configuration.SETTINGS

@@ -1,6 +1,6 @@
 """How a package presents itself: its words and icon, as its publisher wrote them, none of it safe to show as it is.
 
-They are large beside what choosing a version needs, so they wait in a file until the catalogue is read to its end: only
+They are large beside what choosing a version needs, so they wait in a file until the catalog is read to its end: only
 then is it known which bundle speaks for the package.
 """
 
@@ -55,7 +55,7 @@ class PackagePresentation:
 
 
 class PresentationShelf:
-    """Keeps what packages and bundles say of themselves in a file of its own while a catalogue is read."""
+    """Keeps what packages and bundles say of themselves in a file of its own while a catalog is read."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__

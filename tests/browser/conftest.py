@@ -19,6 +19,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
+from tests.support import comparisons
 from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
 from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS
@@ -122,7 +123,11 @@ def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict
 def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
     """URLs of every page, by a name."""
     serious = afternoon["serious"].uid
-    stored(catalog("port", of=here.cluster), *HARBOUR)
+    stored(catalog("quays", of=here.cluster), *HARBOUR)
+    comparisons.port(here, "ada")
+    comparisons.finish(comparisons.begun(here))
+    comparisons.finish(comparisons.begun(here, before=""), is_first=True)
+    comparisons.begun(here, "1.2.0", "1.1.0")
     paths = {
         "inbox": "/",
         "all-requests": "/?tab=all",
@@ -141,8 +146,12 @@ def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dic
         "deployment": "/deployments/prod/lighthouse",
         "deployment-form": "/deployments/new",
         "catalogs": "/catalogs",
-        "catalog": "/catalogs/prod/port",
-        "catalog-package": "/catalogs/prod/port/packages/harbour",
+        "catalog": "/catalogs/prod/quays",
+        "catalog-package": "/catalogs/prod/quays/packages/harbour",
+        "deployment-install": "/deployments/new?cluster=prod&catalog=port&package=harbour&version=1.1.0",
+        "catalog-changes": "/catalogs/prod/port/packages/harbour/changes?from=1.0.0&to=1.1.0",
+        "catalog-first": "/catalogs/prod/port/packages/harbour/changes?to=1.1.0",
+        "catalog-comparing": "/catalogs/prod/port/packages/harbour/changes?from=1.1.0&to=1.2.0",
         "clusters": "/clusters",
         "policies": "/policies",
         "policy": "/policies/of/routine",

@@ -19,7 +19,7 @@ from approvals.ledger.pivots.asking import ask_for_moved, hold_open
 from approvals.lifecycle import State
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, ReferenceFollower, Request, ViewedObject
-from approvals.policy.following import RATE_SECONDS, Answer, FollowerFacts, answer_of, rest_of
+from approvals.policy.following import RATE_SECONDS, Answer, FollowerFacts, WishFacts, answer_of, rest_of
 
 # What waits for a request to be settled or pinned is asked about so often: nobody says when that is.
 ASK_AGAIN_SECONDS = 30
@@ -42,6 +42,18 @@ class DeploymentWish:
     def is_pinning(self) -> bool:
         return self.latest is not None and self.latest.state == State.PREPARING
 
+    @property
+    def facts(self) -> WishFacts:
+        deployment, latest = self.deployment, self.latest
+        is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
+        return WishFacts(
+            is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
+            is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
+            is_pinning=self.is_pinning,
+            is_held=self.is_held,
+            is_too_soon=self.rests_until is not None,
+        )
+
 
 @transaction.atomic
 def answer_moves(deployment_id: int) -> Request | None:
@@ -55,7 +67,7 @@ def answer_moves(deployment_id: int) -> Request | None:
     wish = wish_of(deployment, now)
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))
-    answers = {row.pk: answer_of(_facts(wish, row)) if _is_told(row) else Answer.NOTHING for row in rows}
+    answers = {row.pk: answer_of(_facts(wish, row), wish.facts) if _is_told(row) else Answer.NOTHING for row in rows}
     made = None
     is_due = Answer.ASK in answers.values()
     for row in rows:
@@ -83,18 +95,11 @@ def _rests_until(deployment: BundleDeployment, now: datetime) -> datetime | None
 
 
 def _facts(wish: DeploymentWish, row: ReferenceFollower) -> FollowerFacts:
-    deployment, latest = wish.deployment, wish.latest
-    is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
     return FollowerFacts(
         seen=row.reference.seen,
-        pin=_pin(row, latest),
+        pin=_pin(row, wish.latest),
         answered=row.answered,
-        is_fresh=_is_fresh(row, latest),
-        is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
-        is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
-        is_pinning=wish.is_pinning,
-        is_held=wish.is_held,
-        is_too_soon=wish.rests_until is not None,
+        is_fresh=_is_fresh(row, wish.latest),
     )
 
 

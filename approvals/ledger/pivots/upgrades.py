@@ -1,6 +1,6 @@
-"""What a catalogue offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
+"""What a catalog offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
 
-The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalogue has
+The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalog has
 changed), until it is answered here. A worker that dies in between loses nothing, and who asks twice gets one request.
 """
 
@@ -31,7 +31,7 @@ from provisioner.values import ChosenBundle
 class _Look:
     """What one source is offered: `bundle` is what it would take now, None where `problem` says why nobody can tell.
 
-    `digest` is the catalogue's as it was shown before it was read: one that changes meanwhile is looked at again.
+    `digest` is the catalog's as it was shown before it was read: one that changes meanwhile is looked at again.
     """
 
     bundle: ChosenBundle | None = None
@@ -55,7 +55,7 @@ def answer_upgrades(deployment_id: int) -> Request | None:
     latest = wish.latest
     hold(deployment.followed_packages.all())
     looks = {row: _look(deployment, row, latest) for row in deployment.followed_packages.all()}
-    answers = {row: answer_upgrade(_facts(wish, look)) for row, look in looks.items()}
+    answers = {row: answer_upgrade(_facts(deployment, look), wish.facts) for row, look in looks.items()}
     is_due = latest is not None and Answer.ASK in answers.values()
     for row, look in looks.items():
         _note(row, look, now)
@@ -98,18 +98,9 @@ def _failed(latest: Request | None) -> Request | None:
     return latest if latest and latest.state == State.FAILED and not latest.bundles else None
 
 
-def _facts(wish: DeploymentWish, look: _Look) -> UpgradeFacts:
-    deployment, latest = wish.deployment, wish.latest
-    is_leaving = bool(deployment.gone_at or deployment.deletion_requested_at)
+def _facts(deployment: BundleDeployment, look: _Look) -> UpgradeFacts:
     return UpgradeFacts(
-        is_offered=look.is_offered,
-        is_asked=look.asked is not None,
-        policy=upgrade_policy(deployment.spec),
-        is_stopped=deployment.is_paused or is_leaving or deployment.waiting_since is not None,
-        is_other_wished=latest is None or latest.options_digest != deployment.options_digest,
-        is_pinning=wish.is_pinning,
-        is_held=wish.is_held,
-        is_too_soon=wish.rests_until is not None,
+        is_offered=look.is_offered, is_asked=look.asked is not None, policy=upgrade_policy(deployment.spec)
     )
 
 
@@ -148,7 +139,7 @@ def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str
         words = "something else was offered too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR)"
         return "Waiting", f"{words}, and it is requested at {wish.rests_until:%Y-%m-%d %H:%M} UTC"
     if wish.open_requests:
-        return "Waiting", f"request {wish.open_requests[0].number} is settled first"
+        return "Waiting", f"request {wish.open_requests[0].number} is settled first: decide or withdraw it"
     return "Waiting", "a request is still to be made for what the spec wishes"
 
 

@@ -31,7 +31,7 @@ Followed = Mapping[int, EdgeKind]
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry of a channel with its bundle; None where the catalogue has none of its name."""
+    """An entry of a channel with its bundle; None where the catalog has none of its name."""
 
     entry: ChannelEntry
     bundle: CatalogBundle | None

@@ -20,10 +20,11 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """One version of a channel. `version` is "" where the catalogue has no such bundle.
+    """One version of a channel. `version` is "" where the catalog has no such bundle.
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
-    see. `install` is the address of the form with this version filled in; where it is "", `why_not` says why.
+    see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
+    where they are "", `why_not` says why.
     """
 
     bundle: str
@@ -38,12 +39,13 @@ class ShownVersion:
     change: ContentChange | None
     runs_in: tuple[str, ...]
     install: str
+    comparison: str
     why_not: str
 
 
 @dataclass(frozen=True, slots=True)
 class PackageShown:
-    """A package of a catalogue in one of its channels, with what is known beside: changes of content by the bundle,
+    """A package of a catalog in one of its channels, with what is known beside: changes of content by the bundle,
     and who follows it."""
 
     catalog: Catalog
@@ -64,12 +66,20 @@ class PackageShown:
         }
         return f"{reverse('deployment-new')}?{urlencode({key: value for key, value in wish.items() if value})}"
 
+    def compared_at(self, version: str) -> str:
+        """The address of what this version would change: compared with the only one that runs, or nothing."""
+        running = {one.bundle for one in self.followers if one.bundle}
+        wish = {"from": running.pop() if len(running) == 1 else "", "to": version}
+        address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
+        return f"{address}?{urlencode({key: value for key, value in wish.items() if value})}"
+
     def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
         return [self._one(one, is_head=one.entry.name == head) for one in entries]
 
     def _one(self, one: ListedEntry, *, is_head: bool) -> ShownVersion:
         entry, bundle = one.entry, one.bundle
         why_not = _why_not(one)
+        version = str(bundle.version) if bundle and self.may_install and not why_not else ""
         return ShownVersion(
             bundle=entry.name,
             version=str(bundle.version) if bundle else "",
@@ -82,7 +92,8 @@ class PackageShown:
             deprecation=self.package.deprecation_of(entry.name),
             change=self.changes.get(entry.name),
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
-            install=self.install_at(str(bundle.version)) if bundle and self.may_install and not why_not else "",
+            install=self.install_at(version) if version else "",
+            comparison=self.compared_at(version) if version else "",
             why_not=why_not,
         )
 

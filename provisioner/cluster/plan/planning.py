@@ -10,8 +10,9 @@ from provisioner.cluster.bulk_read import PARALLEL, read_many
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.order import created_namespaces, defined_kinds, hooks_at, phases, served_versions
 from provisioner.cluster.plan import helm_releases
+from provisioner.cluster.plan.adopting import TAKEN_OVER
 from provisioner.cluster.plan.comparing import plan_digest
-from provisioner.cluster.plan.dry_run import TAKEN_OVER, action_on
+from provisioner.cluster.plan.dry_run import action_on
 from provisioner.cluster.plan.known import Options, PlanInputs
 from provisioner.cluster.plan.own_webhooks import names_of
 from provisioner.cluster.plan.pruning import deletions, leaving

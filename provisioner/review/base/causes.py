@@ -5,6 +5,7 @@ Only findings that one waiver may cover stand together: nothing that nobody may 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ _TELLING = frozenset({"AVL-01", "AVL-02", "OBJ-07", "OBJ-10"})
 # Rules that name fields which may not change, and not what they change to.
 _NAMING = frozenset({"IMM-01", "SEC-03"})
 _NO_RULE = ": no rule judges "
+_BETWEEN = re.compile(r"[:,;]?\s+")
 _POLICY, _ITS_PODS, _OTHER_PODS = "NP-02", "NP-05", ["other pods"]
 _Key = tuple[object, ...]
 _Path = tuple[str | int, ...]
@@ -66,10 +68,17 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
         return False
     fields = _changed_paths(finding)
     if leading.rule in _NAMING:
+        words = _words_beside_the_name(leading)
         changed = [leading.path, *_changed_paths(leading)]
-        named = [one for one in changed if one and ".".join(map(str, one)) in leading.message]
+        named = [one for one in changed if one and ".".join(map(str, one)) in words]
         return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
     return fields == [leading.path]
+
+
+def _words_beside_the_name(finding: Finding) -> frozenset[str]:
+    """Whole words: neither `spec.type` in `spec.typed`, nor what whoever named the object chose to be found there."""
+    name = finding.ref.name if finding.ref else ""
+    return frozenset(_BETWEEN.split(finding.message.replace(name, "", 1) if name else finding.message))
 
 
 def _changed_paths(finding: Finding) -> list[_Path]:

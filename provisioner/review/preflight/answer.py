@@ -9,13 +9,14 @@ from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import PolicyRule, RbacSubject, ScopedRule
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.needs import Missing, PreflightFacts, RightsStep, Walk, walk, who
+from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, who
+from provisioner.review.preflight.held import Missing, RightsStep, Walk
+from provisioner.review.preflight.needs import walk
 from provisioner.review.preflight.users import by_name, of_users
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
 _LITTLE_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
-_UNKNOWN = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 _BY_ROLES = frozenset({"PRE-02", "PRE-03", "PRE-04", "PRE-06"})
 
 
@@ -60,7 +61,7 @@ def preflight(facts: PreflightFacts) -> Preflight:
     if facts.roles is None:
         words = f"What {who(facts.account)} holds is not known: "
         words += "the API server was asked about each step" if facts.answers else "no cluster was asked"
-        findings.append(_UNKNOWN.at(None, words, key="roles"))
+        findings.append(UNKNOWN.at(None, words, key="roles"))
     else:
         try:
             excess = tuple(_excess(found))
@@ -82,7 +83,7 @@ def preflight(facts: PreflightFacts) -> Preflight:
 def _undecided(facts: PreflightFacts, what: str, exc: TooManyRights) -> Finding:
     why = f"because there are too many rights to compare: {exc}"
     words = f"Whether {who(facts.account)} {what} could not be found out, {why}"
-    return _UNKNOWN.at(_ref(facts.account), words, key=[what, str(exc)])
+    return UNKNOWN.at(_ref(facts.account), words, key=[what, str(exc)])
 
 
 def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:

@@ -13,7 +13,7 @@ from provisioner.errors import Forbidden
 from provisioner.review.base.facts import Facts, Gap, ReviewRule
 from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.needs import PreflightFacts, ResourceWord, who
+from provisioner.review.preflight.facts import PreflightFacts, ResourceWord, who
 from provisioner.review.preflight.text import MAX_REASONS, as_yaml
 from provisioner.sentences import number
 from provisioner.values import (

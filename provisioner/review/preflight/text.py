@@ -13,7 +13,7 @@ from provisioner.review.base.fold import folded
 from provisioner.review.base.record import plain
 from provisioner.review.base.text import visible
 from provisioner.review.preflight.answer import MissingRule, Preflight
-from provisioner.review.preflight.needs import RightsStep
+from provisioner.review.preflight.held import RightsStep
 from provisioner.sentences import and_more
 from provisioner.values import AccessRequest, Finding, Severity
 

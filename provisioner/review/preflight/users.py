@@ -11,7 +11,7 @@ from dataclasses import replace
 from provisioner import rbac
 from provisioner.rbac import CLUSTER, EffectiveRules, PolicyRule, RbacObjects, RbacSubject, RoleKey
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.needs import who
+from provisioner.review.preflight.facts import who
 from provisioner.sentences import number, some_phrases
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity
 

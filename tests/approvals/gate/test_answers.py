@@ -23,8 +23,9 @@ from approvals.gate.facts import (
     Unknown,
     Unreviewed,
 )
-from approvals.gate.judge import FRESH, are_requesters_proved, judge
+from approvals.gate.judge import FRESH, judge
 from approvals.gate.remedies import RefusalKind
+from approvals.gate.requesters import are_requesters_proved
 from approvals.lifecycle import MAX_ROUNDS
 from provisioner.errors import DigestMismatch
 from tests.support.approvals.gate_facts import (

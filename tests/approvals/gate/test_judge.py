@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from approvals.gate.answers import GateAnswer, GateQuestion, Next
 from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
-from approvals.gate.judge import FRESH, are_requesters_proved, judge
+from approvals.gate.judge import FRESH, judge
 from approvals.gate.remedies import RefusalKind
+from approvals.gate.requesters import are_requesters_proved
 from tests.support.approvals.gate_facts import (
     ABOUT,
     NO,

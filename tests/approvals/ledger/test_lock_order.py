@@ -58,7 +58,7 @@ def test_who_waits_for_a_lock_holds_none_that_comes_after_it(migrated_database_u
     assert said == [f"{name} waits holding nothing" for _, name, *_ in cases]
 
 
-# Where a deployment follows packages of catalogues, their rows come before the audit chain, by their keys.
+# Where a deployment follows packages of catalogs, their rows come before the audit chain, by their keys.
 FOLLOWING = """
 from approvals.models import FollowedPackage
 def on_packages(request, act):

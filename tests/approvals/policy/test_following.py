@@ -12,6 +12,7 @@ from approvals.policy.following import (
     Answer,
     FollowerFacts,
     UpgradeFacts,
+    WishFacts,
     answer_of,
     answer_upgrade,
     end_of_wait,
@@ -23,6 +24,8 @@ from approvals.source_refs import UpgradePolicy
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MOVED = FollowerFacts(seen="b", pin="a", answered="")
+OFFERED = UpgradeFacts(is_offered=True)
+FREE = WishFacts()
 
 
 @pytest.mark.parametrize(
@@ -31,14 +34,7 @@ MOVED = FollowerFacts(seen="b", pin="a", answered="")
         ({}, Answer.ASK),
         ({"seen": "a"}, Answer.NOTHING),
         ({"seen": ""}, Answer.NOTHING),
-        ({"is_stopped": True}, Answer.NOTHING),
-        ({"is_other_wished": True}, Answer.NOTHING),
         ({"is_fresh": False}, Answer.NOTHING),
-        ({"is_pinning": True}, Answer.WAIT),
-        ({"is_held": True}, Answer.WAIT),
-        ({"is_held": True, "seen": "a"}, Answer.NOTHING),
-        ({"is_too_soon": True}, Answer.WAIT),
-        ({"is_too_soon": True, "seen": "a"}, Answer.NOTHING),
         # Back to what an earlier request was made because of: the pin counts.
         ({"answered": "b"}, Answer.ASK),
         # A request that could not be prepared has no pin.
@@ -48,8 +44,32 @@ MOVED = FollowerFacts(seen="b", pin="a", answered="")
     ],
     ids=str,
 )
-def test_a_move_asks_for_a_request_where_nothing_stands_in_between(changes: dict[str, object], answer: Answer) -> None:
-    assert answer_of(replace(MOVED, **changes)) is answer  # type: ignore[arg-type]
+def test_a_move_asks_for_a_request_where_the_latest_one_is_not_for_it(changes: dict[str, Any], answer: Answer) -> None:
+    assert answer_of(replace(MOVED, **changes), FREE) is answer
+
+
+IN_BETWEEN = [
+    ({"is_stopped": True}, Answer.NOTHING),
+    ({"is_other_wished": True}, Answer.NOTHING),
+    ({"is_pinning": True}, Answer.WAIT),
+    ({"is_held": True}, Answer.WAIT),
+    ({"is_too_soon": True}, Answer.WAIT),
+]
+
+
+@pytest.mark.parametrize(("changes", "answer"), IN_BETWEEN, ids=str)
+def test_a_move_and_an_offer_alike_ask_only_where_nothing_stands_in_between(
+    changes: dict[str, Any], answer: Answer
+) -> None:
+    assert answer_of(MOVED, WishFacts(**changes)) is answer
+    assert answer_upgrade(OFFERED, WishFacts(**changes)) is answer
+
+
+@pytest.mark.parametrize("changes", [changes for changes, _ in IN_BETWEEN if "is_pinning" not in changes], ids=str)
+def test_what_is_no_news_waits_for_nothing(changes: dict[str, Any]) -> None:
+    assert answer_of(replace(MOVED, seen="a"), WishFacts(**changes)) is Answer.NOTHING
+    assert answer_upgrade(replace(OFFERED, is_asked=True), WishFacts(**changes)) is Answer.NOTHING
+    assert answer_upgrade(replace(OFFERED, policy=UpgradePolicy.MANUAL), WishFacts(**changes)) is Answer.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -78,17 +98,10 @@ def test_a_source_that_is_down_is_asked_less_often_but_within_an_hour(failures: 
         ({"policy": UpgradePolicy.MANUAL}, Answer.NOTHING),
         ({"is_offered": False}, Answer.NOTHING),
         ({"is_asked": True}, Answer.NOTHING),
-        ({"is_stopped": True}, Answer.NOTHING),
-        ({"is_other_wished": True}, Answer.NOTHING),
-        ({"is_pinning": True}, Answer.WAIT),
-        ({"is_held": True}, Answer.WAIT),
-        ({"is_held": True, "policy": UpgradePolicy.MANUAL}, Answer.NOTHING),
-        ({"is_too_soon": True}, Answer.WAIT),
-        ({"is_too_soon": True, "is_asked": True}, Answer.NOTHING),
     ],
 )
 def test_what_an_offer_calls_for(changes: dict[str, Any], answer: Answer) -> None:
-    assert answer_upgrade(replace(UpgradeFacts(is_offered=True), **changes)) is answer
+    assert answer_upgrade(replace(OFFERED, **changes), FREE) is answer
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from provisioner.rbac import RbacSubject, allows, compact, covers, holds, minima
 from provisioner.review.output import permission_text
 from provisioner.review.preflight import text
 from provisioner.review.preflight.answer import preflight
-from provisioner.review.preflight.needs import PreflightFacts
+from provisioner.review.preflight.facts import PreflightFacts
 from provisioner.values import AccessRequest, Content, Severity
 from tests.provisioner.rbac.random_roles import world
 from tests.support.provisioner.contents import an_object, content_with

@@ -11,7 +11,7 @@ import yaml
 from provisioner.rbac import PolicyRule, RbacSubject, covers
 from provisioner.review.base.facts import Gap
 from provisioner.review.preflight.answer import Preflight, preflight, questions
-from provisioner.review.preflight.needs import PreflightFacts, ResourceWord
+from provisioner.review.preflight.facts import PreflightFacts, ResourceWord
 from provisioner.review.preflight.text import as_text, as_yaml
 from provisioner.values import (
     AccessAnswer,

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from approvals.buckets.location import (
-    authorities_file,
-    bucket_name,
-    check_location,
-    endpoint_url,
-    key_prefix,
-    region_name,
-)
+from approvals.buckets.location import authorities_file, bucket_name, endpoint_url, key_prefix, region_name
 from approvals.controllers import parse_controllers
 from approvals.encryption.keys import parse_keys
 from approvals.networks import Proxies
 from approvals.oidc.issuers import parse_issuers
+from approvals.project.configuration.texts import (
+    address,
+    days,
+    deployments,
+    hosts,
+    long_token,
+    positive,
+    severity,
+    severity_or_none,
+    switch,
+    words,
+)
 from approvals.proxies import parse_identity_proxies
+
+PREFIX = "PRATIQUE_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,90 +36,6 @@ class Setting:
     default: str
     meaning: str
     parse: Callable[[str], Any] = str
-
-
-PREFIX = "PRATIQUE_"
-# Settings whose whole value is a secret; of every other one that is an address, its password is.
-SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|DSN|WEBHOOK_URL")
-MIN_TOKEN_CHARACTERS = 32
-DEPLOYMENT = re.compile(r"[a-zA-Z0-9_-]{1,63}/(?:catalogs/)?[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-
-
-# A hundred years.
-MAX_DAYS = 36_500
-
-
-def words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def hosts(text: str) -> list[str]:
-    found = words(text)
-    if "*" in found:
-        raise ValueError("'*' would be every host: name each, as host, host:port or *.suffix")
-    return found
-
-
-def switch(text: str) -> bool:
-    lowered = text.strip().lower()
-    if lowered in {"1", "true", "yes", "on"}:
-        return True
-    if lowered in {"", "0", "false", "no", "off"}:
-        return False
-    raise ValueError(f"{text!r} is not a boolean: expected true or false")
-
-
-def days(text: str) -> int:
-    if not (text.strip().isdecimal() and int(text) <= MAX_DAYS):
-        raise ValueError(f"{text!r} is not a number of days: expected 0 to {MAX_DAYS}")
-    return int(text)
-
-
-def positive(text: str) -> int:
-    if not (text.strip().isdecimal() and int(text) > 0):
-        raise ValueError(f"{text!r} is not a positive number: expected 1 or more")
-    return int(text)
-
-
-def deployments(text: str) -> list[str]:
-    """Each a cluster and a deployment or catalog of it, exactly: a pattern would let whoever names one choose."""
-    found = words(text)
-    for one in found:
-        if not DEPLOYMENT.fullmatch(one):
-            raise ValueError(f"{one!r} is not a deployment: expected CLUSTER/NAME or CLUSTER/catalogs/NAME")
-    return found
-
-
-def severity(text: str) -> str:
-    """One of provisioner.values.Severity but "unknown", which is worse than every limit."""
-    if text not in LIMITS:
-        raise ValueError(f"{text!r} is not a severity: expected one of {', '.join(LIMITS)}")
-    return text
-
-
-def severity_or_none(text: str) -> str:
-    """The same, or "" for none."""
-    return severity(text) if text else ""
-
-
-LIMITS = ("safe", "notable", "dangerous", "breaking", "critical")
-
-
-def long_token(text: str) -> str:
-    """A bearer token that nobody guesses, or "". The error does not quote it."""
-    if text and (len(text) < MIN_TOKEN_CHARACTERS or not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", text)):
-        raise ValueError(f"expected at least {MIN_TOKEN_CHARACTERS} of the characters A-Z a-z 0-9 . _ ~ + / = -")
-    return text
-
-
-def address(text: str) -> tuple[str, int] | None:
-    """(host, port) of "host:port" or "[host]:port"; None of ""."""
-    if not text:
-        return None
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not an address: expected host:port, such as 0.0.0.0:9090")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 SETTINGS = (
@@ -343,6 +262,18 @@ SETTINGS = (
         int,
     ),
     Setting(
+        "COMPARISONS",
+        "2",
+        "maximum number of comparisons of bundles per person that are prepared at the same time",
+        positive,
+    ),
+    Setting(
+        "COMPARISONS_PER_HOUR",
+        "30",
+        "maximum number of comparisons of bundles per person and hour; one that is known already is not counted",
+        positive,
+    ),
+    Setting(
         "TRUSTED_KUBECONFIGS",
         "",
         "clusters whose kubeconfig may reference files, commands and proxies (TLS is always verified)",
@@ -393,106 +324,3 @@ SETTINGS = (
     Setting("SENTRY_DSN", "", "Sentry DSN for error reports (extra: sentry)"),
     Setting("OTLP_ENDPOINT", "", "OTLP/HTTP endpoint for traces, such as http://collector:4318 (extra: otel)"),
 )
-
-
-def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
-    """All settings by name; raises ValueError naming the variable that cannot be read."""
-    source = os.environ if environ is None else environ
-    values: dict[str, Any] = {}
-    for setting in SETTINGS:
-        text = source.get(PREFIX + setting.name, setting.default)
-        try:
-            values[setting.name] = setting.parse(text)
-        except ValueError as exc:
-            raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
-    check_metrics(values)
-    check_location(values)
-    check_names_apart(values)
-    check_people_join(values)
-    return values
-
-
-def check_names_apart(values: Mapping[str, Any]) -> None:
-    """Raises ValueError where a proxy could name another one's people on a cluster, or an issuer's, or they its own."""
-    proxied = [(proxy.name, names) for proxy in values["IDENTITY_PROXIES_FILE"] for names in proxy.clusters]
-    others = [
-        (issuer.name, rules.cluster, rules.username.prefix, rules.groups.prefix if rules.groups else None)
-        for issuer in values["OIDC_FILE"]
-        for rules in issuer.clusters
-    ]
-    for number, (who, names) in enumerate(proxied):
-        here = (names.cluster, names.username_prefix, names.groups_prefix)
-        for other, *there in others + [(it, *astuple(its)) for it, its in proxied[:number]]:
-            if here[0] == there[0] and (_may_clash(here[1], there[1]) or _may_clash(here[2], there[2])):
-                raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: {who} and {other} are both used on cluster "
-                    f"{names.cluster}, and the prefix of one starts with the prefix of the other, so either "
-                    "could name people of the other. Use prefixes of which none starts with another, such as "
-                    "a: and b:"
-                )
-
-
-def check_people_join(values: Mapping[str, Any]) -> None:
-    """Raises ValueError where one human would be two people of a cluster: who asks by one way, and approves by another.
-
-    Issuers tell people by `sub`. A proxy that is not the only way into a cluster has to tell them by the `sub` of an
-    issuer, too (security-rules.md S05, S12).
-    """
-    issuers, proxies = values["OIDC_FILE"], values["IDENTITY_PROXIES_FILE"]
-    for proxy in proxies:
-        for names in proxy.clusters:
-            there = issuers.of_cluster(names.cluster)
-            others = [*there, *(one for one in proxies if one is not proxy and one.names_on(names.cluster))]
-            if others and not proxy.issuer:
-                raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: {proxy.name} and {others[0].name} are both used on cluster "
-                    f"{names.cluster}, and their people cannot be matched: someone could request through one "
-                    f"and approve through the other. Configure {proxy.name} to send the issuer's `sub` in a "
-                    "header, set headers.uid to that header and issuer to the issuer's URL; or use only one of "
-                    "them on that cluster"
-                )
-            if there and issuers.with_url(proxy.issuer) is None:
-                raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: the issuer {proxy.issuer} of {proxy.name} is not a url in "
-                    f"{PREFIX}OIDC_FILE, and {there[0].name} is used on cluster {names.cluster}: write the same "
-                    "URL in both files"
-                )
-
-
-def _may_clash(one: str | None, other: str | None) -> bool:
-    """None: it names nobody."""
-    return one is not None and other is not None and (one.startswith(other) or other.startswith(one))
-
-
-def check_metrics(values: Mapping[str, Any]) -> None:
-    """Raises ValueError where whoever reaches this machine could read the metrics, and nobody said that they may."""
-    where = values["METRICS_ADDRESS"]
-    if where is None or values["METRICS_TOKEN"] or values["METRICS_OPEN"] or is_loopback(where[0]):
-        return
-    raise ValueError(
-        f"{PREFIX}METRICS_ADDRESS: {where[0]} can be reached from other machines: set {PREFIX}METRICS_TOKEN, or "
-        f"{PREFIX}METRICS_OPEN=true if a network policy protects it"
-    )
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def secrets_of(values: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Iterator[str]:
-    """What no log line may hold: secrets, keys and tokens, as given and as read, and the passwords of addresses."""
-    source = os.environ if environ is None else environ
-    for setting in SETTINGS:
-        if SECRET.search(setting.name):
-            yield from words(source.get(PREFIX + setting.name, ""))
-    for name, value in values.items():
-        for text in value if isinstance(value, list) else [value]:
-            if not isinstance(text, str):
-                continue
-            if SECRET.search(name):
-                yield text
-            elif "://" in text and (password := urlsplit(text).password):
-                yield from (password, unquote(password))

@@ -1,0 +1,176 @@
+"""Who reviewed a request, the verdict, and the rounds that ended without an outcome."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from approvals.models.request import Request
+
+REQUEST_CHANGES = "RequestChanges"
+DECISIONS = [("Approve", "Approve"), (REQUEST_CHANGES, "Request changes"), ("Deny", "Deny")]
+VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
+# A policy reads the report whole.
+_SHOWS_REPORT = {"browser": True, "rest": True, "chat": False, "webhook": False, "kubectl": False, "policy": True}
+
+
+class ReviewQuerySet(models.QuerySet["Review"]):
+    """Reviews, asked for by what they count."""
+
+    def counted(self) -> ReviewQuerySet:
+        """Without those that their reviewer has replaced by a later one of the same round."""
+        return self.filter(replaced_by=None)
+
+    def judged(self, request: Request) -> ReviewQuerySet:
+        """What a judgement goes by: counted reviews of the present subject, and who asked for changes in an earlier
+        round and has not reviewed since."""
+        later = Review.objects.filter(
+            request=request, voter=models.OuterRef("voter"), round__gt=models.OuterRef("round")
+        )
+        present = models.Q(round=request.round, subject_digest=request.subject_digest)
+        asks = models.Q(decision=REQUEST_CHANGES) & ~models.Exists(later)
+        return self.counted().filter(present | asks, request=request)
+
+
+class Review(models.Model):
+    """One reviewer's decision on one subject digest. Never edited, never deleted (database triggers).
+
+    Until the verdict a reviewer may decide again: the later review `replaces` the earlier one, which stays.
+    """
+
+    class Channel(models.TextChoices):
+        BROWSER = "browser"
+        REST = "rest"
+        CHAT = "chat"
+        WEBHOOK = "webhook"
+        KUBECTL = "kubectl"
+        POLICY = "policy"
+
+        @property
+        def shows_report(self) -> bool:
+            """Whether who decides there has the whole report before them; every new channel has to say (S32)."""
+            return _SHOWS_REPORT[self.value]
+
+    request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="reviews")
+    round = models.PositiveIntegerField()
+    decision = models.CharField(max_length=14, choices=DECISIONS)
+    subject_digest = models.CharField(max_length=80)
+    reason = models.TextField(blank=True)
+    channel = models.CharField(max_length=10, choices=Channel.choices)
+    # One linked person is one vote over all identities (S12): `user:<id>`, or `policy:<id>`.
+    voter = models.CharField(max_length=300)
+    user = models.ForeignKey("auth.User", on_delete=models.PROTECT, null=True, blank=True, related_name="reviews")
+    policy = models.ForeignKey("approvals.Policy", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    policy_version = models.PositiveIntegerField(null=True, blank=True)
+    username = models.CharField(max_length=253)
+    uid = models.CharField(max_length=253, blank=True)
+    groups = models.JSONField(default=list)
+    # Of the identity that proved it, "" where the cluster or its operator vouched: a name can be changed at an issuer.
+    issuer = models.CharField(max_length=255, blank=True, default="")
+    subject = models.CharField(max_length=255, blank=True, default="")
+    acknowledges = models.JSONField(default=list)
+    may_use_account = models.BooleanField(default=False, help_text="may impersonate the installing ServiceAccount")
+    may_write = models.BooleanField(
+        default=False, help_text="the requester is unknown, and this reviewer may have written the spec"
+    )
+    # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
+    waives = models.JSONField(default=list)
+    access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    override_reason = models.TextField(blank=True, help_text="its words when it allowed to waive")
+    replaces = models.OneToOneField(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="replaced_by",
+        help_text="the earlier review by the same reviewer, which no longer counts",
+    )
+    given_at = models.DateTimeField()
+
+    objects = ReviewQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["given_at", "pk"]
+        constraints = [
+            # The others replace one each (S12): a chain, so that one of each reviewer counts.
+            models.UniqueConstraint(
+                fields=["request", "round", "voter"],
+                condition=models.Q(replaces=None),
+                name="one_first_review_per_reviewer_and_round",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(decision__in=["Approve", REQUEST_CHANGES, "Deny"]), name="review_decision_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.decision} by {self.username}"
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether a later review of the same reviewer counts instead."""
+        return hasattr(self, "replaced_by")
+
+
+class Dismissal(models.Model):
+    """That somebody who may `override` lets a request go on without the changes that a review asked for.
+
+    Never edited, never deleted (database triggers). The latest one of a review counts, while its giver may `override`.
+    """
+
+    review = models.ForeignKey(Review, on_delete=models.PROTECT, related_name="dismissals")
+    reason = models.TextField()
+    channel = models.CharField(max_length=10, choices=Review.Channel.choices)
+    user = models.ForeignKey("auth.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    # As of a review.
+    username = models.CharField(max_length=253)
+    uid = models.CharField(max_length=253, blank=True)
+    issuer = models.CharField(max_length=255, blank=True, default="")
+    subject = models.CharField(max_length=255, blank=True, default="")
+    override_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    given_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["given_at", "pk"]
+
+    def __str__(self) -> str:
+        return f"review {self.review_id} dismissed by {self.username}"
+
+
+class Verdict(models.Model):
+    """Given once a round, never changed (promise 5, database triggers)."""
+
+    request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="verdicts")
+    round = models.PositiveIntegerField()
+    verdict = models.CharField(max_length=8, choices=VERDICTS)
+    subject_digest = models.CharField(max_length=80)
+    given_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["request", "round"], name="one_verdict_per_round"),
+            models.CheckConstraint(condition=models.Q(verdict__in=["Approved", "Denied"]), name="verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+class VoidedRound(models.Model):
+    """A round of a request that ended without an outcome: it was reported again, and its reviews count no longer."""
+
+    request = models.ForeignKey(Request, on_delete=models.CASCADE, related_name="voided_rounds")
+    round = models.PositiveIntegerField()
+    was_approved = models.BooleanField()
+    code = models.CharField(max_length=40)
+    words = models.TextField()
+    # [{object, reviewed, now}]: what is planned otherwise than it was reviewed; `more_objects` are not named.
+    objects_differing = models.JSONField(default=list)
+    more_objects = models.PositiveIntegerField(default=0)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["round"]
+        constraints = [models.UniqueConstraint(fields=["request", "round"], name="one_end_per_round")]
+
+    def __str__(self) -> str:
+        return f"{self.request_id} round {self.round}: {self.words}"

@@ -1,0 +1,147 @@
+"""One object put to the API server by dry-run: what comes of it, or what is planned although it cannot say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from provisioner.cluster.client.api import MUST_NOT_EXIST
+from provisioner.cluster.client.failures import is_immutable_field
+from provisioner.cluster.compare import changes, cleaned, masked, share_texts, uid_of, version_of
+from provisioner.cluster.drift import old_versions
+from provisioner.cluster.drift.left_out import without_theirs
+from provisioner.cluster.plan.expected_refusals import is_expected_refusal
+from provisioner.cluster.plan.known import NO_DRY_RUN, PlanInputs, body_of, offline, stopped
+from provisioner.cluster.plan.own_webhooks import untried_words
+from provisioner.cluster.plan.replacing import refusal, said_of
+from provisioner.cluster.tracking import LARGEST_TRACKING, Tracking
+from provisioner.errors import (
+    AlreadyExists,
+    ClusterError,
+    FieldConflict,
+    InvalidObject,
+    PreconditionFailed,
+    Unreachable,
+)
+from provisioner.schema.fields import is_same
+from provisioner.values import Action, GroupKind, JsonObject, Manifest, ObjectRef, PlannedAction
+
+SECRET = GroupKind("", "Secret")
+
+
+def proved(
+    scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None, sent: Manifest | None = None
+) -> PlannedAction:
+    """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist.
+
+    It is asked with tracking, as it is written with some: annotations are limited in size. `sent` is the part of the
+    manifest to ask with, where another part is others' to write.
+    """
+    uid, version = (uid_of(live), version_of(live)) if live else ("", MUST_NOT_EXIST)
+    tracking = Tracking.on(live or {})
+    tracking = tracking if tracking.annotations else LARGEST_TRACKING
+    body = body_of(sent or manifest, tracking=tracking, uid=uid, resource_version=version)
+    is_provable = manifest.ref.group_kind not in scene.new_kinds
+    is_ours = live is None or uid == scene.inventory.get(manifest.ref.identity, "")
+    action = Action.CREATE if live is None else Action.UPDATE if is_ours else Action.ADOPT
+    try:
+        result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True)
+    except (PreconditionFailed, AlreadyExists):
+        raise
+    except FieldConflict as exc:
+        yielding = yielding_to_others(scene, manifest, live) if live and sent is None else manifest
+        if yielding.body == manifest.body:
+            return stopped(offline(manifest, action, live), exc)
+        return proved(scene, manifest, live, yielding)
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(offline(manifest, action, live), notes=(words,), server_words=exc.server_words)
+    except ClusterError as exc:
+        return refused(scene, manifest, offline(manifest, action, live), exc)
+    before, after = masked(live, result.object)
+    if live and is_ours and _is_same(live, result.object, shown=(before, after)):
+        action, after = Action.NONE, before
+    _share(scene, manifest, before, after)
+    return PlannedAction(
+        manifest.ref,
+        action,
+        uid,
+        version if live else "",
+        before,
+        after,
+        is_provable,
+        result.warnings,
+        notes=tuple(left_words(manifest, sent or manifest)),
+    )
+
+
+def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
+    """What is planned although the server refuses to try it, or the problem."""
+    if not isinstance(error, InvalidObject):
+        return planned if is_expected_refusal(manifest, error, scene.brought) else stopped(planned, error)
+    if old_versions.is_of_old_version(error):
+        return replace(planned, notes=(old_versions.WORDS,))
+    if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in error.server_words:
+        return planned
+    is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)
+    anew = replace(planned, action=Action.REPLACE)
+    return replacement(scene, manifest, anew) if is_replaceable else stopped(planned, error)
+
+
+def replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
+    """An object to be deleted and made anew; a problem where only the first of that would be done.
+
+    It is tried each time: nothing on the old object tells that the new one is refused now.
+    """
+    try:
+        found = refusal(scene.cluster, manifest, field_manager=scene.field_manager)
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, notes=(words,), server_words=exc.server_words)
+    if found is None or is_expected_refusal(manifest, found, scene.brought):
+        return planned
+    words = said_of(manifest.ref, found)
+    return replace(planned, problem=words, problem_code=found.code, server_words=found.server_words)
+
+
+def tried(
+    scene: PlanInputs, manifest: Manifest, planned: PlannedAction, ask: Callable[[], PlannedAction]
+) -> PlannedAction:
+    """What `ask` finds out from the API server of an object that is not ours, or `planned` with why nobody knows."""
+    try:
+        return ask()
+    except (PreconditionFailed, AlreadyExists):
+        raise
+    except Unreachable as exc:
+        if not (words := untried_words(exc, scene.webhooks)):
+            raise
+        return replace(planned, notes=(words,), server_words=exc.server_words)
+    except ClusterError as exc:
+        return refused(scene, manifest, planned, exc)
+
+
+def yielding_to_others(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> Manifest:
+    return without_theirs(scene.cluster, manifest, live, manager=scene.field_manager)
+
+
+def left_words(manifest: Manifest, sent: Manifest) -> list[str]:
+    left = sorted(".".join(path) for path in changes(sent.body, manifest.body))
+    return [f"{', '.join(left)} stays as it is: another controller writes it"] if left else []
+
+
+def _share(scene: PlanInputs, manifest: Manifest, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+    running = scene.before.get(manifest.ref.identity)
+    if before is not None and running is not None:
+        share_texts(before, running.body)
+    if after is not None and after is not before:
+        share_texts(after, manifest.body)
+
+
+def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | None, JsonObject | None]) -> bool:
+    """Whether nothing changes; what is shown of anything but a Secret is all that could."""
+    if ObjectRef.of(live).group_kind == SECRET:
+        return is_same(cleaned(live), cleaned(result))
+    return is_same(shown[0], shown[1])

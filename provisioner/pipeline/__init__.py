@@ -1,0 +1,42 @@
+"""READ FIRST: the stages joined. Content comes in by `prepare`, is looked at by `look`, and enters by `deploy`.
+
+    prepare   sources → pins → trees → manifests → Content       nothing of the cluster but its kinds is needed
+    look      Content + cluster → plan, facts → Report            reads only; dry-runs change nothing
+    deploy    Content + the reviewed plan → Outcomes              the same bytes, as the identity of the cluster given
+    observe   objects → their health
+    preflight Content + cluster → may the installing account   reads, and asks for its rights
+    remove    everything of an inventory → Outcomes, in reverse order
+
+Each stage is a function of values; keeping them, and asking people in between, is the caller's. One file a stage:
+`preparing`, `planning` and `reports` and `rights` over a plan, `deploying`.
+"""
+
+from provisioner.pipeline.deploying import DEADLINE_SECONDS, deploy, observe, remove
+from provisioner.pipeline.planning import FIELD_MANAGER, part_of, plan_again
+from provisioner.pipeline.preparing import PrepareOptions, join, moves, prepare, resolving, target_of
+from provisioner.pipeline.reports import PATTERN_SECONDS, REVIEW_SECONDS, look, look_offline
+from provisioner.pipeline.rights import least_rights, permissions, preflight, roles_and_bindings
+
+__all__ = [
+    "DEADLINE_SECONDS",
+    "FIELD_MANAGER",
+    "PATTERN_SECONDS",
+    "REVIEW_SECONDS",
+    "PrepareOptions",
+    "deploy",
+    "join",
+    "least_rights",
+    "look",
+    "look_offline",
+    "moves",
+    "observe",
+    "part_of",
+    "permissions",
+    "plan_again",
+    "preflight",
+    "prepare",
+    "remove",
+    "resolving",
+    "roles_and_bindings",
+    "target_of",
+]

@@ -1,0 +1,109 @@
+"""The plan of a content, as whoever will apply it, or offline, as if the cluster held exactly the content of before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.compare import cleaned, masked
+from provisioner.cluster.order import deletion_phases, phases
+from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.plan.known import Options
+from provisioner.cluster.plan.planning import plan as make_plan
+from provisioner.render import content_digest
+from provisioner.review.base.difference import mask_secret
+from provisioner.schema.fields import is_same
+from provisioner.values import (
+    APPLYING,
+    Action,
+    Content,
+    Identity,
+    JsonObject,
+    Manifest,
+    ObjectIdentity,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+)
+
+FIELD_MANAGER = "pratique"
+
+
+def plan_again(  # noqa: PLR0913 -- each by its name
+    cluster: ClusterClient,
+    content: Content,
+    *,
+    previous: Content | None,
+    inventory: Mapping[ObjectIdentity, str],
+    as_account: Identity | None = None,
+    options: Options | None = None,
+    reviewed: Plan | None = None,
+) -> Plan:
+    """The plan that `look` would make now, without reading what only a report needs.
+
+    `reviewed` is the plan that `look` made of the same content: only what has moved since then is planned anew.
+    """
+    options = replace(options or Options(), reviewed=reviewed)
+    account = cluster.acting_as(as_account) if as_account else cluster
+    return make_plan(
+        account,
+        content.with_hooks(options.moments),
+        inventory=inventory,
+        previous=previous,
+        field_manager=FIELD_MANAGER,
+        options=options,
+    )
+
+
+def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
+    """Only those objects of `content`, without hooks, with the digest that belongs to them."""
+    manifests = tuple(one for one in content.manifests if one.ref.identity in wanted)
+    digest = content_digest(
+        manifests, install_namespace=content.install_namespace, service_account=content.service_account
+    )
+    return replace(content, manifests=manifests, digest=digest, hooks=())
+
+
+def in_order(content: Content) -> tuple[Manifest, ...]:
+    """The manifests of `content` phase by phase, as they are applied, and then its hooks."""
+    staying = [one for phase in phases(content.manifests) for one in phase.manifests]
+    return (*staying, *(one for one in content.manifests if one.hook))
+
+
+def plan_offline(content: Content, previous: Content | None) -> Plan:
+    """A plan as if the cluster held exactly `previous`. Its objects have no uid, so nothing can apply it."""
+    old = {one.ref.identity: one for one in (previous.manifests if previous else ())}
+    actions = [_planned_offline(one, old.get(one.ref.identity)) for one in in_order(content)]
+    wished = {one.ref.identity for one in content.manifests}
+    going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
+    for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
+        for ref in deletions.refs:
+            before, _ = _masked(old[ref.identity].body, None)
+            actions.append(PlannedAction(ref, Action.DELETE, before=before, is_proved=False))
+    return Plan(tuple(actions), plan_digest(actions))
+
+
+def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
+    body = manifest.body
+    before, after = _masked(old.body if old else None, body)
+    action = Action.CREATE
+    if manifest.hook:
+        action = Action.RERUN if old else Action.CREATE
+    elif old is not None:
+        action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
+    return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
+
+
+def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:
+    """As cluster.compare masks, but for Secrets of a shape that no server would take: of those nothing is told."""
+    parts = [one.get(key) or {} for one in (before, after) if one for key in ("data", "stringData")]
+    if all(isinstance(part, Mapping) for part in parts):
+        return masked(before, after)
+    shown = [mask_secret(cleaned(one)) if one else None for one in (before, after)]
+    return shown[0], shown[1]
+
+
+def as_applied(content: Content, previous: Content | None) -> tuple[Content, Content | None]:
+    """Both with the hooks that run when they are applied."""
+    return content.with_hooks(APPLYING), previous.with_hooks(APPLYING) if previous else None

@@ -1,0 +1,179 @@
+"""From sources to content: fetched, unpacked, joined into one tree and rendered once; and what a chart is told."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
+from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
+from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch, pinned
+from provisioner.unpack import UnpackLimits, unpack
+from provisioner.values import Content, Pin, SourceMove, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareOptions:
+    """How to render: `config` are the format's own options, `install_namespace` the default namespace, `target` what a
+    chart is told of the cluster."""
+
+    install_namespace: str
+    service_account: str = ""
+    format: str = "plain"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    target: Target | None = None
+
+
+def prepare(  # noqa: PLR0913 -- everything that decides what the content is, each by its name
+    sources: Sequence[Source],
+    *,
+    options: PrepareOptions,
+    egress: EgressPolicy,
+    credentials: Credentials | None,
+    limits: UnpackLimits,
+    is_namespaced: IsNamespaced,
+    pins: Sequence[Pin] = (),
+) -> Content:
+    """Fetch, unpack and render `sources`, once, into the content that is reviewed and applied.
+
+    With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
+    point to now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
+    """
+    if not sources:
+        raise BadSource("a bundle needs at least one source")
+    if pins and len(pins) != len(sources):
+        raise BadSource(f"{len(pins)} pins for {len(sources)} sources; expected one for each")
+    exact = [pinned(source, pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
+    resolved: list[str] = []
+    with resolving(resolved):
+        trees: list[tuple[Pin, Tree]] = []
+        for number, source in enumerate(exact):
+            with _named(f"sources[{number}]" if len(exact) > 1 else ""):
+                one = fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes)
+                pin, expected = one.pin, pins[number].digest if pins else one.pin.digest
+                resolved.append(pin.digest)
+                if pin.digest != expected:
+                    raise DigestMismatch(f"{pin.reference}: fetched {pin.digest}; pinned was {expected}")
+                trees.append((pin, unpack(one.archives, limits=limits)))
+            _check_together((tree for _, tree in trees), limits)
+        return _rendered(trees, options, limits, is_namespaced)
+
+
+def _rendered(
+    trees: Sequence[tuple[Pin, Tree]], options: PrepareOptions, limits: UnpackLimits, is_namespaced: IsNamespaced
+) -> Content:
+    tree = join([(pin.destination, each) for pin, each in trees], limits)
+    rendering = Rendering(
+        options.format,
+        options.install_namespace,
+        options.service_account,
+        is_namespaced,
+        options.config,
+        tuple(_folder(pin.destination) for pin, _ in trees),
+        target=options.target,
+    )
+    return render_content(tree, rendering, pins=tuple(pin for pin, _ in trees))
+
+
+def moves(
+    sources: Sequence[Source], pins: Sequence[Pin], earlier: Mapping[str, Mapping[str, str]], *, egress: EgressPolicy
+) -> tuple[SourceMove, ...]:
+    """How the branches and tags among `sources` moved to where their `pins` are, by the history of each repository.
+
+    `earlier` has the commits of before by destination, each with what names it in words. Never raises for what a
+    server does: what could not be found out is a move of unknown course.
+    """
+    found = []
+    for source, pin in zip(sources, pins, strict=True):
+        if not isinstance(source, GitSource) or source.commit:
+            continue
+        name = f"{'branch' if source.branch else 'tag'} {source.branch or source.tag} of {pin.reference}"
+        for before, since in earlier.get(pin.destination, {}).items():
+            way, why = course(source, before=before, after=pin.digest, egress=egress)
+            found.append(SourceMove(name, before, pin.digest, since, way, why))
+    return tuple(found)
+
+
+def target_of(
+    cluster: ClusterClient | None, *, is_upgrade: bool, lookups: tuple[LookedUp, ...] | None = None
+) -> Target:
+    """What a chart is told: the cluster's version, all that it serves, and what it may look up. Without a cluster
+    Helm's own defaults count.
+
+    Raises TryLater where the API server does not answer.
+    """
+    if cluster is None:
+        return Target("", (), is_upgrade)
+    served = {(f"{one.group}/{one.version}" if one.group else one.version, one.kind) for one in cluster.resources()}
+    versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
+    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups)
+
+
+@contextmanager
+def resolving(digests: Sequence[str]) -> Iterator[None]:
+    """Say with an error what the sources had been resolved to by then."""
+    try:
+        yield
+    except PratiqueError as exc:
+        exc.resolved = exc.resolved or tuple(digests)
+        raise
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Say of which of several an error is."""
+    try:
+        yield
+    except PratiqueError as exc:
+        if what:
+            exc.args = (f"{what}: {exc}",)
+        raise
+
+
+def join(trees: Iterable[tuple[str, Tree]], limits: UnpackLimits) -> Tree:
+    """One tree of several, each under its destination; "" is the root.
+
+    Raises BadSource where two sources put something into the same place: nobody could say which one counts. Raises
+    BundleTooLarge.
+    """
+    placed: list[tuple[str, Tree]] = []
+    for destination, tree in trees:
+        folder = _folder(destination)
+        if folder in {known for known, _ in placed}:
+            raise BadSource(f"two sources have the destination {folder or '/'}; expected one for each")
+        placed.append((folder, tree))
+    _check_together((tree for _, tree in placed), limits)
+    files: dict[str, bytes] = {}
+    for folder, tree in placed:
+        inner = [other for other, _ in placed if other != folder and other.startswith(f"{folder}/" if folder else "")]
+        for path, data in tree.files.items():
+            whole = f"{folder}/{path}" if folder else path
+            taken = next((other for other in inner if whole == other or whole.startswith(f"{other}/")), None)
+            if taken is not None:
+                raise BadSource(f"{whole} lies in {taken}, the destination of another source")
+            files[whole] = data
+    return Tree(files)
+
+
+def _check_together(trees: Iterable[Tree], limits: UnpackLimits) -> None:
+    """Raise BundleTooLarge where what has come so far is more than one bundle may be."""
+    count = total = 0
+    for tree in trees:
+        count += len(tree.files)
+        total += sum(map(len, tree.files.values()))
+    if count > limits.max_entries:
+        raise BundleTooLarge(f"all sources together have more than {limits.max_entries} files (the limit max_entries)")
+    if total > limits.max_bytes:
+        most = f"the limit max_bytes (PRATIQUE_MAX_BUNDLE_MIB) is {limits.max_bytes}"
+        raise BundleTooLarge(f"all sources together are {total} bytes; {most}")
+
+
+def _folder(destination: str) -> str:
+    folder = destination.strip("/")
+    if folder and (posixpath.normpath(folder) != folder or folder.split("/")[0] == ".." or "\\" in folder):
+        raise BadSource(f"destination {destination!r}: expected a plain folder such as extra/more")
+    return folder

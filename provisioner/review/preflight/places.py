@@ -1,0 +1,66 @@
+"""Whether the namespace and the kind of an object are there when it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provisioner.rbac import BUILT_IN_RESOURCES, plural_of
+from provisioner.review.base.facts import ReviewRule, mapping, maps, said
+from provisioner.review.preflight.facts import NAMESPACE, TOO_EARLY, UNKNOWN, PreflightFacts, ResourceWord
+from provisioner.values import Finding, GroupKind, Manifest, ObjectIdentity, ObjectRef, Section, Severity
+
+_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_NO_NAMESPACE = ReviewRule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
+_NO_KIND = ReviewRule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
+
+
+def of_place(
+    facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest], coming: set[ObjectIdentity]
+) -> Iterator[Finding]:
+    namespace = (NAMESPACE.group, NAMESPACE.kind, "", ref.namespace)
+    if not ref.namespace or facts.namespaces is None or ref.namespace in facts.namespaces or namespace in seen:
+        return
+    if namespace in coming:
+        yield TOO_EARLY.at(ref, f"{said(ref)} comes before its namespace", path=("metadata", "namespace"))
+    else:
+        message = f"{said(ref)} needs the namespace {ref.namespace}, which neither exists nor comes with the bundle"
+        yield _NO_NAMESPACE.at(ref, message, path=("metadata", "namespace"), key=ref.namespace)
+
+
+def of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
+    if _definition(facts.manifests, ref) is not None:
+        return TOO_EARLY.at(ref, f"{said(ref)} comes before the CRD that defines its kind", path=("kind",))
+    if facts.kinds is None:
+        message = (
+            f"Which rights {said(ref)} needs is not known: its kind is not Kubernetes' own, and no cluster was asked"
+        )
+        return UNKNOWN.at(ref, message, path=("kind",))
+    if ref.group in facts.unanswered:
+        words = f"the server of {ref.group} does not answer"
+        return UNKNOWN.at(ref, f"Which rights {said(ref)} needs is not known: {words}", path=("kind",))
+    message = f"Nobody serves {ref.kind} in {ref.api_version}, which {said(ref)} needs, nor does the bundle define it"
+    return _NO_KIND.at(ref, message, path=("kind",), key=ref.api_version)
+
+
+def kind_of(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> ResourceWord | None:
+    """What the cluster serves, or an earlier CRD defines; without a cluster what Kubernetes itself has."""
+    served = (facts.kinds or {}).get((ref.group, ref.version, ref.kind))
+    if served is not None:
+        return served
+    defined = _definition(seen.values(), ref)
+    if defined is not None or facts.kinds is not None:
+        return defined
+    plural = plural_of(ref.kind)
+    return ResourceWord(plural, bool(ref.namespace)) if plural in BUILT_IN_RESOURCES.get(ref.group, ()) else None
+
+
+def _definition(manifests: Any, ref: ObjectRef) -> ResourceWord | None:
+    for manifest in manifests:
+        spec = mapping(manifest.body.get("spec"))
+        names = mapping(spec.get("names"))
+        if manifest.ref.group_kind != _CRD or (spec.get("group"), names.get("kind")) != (ref.group, ref.kind):
+            continue
+        if any(one.get("name") == ref.version and one.get("served") for one in maps(spec.get("versions"))):
+            return ResourceWord(str(names.get("plural")), spec.get("scope") == "Namespaced")
+    return None
