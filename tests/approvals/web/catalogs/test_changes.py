@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 
 from approvals.models import BundleComparison
 from tests.support.approvals.fixtures import World
@@ -30,11 +31,13 @@ def test_who_lacks_a_right_is_shown_nothing_of_what_others_asked(here: World, br
         assert refused.status_code == 403
         assert "can newly" not in text_of(refused)
     here.kubernetes.allow("bert", "get", "port")
+    cache.clear()
     refused = browse(here.bert).get(ASKED)
     assert refused.status_code == 403
     assert "kind: ClusterRole" in text_of(refused)
     assert "can newly" not in text_of(refused)
     here.kubernetes.allow("bert", "create")
+    cache.clear()
     assert "can newly" in opened(browse(here.bert), ASKED)
 
 
