@@ -123,7 +123,7 @@ def _worst(findings: Iterable[Finding]) -> str:
 
 
 def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
-    """The rules of findings, with those that are said under another one (decision 0056): policies know them by name."""
+    """The rules of findings, with those that are said under another one (decision 0057): policies know them by name."""
     kept = {finding.fingerprint for finding in findings}
     also = {rule for one in report.body["findings"] if one["fingerprint"] in kept for rule in one.get("also", ())}
     return sorted({finding.rule for finding in findings} | also)
