@@ -57,6 +57,10 @@ class Section(StrEnum):
     PREFLIGHT = "preflight"
     CONTENT = "content"
 
+    @property
+    def heading(self) -> str:
+        return "Custom resources" if self is Section.CRDS else str(self).capitalize()
+
 
 class Certainty(StrEnum):
     """Whether a finding's severity holds as it stands, or only if a stored object is as the finding says."""
