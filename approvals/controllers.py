@@ -7,13 +7,15 @@ So one counts as a known requester only where the operator has listed it for the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from approvals.operators_file import FileSection, each_once, yaml_of
-from approvals.source_refs import read_by
+from approvals.source_refs import read_by, read_by_catalog
 from provisioner.errors import BadSource
+from provisioner.values import ObjectRef
 
 ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?", re.ASCII)
 EVERY = "*"
@@ -24,9 +26,16 @@ PREFIX = "system:serviceaccount:"
 VIA = "gitops"
 
 
+class ListedKind(StrEnum):
+    """What an entry of the file is about, as it names it."""
+
+    DEPLOYMENTS = "deployments"
+    CATALOGS = "catalogs"
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenWish:
-    """What the operator's word is about: a BundleDeployment as it was written.
+    """What the operator's word is about: a BundleDeployment as it was written, or a Catalog, which has no installer.
 
     `reads` are the Secrets and ConfigMaps that its sources name, as `Secret NAMESPACE/NAME`.
     """
@@ -36,21 +45,35 @@ class WrittenWish:
     labels: Mapping[str, str]
     installer: str
     reads: frozenset[str] = frozenset()
+    kind: ListedKind = ListedKind.DEPLOYMENTS
 
 
 def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> WrittenWish | None:
     """What a BundleDeployment asks for; None where its sources cannot be read."""
     try:
-        reads = frozenset(f"{ref.kind} {ref.namespace}/{ref.name}" for ref in read_by(spec))
+        reads = _named(read_by(spec))
     except BadSource:
         return None
     installer = f"{spec.get('installNamespace', '')}/{spec.get('serviceAccountName', '')}"
     return WrittenWish(cluster, name, labels, installer, reads)
 
 
+def catalog_wish_of(cluster: str, name: str, spec: Mapping[str, Any]) -> WrittenWish | None:
+    """What a Catalog names; None where its source cannot be read."""
+    try:
+        reads = _named(read_by_catalog(spec))
+    except BadSource:
+        return None
+    return WrittenWish(cluster, name, {}, "", reads, ListedKind.CATALOGS)
+
+
+def _named(refs: Iterable[ObjectRef]) -> frozenset[str]:
+    return frozenset(f"{ref.kind} {ref.namespace}/{ref.name}" for ref in refs)
+
+
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A ServiceAccount on one cluster, the deployments it may ask for, and what these may name.
+    """A ServiceAccount on one cluster, the deployments or the Catalogs that it may write, and what these may name.
 
     Accounts are NAMESPACE/NAME, `sources` are `Secret NAMESPACE/NAME` or `ConfigMap NAMESPACE/NAME`. Who pushes chooses
     the labels of what is pushed, so `labels` only narrow `names`. They also choose to which host a Secret is sent.
@@ -62,10 +85,12 @@ class Controller:
     labels: Mapping[str, str]
     installers: tuple[str, ...]
     sources: tuple[str, ...] = ()
+    kind: ListedKind = ListedKind.DEPLOYMENTS
 
     def may_ask(self, username: str, wish: WrittenWish) -> bool:
         is_one = self.cluster == wish.cluster and username == PREFIX + self.account.replace("/", ":", 1)
-        return is_one and self._selects(wish) and wish.installer in self.installers and wish.reads <= {*self.sources}
+        is_so = self.kind == wish.kind and (self.kind is ListedKind.CATALOGS or wish.installer in self.installers)
+        return is_one and is_so and self._selects(wish) and wish.reads <= {*self.sources}
 
     def _selects(self, wish: WrittenWish) -> bool:
         is_named = EVERY in self.names or wish.name in self.names
@@ -93,22 +118,36 @@ def read_controllers(content: object) -> GitopsControllers:
 
 
 def _controller(place: FileSection) -> Controller:
-    place.allow("account", "cluster", "deployments", "installers", *SOURCES)
-    chosen = place.needed("deployments")
+    place.allow("account", "cluster", *ListedKind, "installers", *SOURCES)
+    account = place.text("account")
+    _check_account(f"{place.where}.account", account)
+    sources = tuple(one for field, kind in SOURCES.items() for one in _sources(place, field, kind))
+    if place.child(ListedKind.CATALOGS):
+        return _of_catalogs(place, Controller(account, place.text("cluster"), (), {}, (), sources, ListedKind.CATALOGS))
+    chosen = place.needed(ListedKind.DEPLOYMENTS)
     chosen.allow("matchNames", "matchLabels")
-    names, labels = chosen.texts("matchNames"), _labels(chosen)
-    if not names:
-        raise ValueError(f"{chosen.where}: expected matchNames; ['*'] selects all of them, also by labels of their own")
-    installers = place.texts("installers")
+    labels, names, installers = _labels(chosen), _names(chosen), place.texts("installers")
     if not installers:
         raise ValueError(f"{place.where}.installers: expected at least one NAMESPACE/NAME")
     each_once(f"{place.where}.installers:", installers)
     for one in installers:
         _check_account(f"{place.where}.installers", one)
-    account = place.text("account")
-    _check_account(f"{place.where}.account", account)
-    sources = tuple(one for field, kind in SOURCES.items() for one in _sources(place, field, kind))
     return Controller(account, place.text("cluster"), names, labels, installers, sources)
+
+
+def _of_catalogs(place: FileSection, controller: Controller) -> Controller:
+    """Catalogs are selected by their names alone, and nobody installs them."""
+    place.allow("account", "cluster", ListedKind.CATALOGS, *SOURCES)
+    chosen = place.needed(ListedKind.CATALOGS)
+    chosen.allow("matchNames")
+    return replace(controller, names=_names(chosen))
+
+
+def _names(chosen: FileSection) -> tuple[str, ...]:
+    names = chosen.texts("matchNames")
+    if not names:
+        raise ValueError(f"{chosen.where}: expected matchNames; ['*'] selects all of them, also by labels of their own")
+    return names
 
 
 def _sources(place: FileSection, field: str, kind: str) -> Iterator[str]:

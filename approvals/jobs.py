@@ -10,6 +10,7 @@ from approvals import kubectl_reviews, wake
 from approvals.chat import incoming, outgoing
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
+from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.mirroring.mirror import look_after
 from approvals.steps.polling import Poll
@@ -128,6 +129,7 @@ JOBS: dict[str, Callable[[int], Work]] = {
     Correct.task: Correct,
     Poll.task: Poll,
     RefreshCatalog.task: RefreshCatalog,
+    CompareBundles.task: CompareBundles,
     LookForUpgrades.task: LookForUpgrades,
     claims.LOOK_AFTER: LookAfter,
     CountReviews.task: CountReviews,

@@ -25,7 +25,7 @@ CATALOG = "catalog"
 
 
 class UpgradePolicy(StrEnum):
-    """What follows where a catalogue offers what may follow the bundle that runs."""
+    """What follows where a catalog offers what may follow the bundle that runs."""
 
     # It is shown, and taken when somebody asks for it.
     MANUAL = "Manual"
@@ -73,7 +73,7 @@ def is_catalog(source: Mapping[str, Any]) -> bool:
 
 
 def package_wish(source: Mapping[str, Any], where: str) -> PackageWish:
-    """What a catalogue is asked for; raises BadSource in the spec's terms."""
+    """What a catalog is asked for; raises BadSource in the spec's terms."""
     body = body_of(source)
     package, channel = needed(body, "package", f"{where}.{CATALOG}"), str(body.get("channel") or "")
     try:

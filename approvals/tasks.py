@@ -16,8 +16,9 @@ from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
 from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, State
-from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.steps.advance import advance
+from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
@@ -66,6 +67,11 @@ def refresh_catalog(catalog_id: int) -> None:
     do(RefreshCatalog(catalog_id))
 
 
+@shared_task(name="approvals.compare_bundles")
+def compare_bundles(comparison_id: int) -> None:
+    do(CompareBundles(comparison_id))
+
+
 @shared_task(name="approvals.tell")
 def tell(request_id: int, occasion: str) -> None:
     jobs.Tell(request_id, occasion).run()
@@ -91,6 +97,8 @@ def clear() -> None:
     references.clear_unused()
     claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
+    catalogs.comparisons.forget_expired(timezone.now())
+    claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
     try:
         retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
     except StoreUnavailable as exc:
@@ -152,6 +160,8 @@ def _sweep_references(now: datetime) -> None:
         wake.upgrade(pk)
     for pk in catalogs.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.catalog(pk)
+    for pk in catalogs.comparisons.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+        wake.comparison(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
         try:
             pivots.answer_moves(pk)

@@ -34,13 +34,18 @@ def poll(reference_id: int) -> None:
 
 
 def upgrade(deployment_id: int) -> None:
-    """Have a worker look what catalogues offer to this deployment."""
+    """Have a worker look what catalogs offer to this deployment."""
     transaction.on_commit(lambda: _send("approvals.upgrade", deployment_id))
 
 
 def catalog(catalog_id: int) -> None:
-    """Have a worker look at a catalogue: whether it has other content, and what the cluster shows of it."""
+    """Have a worker look at a catalog: whether it has other content, and what the cluster shows of it."""
     transaction.on_commit(lambda: _send("approvals.refresh_catalog", catalog_id))
+
+
+def comparison(comparison_id: int) -> None:
+    """Have a worker compare two bundles, as somebody asked."""
+    transaction.on_commit(lambda: _send("approvals.compare_bundles", comparison_id))
 
 
 def notice(request_id: int, occasion: str) -> None:

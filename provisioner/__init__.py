@@ -37,7 +37,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `sentences`: numbers and lists in words
 - `api_groups`: API groups that many rooms name
 - `retention`: which claims a StatefulSet takes along
-- `catalogs`: file-based catalogues of OLM, and which version may follow which
+- `catalogs`: file-based catalogs of OLM, and which version may follow which
 - `versions`: versions and ranges of them
 - `phases`: the phases in which objects enter a cluster
 - `cli`: the command `pratique`

@@ -164,7 +164,7 @@ class BadSource(PratiqueError):
 
 
 class BundleNotOffered(BadSource):
-    """A catalogue that has no such package, channel or version, or no edge to one from what runs."""
+    """A catalog that has no such package, channel or version, or no edge to one from what runs."""
 
     code = "bundle-not-offered"
 

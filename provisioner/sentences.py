@@ -14,6 +14,12 @@ def unescaped(words: str) -> str:
     return _GO_ESCAPED.sub(lambda found: found[1] + chr(int(found[2], 16)), words)
 
 
+def first_line(text: str) -> str:
+    """Without what introduces the next line: `no right` of `no right; this would allow it:` with the rule below."""
+    line = text.partition("\n")[0].rstrip()
+    return (line.rpartition("; ")[0] or line.removesuffix(":")) if line.endswith(":") else line
+
+
 def number(count: int, noun: str, plural: str = "") -> str:
     """`1 object`, `2 objects`, `1,204 objects`; `plural` where an s does not make it."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

@@ -33,6 +33,7 @@ from approvals.access.people import (
     Asker,
     Person,
     asker_of,
+    catalog_author,
     each_once,
     last_writer_of,
     no_longer_current,
@@ -41,7 +42,6 @@ from approvals.access.people import (
     person_recorded,
     person_who_reviewed,
     requester_record,
-    writer_on,
     writers_of,
 )
 from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
@@ -89,6 +89,7 @@ __all__ = [
     "ask_each",
     "ask_for",
     "asker_of",
+    "catalog_author",
     "catalog_question",
     "check_fresh",
     "containers",
@@ -137,6 +138,5 @@ __all__ = [
     "sight",
     "still_known_of",
     "using",
-    "writer_on",
     "writers_of",
 ]

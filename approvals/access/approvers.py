@@ -17,7 +17,7 @@ from approvals.access.identity import find_identity
 from approvals.access.port import kubernetes
 from approvals.access.questions import READ_SECONDS, approval_of
 from approvals.access.reserved import MASTERS, POLICY_PREFIX, is_machine
-from provisioner.errors import PratiqueError
+from provisioner.errors import Forbidden, PratiqueError
 from provisioner.rbac import RbacSubject, holders
 from provisioner.values import Identity
 
@@ -50,14 +50,16 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
     identity = find_identity(caller, cluster).identity
     if identity is None:
         return UNKNOWN
-    key = "approvers:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, deployment.name)).encode()).hexdigest()
-    if isinstance(known := cache.get(key), Approvers):
+    key, refused = _key(cluster, identity, deployment.name), _key(cluster, identity)
+    kept = cache.get_many([key, refused])
+    if isinstance(known := kept.get(key, kept.get(refused)), Approvers):
         return known
     try:
         roles = kubernetes().cluster_roles(cluster, most=MOST, as_person=identity)
         found = holders(roles, approval_of(deployment))
-    except PratiqueError:
-        cache.set(key, UNKNOWN, READ_SECONDS)
+    except PratiqueError as exc:
+        # All deployments of a cluster need the same roles.
+        cache.set(refused, UNKNOWN, KEPT_SECONDS if isinstance(exc, Forbidden) else READ_SECONDS)
         return UNKNOWN
     users = tuple(one.name for one in found if one.kind == "User" and _may_be_human(one))
     groups = tuple(one.name for one in found if one.kind == "Group" and not one.name.startswith(GROUPS_OF_MACHINES))
@@ -65,6 +67,10 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
     approvers = Approvers(users, groups, has_more=max(counted.values(), default=0) >= MOST)
     cache.set(key, approvers, KEPT_SECONDS)
     return approvers
+
+
+def _key(cluster: models.Cluster, identity: Identity, *names: str) -> str:
+    return "approvers:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, names)).encode()).hexdigest()
 
 
 def _may_be_human(subject: RbacSubject) -> bool:

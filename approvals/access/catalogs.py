@@ -1,4 +1,4 @@
-"""Which catalogues somebody may read: that is `get catalogs/<name>`, whatever else they may read there."""
+"""Which catalogs somebody may read: that is `get catalogs/<name>`, whatever else they may read there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessRequest
 
 RESOURCE = "catalogs"
-# Of those who may not get every catalogue so many are asked about by name, over all clusters.
+# Of those who may not get every catalog so many are asked about by name, over all clusters.
 MOST_ASKED = 50
 
 
@@ -27,19 +27,19 @@ class ReadableCatalogs:
 
 
 def catalog_question(name: str = "") -> AccessRequest:
-    """The question that reading a catalogue of this name hangs on; without a name, that of every catalogue."""
+    """The question that reading a catalog of this name hangs on; without a name, that of every catalog."""
     return AccessRequest("get", OWN_GROUP, RESOURCE, name=name)
 
 
 def may_read_catalog(caller: Caller, cluster: models.Cluster, name: str) -> Permission:
-    """Whether the caller may read the catalogue of this name, whether there is one or not."""
+    """Whether the caller may read the catalog of this name, whether there is one or not."""
     return may(caller, cluster, "get", resource=RESOURCE, name=name)
 
 
 def readable_catalogs(caller: Caller) -> ReadableCatalogs:
     """Of all clusters where the caller proved who they are; all are asked at once.
 
-    The answer of a cluster is that nobody could ask where catalogues are left out, because there are too many to ask
+    The answer of a cluster is that nobody could ask where catalogs are left out, because there are too many to ask
     about each.
     """
     proved = [proof.cluster_id for proof in caller.proofs]
@@ -65,7 +65,7 @@ def readable_catalogs(caller: Caller) -> ReadableCatalogs:
 def _by_name(
     clusters: Sequence[models.Cluster], found: Mapping[int, FoundIdentity]
 ) -> list[tuple[models.Catalog, Permission]]:
-    """The first catalogues of clusters on which not every one may be read, of each cluster as many."""
+    """The first catalogs of clusters on which not every one may be read, of each cluster as many."""
     rows = models.Catalog.objects.only("name", "cluster").order_by("name")
     listed = [[(one, row) for row in rows.filter(cluster=one)[: MOST_ASKED + 1]] for one in clusters]
     turns = [each for turn in zip_longest(*listed) for each in turn if each]

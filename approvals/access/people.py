@@ -189,14 +189,14 @@ def asker_of(requester: Record, request: models.Request, *, now: datetime) -> As
     if requester.get("via") == controllers.VIA:
         # The groups of a ServiceAccount follow from its name: what ends is the operator's word for it (S34).
         return Asker(_written(requester), _is_listed(requester["username"], request), is_controller=True)
-    return writer_on(request.deployment.cluster, requester, now=now)
+    return _person_on(request.deployment.cluster, requester, now=now)
 
 
 def _written(requester: Record) -> Identity:
     return Identity(requester["username"], tuple(requester.get("groups") or ()), requester.get("uid") or "")
 
 
-def writer_on(cluster: models.Cluster, requester: Record, *, now: datetime) -> Asker:
+def _person_on(cluster: models.Cluster, requester: Record, *, now: datetime) -> Asker:
     """As `asker_of`, of a person alone who wrote something on this cluster."""
     written = _written(requester)
     row = _row_of(requester, cluster)
@@ -208,6 +208,15 @@ def writer_on(cluster: models.Cluster, requester: Record, *, now: datetime) -> A
     proved_at = parse_datetime(requester.get("groups_at") or "")
     is_young = proved_at is not None and now - proved_at <= groups_limit()
     return Asker(written, requester.get("user_id") is None and is_young)
+
+
+def catalog_author(catalog: models.Catalog, writer: Record, *, now: datetime) -> Asker:
+    """As `asker_of`, of who wrote the source of a Catalog."""
+    if writer.get("via") == controllers.VIA:
+        wish = controllers.catalog_wish_of(catalog.cluster.name, catalog.name, catalog.spec)
+        is_listed = wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(writer["username"], wish)
+        return Asker(_written(writer), is_listed, is_controller=True)
+    return _person_on(catalog.cluster, writer, now=now)
 
 
 def _is_listed(username: str, request: models.Request) -> bool:

@@ -1,4 +1,4 @@
-"""Catalogues over REST: read by whoever may `get` them in their cluster, and written there."""
+"""Catalogs over REST: read by whoever may `get` them in their cluster, and written there."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
-from approvals import access, catalogs
+from approvals import access, catalogs, services
 from approvals.access import Permission
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.report_parts import part_of
 from approvals.api.scopes import caller_of
 from approvals.api.views import ClusterScoped
-from approvals.models import Catalog, CatalogPackage, Cluster
+from approvals.errors import NotFound
+from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster
+from approvals.services import AskedComparison, ComparisonQuestion
 
 SEARCH = OpenApiParameter("search", str, description="only packages in whose names and words each word of it stands")
 
@@ -26,7 +30,10 @@ class CatalogViewSet(ClusterScoped):
     serializer_class = shapes.CatalogSerializer
     filterset_class = filters.CatalogFilter
     paged_actions = ("list", "packages")
-    known_parameters = {"packages": ("search",)}
+    known_parameters = {
+        "packages": ("search",),
+        "comparison": (*shapes.ComparisonQuestionSerializer().fields, *shapes.ComparisonPart().fields),
+    }
 
     @cached_property
     def readable(self) -> access.ReadableCatalogs:
@@ -46,7 +53,7 @@ class CatalogViewSet(ClusterScoped):
     def get_object(self) -> Catalog:
         """As for other rows: 404 where there is none or the caller may not read it, which looks the same.
 
-        One question is asked, about the catalogue of this name.
+        One question is asked, about the catalog of this name.
         """
         self._check_named(self.kwargs["cluster"])
         if "\0" in self.kwargs["cluster"] + self.kwargs["name"]:  # which PostgreSQL does not store
@@ -83,3 +90,57 @@ class CatalogViewSet(ClusterScoped):
         if found is None or words is None:
             raise Http404
         return Response(shapes.PackageSerializer(shapes.package_record(catalog, found, words)).data)
+
+    @extend_schema(
+        parameters=[shapes.ComparisonQuestionSerializer, shapes.ComparisonPart],
+        responses=shapes.ComparisonSerializer,
+        filters=False,
+    )
+    def comparison(self, request: Http, **_: Any) -> Response:
+        """What would change from one bundle to another, without the live objects of the cluster.
+
+        For who may get the catalog and create a BundleDeployment. 404 where nobody has asked for it lately: then POST
+        the same question, and GET this until `state` is no longer `waiting`. The result of a comparison is kept for a
+        while, for everybody who may know it. A large report comes in parts, like that of a request.
+        """
+        asked = self._asked(self._question(request.query_params))
+        part = shapes.ComparisonPart(data=request.query_params)
+        part.is_valid(raise_exception=True)
+        row = services.known_comparison(asked)
+        if row is None:
+            raise NotFound("nobody has asked for this comparison lately: POST the same question to this address")
+        return Response(self._shown(asked, row, part.validated_data))
+
+    @extend_schema(
+        request=shapes.ComparisonQuestionSerializer,
+        responses={200: shapes.ComparisonSerializer, 202: shapes.ComparisonSerializer},
+    )
+    def compare(self, request: Http, **_: Any) -> Response:
+        """Have it worked out what would change from one bundle to another, or what installing one takes.
+
+        It is queued (202), unless it is known already (200). It is no request, writes nothing to the cluster, and
+        approves nothing, so that the scope `read` is enough. Each person may have PRATIQUE_COMPARISONS under way, and
+        ask for PRATIQUE_COMPARISONS_PER_HOUR.
+        """
+        asked = self._asked(self._question(request.data))
+        row = services.compare_bundles(by=caller_of(request), asked=asked)
+        is_under_way = row.state == BundleComparison.State.WAITING
+        code = status.HTTP_202_ACCEPTED if is_under_way else status.HTTP_200_OK
+        return Response(self._shown(asked, row, {}), status=code)
+
+    def _question(self, given: Any) -> ComparisonQuestion:
+        form = shapes.ComparisonQuestionSerializer(data=given)
+        form.is_valid(raise_exception=True)
+        return shapes.question_of(self.kwargs["package"], form.validated_data)
+
+    def _asked(self, question: ComparisonQuestion) -> AskedComparison:
+        row = self.get_object()
+        return services.comparison_asked(
+            by=caller_of(self.request), cluster=row.cluster, catalog=row.name, question=question
+        )
+
+    def _shown(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
+        result = services.comparison_result(by=caller_of(self.request), asked=asked, row=row)
+        if result is not None:
+            result["report"] = part_of({**result["report"], "containers": []}, **part)
+        return shapes.ComparisonSerializer(shapes.comparison_record(asked, row, result)).data

@@ -95,6 +95,8 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.AlreadyReviewed,
         errors.InvalidInput,
     ),
+    ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
+    ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
     ("api-token", "prove"): (errors.NotAllowed,),
     ("api-sign-in", "exchange"): (errors.NotAllowed, errors.SignInFailed, errors.IssuerAway),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),

@@ -16,6 +16,7 @@ ACTIONS = {
     "report": Limit("rest-report", 120, 60),
     "planned": Limit("rest-planned", 240, 60),
     "drift": Limit("rest-drift", 120, 60),
+    "comparison": Limit("rest-comparison", 120, 60),
 }
 WRITING = Limit("rest-writing", 120, 60)
 # By the name of the address: the description of the whole API is worked out anew each time.

@@ -23,8 +23,8 @@ SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope], "http_method_name
 CATALOG = "catalogs/<str:cluster>/<str:name>"
 
 
-def _catalog(address: str, action: str, suffix: str, *, detail: bool = True) -> URLPattern:
-    view = catalogs.CatalogViewSet.as_view({"get": action}, basename="api-catalog", detail=detail)
+def _catalog(address: str, action: str, suffix: str, *, detail: bool = True, **writing: str) -> URLPattern:
+    view = catalogs.CatalogViewSet.as_view({"get": action, **writing}, basename="api-catalog", detail=detail)
     return path(address, view, name=f"api-catalog-{suffix}")
 
 
@@ -34,6 +34,7 @@ resources = [
     _catalog(CATALOG, "retrieve", "detail"),
     _catalog(f"{CATALOG}/packages", "packages", "packages"),
     _catalog(f"{CATALOG}/packages/<str:package>", "package", "package"),
+    _catalog(f"{CATALOG}/packages/<str:package>/changes", "comparison", "changes", post="compare"),
 ]
 urlpatterns = [
     path("", include(resources)),

@@ -1,8 +1,14 @@
 """What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
-Whoever shows something of a catalogue asks first whether the viewer may get it (access).
+Whoever shows something of a catalog asks first whether the viewer may get it (access).
+
+Modules that other rooms use:
+
+- `comparisons`: what would change from one bundle to another, asked for once and kept for a while
 """
 
+from approvals.catalogs import comparisons
+from approvals.catalogs.authors import authors_by_part
 from approvals.catalogs.following import (
     due,
     forget,
@@ -20,10 +26,14 @@ from approvals.catalogs.reading import (
     PackagePage,
     PackageSummary,
     catalog,
+    catalog_rows,
+    icon,
     package,
+    package_problems,
     package_rows,
     packages_of,
     presentation,
+    with_icons,
 )
 from approvals.catalogs.storing import ReadCatalog, store
 
@@ -32,11 +42,15 @@ __all__ = [
     "PackagePage",
     "PackageSummary",
     "ReadCatalog",
+    "authors_by_part",
     "catalog",
+    "catalog_rows",
     "changed_content",
     "changes_of",
+    "comparisons",
     "due",
     "forget",
+    "icon",
     "interval",
     "is_same_source",
     "note_problem",
@@ -44,10 +58,12 @@ __all__ = [
     "note_seen",
     "note_shown",
     "package",
+    "package_problems",
     "package_rows",
     "packages_of",
     "postpone",
     "presentation",
     "see",
     "store",
+    "with_icons",
 ]

@@ -1,4 +1,4 @@
-"""Which catalogues a cluster names, what was found at the last look at each, and when the next one is."""
+"""Which catalogs a cluster names, what was found at the last look at each, and when the next one is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from approvals.catalogs import authors
 from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
@@ -18,16 +19,19 @@ from approvals.source_refs import interval_seconds
 
 
 @transaction.atomic
-def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] | None) -> Catalog | None:
+def see(
+    *, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] | None, is_listed: bool = False
+) -> Catalog | None:
     """Copy a Catalog as it was seen; the row where somebody has to look at it now. `writer` is who wrote this
-    generation of its spec, where that is proved.
+    generation of its spec, where that is proved. `is_listed`: the cluster has it so now, and does not tell of a write.
 
-    Another source is another catalogue: until that was read, nothing is offered, and it is its writer's (S05). Whoever
-    changes anything else wrote none of it. Of a source that is new after a generation that nobody saw, nobody knows
-    who wrote which part.
+    Another source is another catalog: until that was read, nothing is offered, and each part of it is its writer's
+    (S05). Whoever changes anything else wrote none of it. Of what is new after a generation that nobody saw, nobody
+    knows who wrote which part. A list counts also where the row has seen a later generation: the cluster was restored.
     """
-    meta, spec, now = obj["metadata"], obj.get("spec") or {}, timezone.now()
-    seen = {"generation": int(meta.get("generation") or 1), "resource_version": meta["resourceVersion"], "seen_at": now}
+    meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), timezone.now()
+    generation = int(meta.get("generation") or 1)
+    seen = {"generation": generation, "resource_version": meta["resourceVersion"], "seen_at": now}
     row = _locked(Catalog.objects.filter(cluster=cluster, name=meta["name"]))
     if row is not None and row.uid != meta["uid"]:
         row.delete()
@@ -38,14 +42,16 @@ def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] |
             uid=meta["uid"],
             name=meta["name"],
             spec=spec,
-            writer=dict(writer or {}),
+            authors=authors.written([], spec, writer),
             look_at=now,
             show_at=now,
             **seen,
         )
-    is_news = seen["generation"] > row.generation
+    if generation < row.generation and not is_listed:
+        return None
+    is_news = generation != row.generation or spec != row.spec
     if is_news:
-        _take_spec(row, spec, writer if seen["generation"] == row.generation + 1 else None, now)
+        _take_spec(row, spec, writer if generation == row.generation + 1 else None, now)
     elif obj.get("status") and by_type(obj["status"]) != by_type(row.status):
         row.show_at = now
     for name, value in seen.items():
@@ -54,14 +60,13 @@ def see(*, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] |
     return row if is_news or row.show_at == now else None
 
 
-def _take_spec(row: Catalog, spec: Mapping[str, Any], writer: Mapping[str, Any] | None, now: datetime) -> None:
+def _take_spec(row: Catalog, spec: dict[str, Any], writer: Mapping[str, Any] | None, now: datetime) -> None:
     if _content_of(spec) != _content_of(row.spec):
         row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
         row.problem_code, row.problem, row.problem_since = "", "", None
-        row.writer, row.is_writer_proved = dict(writer or {}), False
-    elif writer and _who(writer) == _who(row.writer):
-        row.writer = dict(writer)  # whose groups are proved anew
-    row.spec, row.look_at, row.show_at = dict(spec), now, now
+        row.is_writer_proved = False
+    row.authors = authors.written(row.authors, spec, writer)
+    row.spec, row.look_at, row.show_at = spec, now, now
 
 
 def forget(*, cluster: Cluster, uid: str) -> None:
@@ -114,7 +119,7 @@ def note_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wa
 
 
 def note_reader(catalog: Catalog, *, is_proved: bool) -> None:
-    """Whether Kubernetes lets who wrote the source get all that it names."""
+    """Whether Kubernetes lets everybody who wrote a part of the source get all that it names."""
     Catalog.objects.filter(pk=catalog.pk, generation=catalog.generation).update(is_writer_proved=is_proved)
 
 
@@ -135,17 +140,13 @@ def by_type(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_same_source(catalog: Catalog) -> bool:
-    """Whether the locked row still names the source of `catalog`, and by the word of the same person."""
+    """Whether the locked row still names the source of `catalog`, and by the word of the same people."""
     row = Catalog.objects.get(pk=catalog.pk)
-    return (_content_of(row.spec), row.writer) == (_content_of(catalog.spec), catalog.writer)
+    return (_content_of(row.spec), row.authors) == (_content_of(catalog.spec), catalog.authors)
 
 
 def _content_of(spec: Mapping[str, Any]) -> tuple[Any, Any]:
     return spec.get("source"), spec.get("format")
-
-
-def _who(writer: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(writer.get(name) for name in ("username", "uid", "user_id", "issuer", "subject"))
 
 
 def _same(catalog: Catalog) -> Catalog | None:

@@ -49,7 +49,7 @@ def changed_content(catalog: Catalog, package: str, bundle: str) -> ContentChang
 
 
 def changes_of(catalog: Catalog, package: str = "") -> list[ContentChange]:
-    """Every version of a catalogue, or of one package, that came to mean something else, by package and bundle."""
+    """Every version of a catalog, or of one package, that came to mean something else, by package and bundle."""
     rows = CatalogHistory.objects.filter(catalog=catalog, change_count__gt=0)
     rows = rows.filter(package=package) if package else rows
     return sorted(_changes(rows), key=lambda one: (one.package, one.bundle))

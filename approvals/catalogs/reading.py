@@ -1,7 +1,8 @@
-"""Reads the edition of a catalogue that is shown."""
+"""Reads the edition of a catalog that is shown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -39,10 +40,18 @@ class PackagePage:
 
 
 def catalog(cluster: Cluster, name: str) -> Catalog | None:
-    """The catalogue of that name with its edition, whose problems are read when they are asked for; None where there
+    """The catalog of that name with its edition, whose problems are read when they are asked for; None where there
     is none."""
     rows = Catalog.objects.filter(cluster=cluster, name=name)
     return rows.select_related("cluster", "edition").defer("edition__problems").first()
+
+
+def catalog_rows(keys: Iterable[int], *, search: str = "", cluster: str = "") -> QuerySet[Catalog]:
+    """Those of these keys by cluster and name, as `catalog` has each; of one cluster where that is named."""
+    rows = Catalog.objects.filter(pk__in=list(keys), name__contains=search[:MAX_SEARCH].replace("\0", "").lower())
+    rows = rows.filter(cluster__name=cluster) if cluster else rows
+    rows = rows.select_related("cluster", "edition").defer("cluster__kubeconfig", "edition__problems")
+    return rows.order_by("cluster__name", "name")
 
 
 def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]:
@@ -51,6 +60,11 @@ def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]
     for word in search[:MAX_SEARCH].replace("\0", " ").lower().split():
         rows = rows.filter(searched_text__contains=word)
     return rows
+
+
+def with_icons(rows: QuerySet[CatalogPackage]) -> QuerySet[CatalogPackage]:
+    """The same, each with the type of its icon, "" where it has none, and without the icon itself."""
+    return rows.select_related("presentation").defer("presentation__description", "presentation__icon")
 
 
 def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int = 50) -> PackagePage:
@@ -66,14 +80,29 @@ def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int 
 
 
 def package(catalog: Catalog, name: str) -> Package | None:
-    """A package with its channels and bundles; None where the catalogue has none of that name."""
+    """A package with its channels and bundles; None where the catalog has none of that name."""
     rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id, name=name.replace("\0", ""))
     document = rows.values_list("document", flat=True).first()
     return unpacked_package(cast("dict[str, Any]", document)) if document is not None else None
 
 
+def package_problems(catalog: Catalog, name: str) -> list[str]:
+    """What is wrong in a package of the edition that is shown; what of its documents could not be read at all stands
+    with the catalog."""
+    edition = catalog.edition
+    found = edition.problems if edition is not None and edition.problem_count else []
+    return [words for where, words in found if where == f"package {name}"]
+
+
+def icon(catalog: Catalog, name: str) -> PackageIcon | None:
+    """The picture of a package; None where the catalog has no such package, or no picture of it."""
+    rows = CatalogPresentation.objects.filter(package__edition_id=catalog.edition_id, package__name=name)
+    found = rows.exclude(icon_type="").values_list("icon", "icon_type").first()
+    return PackageIcon(bytes(found[0]), found[1]) if found else None
+
+
 def presentation(catalog: Catalog, name: str) -> PackagePresentation | None:
-    """What a package says of itself; None where the catalogue has none of that name."""
+    """What a package says of itself; None where the catalog has none of that name."""
     rows = CatalogPresentation.objects.select_related("package").defer("package__document")
     row = rows.filter(package__edition_id=catalog.edition_id, package__name=name.replace("\0", "")).first()
     if row is None:

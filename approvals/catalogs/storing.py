@@ -1,4 +1,4 @@
-"""Stores an edition of a catalogue: written in parts while nobody sees it, and shown at once when it is whole."""
+"""Stores an edition of a catalog: written in parts while nobody sees it, and shown at once when it is whole."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def store(
     """Read the files as a stream into a new edition, and show it; what was shown until then is kept for its readers.
 
     `read` reads the files of its format, and puts what packages say of themselves on the shelf. `check` is called in
-    the transaction that shows it, with the catalogue locked, and raises where that is not wanted any more. Raises as
+    the transaction that shows it, with the catalog locked, and raises where that is not wanted any more. Raises as
     `read` does; whatever is raised, the edition before is shown still, and no part of the new one is left. Never call
-    it in a transaction: it reads for as long as the catalogue comes.
+    it in a transaction: it reads for as long as the catalog comes.
     """
     catalog.editions.filter(read_at__isnull=True).delete()  # of a worker that died over it
     edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, began_at=timezone.now())

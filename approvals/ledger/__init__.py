@@ -12,7 +12,7 @@ Modules that other rooms use:
 - `labels`: the labels that guards selected a request by, now and earlier
 - `moves`: moving a request along the transition table
 - `optionals`: what is known of objects that a running revision left out because their API is absent
-- `packages`: which bundles of catalogues requests are about, and which packages deployments follow
+- `packages`: which bundles of catalogs requests are about, and which packages deployments follow
 - `pivots`: from what was seen in a cluster to requests
 - `quotas`: how many open requests a cluster and a requester may have, whichever door they came by
 - `references`: floating references of sources: who follows them, when they are looked at, and what was seen

@@ -12,6 +12,7 @@ from approvals.models.audit import AuditCheck, AuditEntry
 from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
 from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
 from approvals.models.claimed import TaskClaim
+from approvals.models.comparison import BundleComparison
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.floating import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
 from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
@@ -32,6 +33,7 @@ __all__ = [
     "AuditCheck",
     "AuditEntry",
     "AuthorAdmission",
+    "BundleComparison",
     "BundleDeployment",
     "Catalog",
     "CatalogEdition",

@@ -1,4 +1,4 @@
-"""Catalogues that clusters name, and what was read from them, one edition after the other."""
+"""Catalogs that clusters name, and what was read from them, one edition after the other."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ class Catalog(models.Model):
     generation = models.PositiveBigIntegerField()
     resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
-    writer = models.JSONField(default=dict, help_text="who wrote the spec, as requesters are kept; empty: not known")
+    authors = models.JSONField(
+        default=list, help_text="who wrote which part of the source, as requesters are kept; empty: not known"
+    )
     is_writer_proved = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="whether who wrote the source was found to be allowed to get what it names",
+        help_text="whether all who wrote the source were found to be allowed to get what it names",
     )
     status = models.JSONField(default=dict, help_text="what the cluster was told last")
     seen_at = models.DateTimeField()
@@ -58,7 +60,7 @@ class Catalog(models.Model):
 
 
 class CatalogEdition(models.Model):
-    """What one reading of a catalogue found. `read_at` is null until all of it is there: nobody is shown it before."""
+    """What one reading of a catalog found. `read_at` is null until all of it is there: nobody is shown it before."""
 
     catalog = models.ForeignKey(Catalog, on_delete=models.CASCADE, related_name="editions")
     digest = models.CharField(max_length=80)

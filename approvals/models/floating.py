@@ -1,4 +1,4 @@
-"""References that may move and packages of catalogues, who follows them, and how often hosts were asked."""
+"""References that may move and packages of catalogs, who follows them, and how often hosts were asked."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class ReferenceFollower(models.Model):
 
 
 class FollowedPackage(models.Model):
-    """One source of a deployment, at `position` in its spec, that names a package of a catalogue.
+    """One source of a deployment, at `position` in its spec, that names a package of a catalog.
 
-    `digest` is the catalogue as it was looked at last. `available` is the bundle that would be taken now and is not the
+    `digest` is the catalog as it was looked at last. `available` is the bundle that would be taken now and is not the
     one that runs, "" where there is none, and `why_not` says why it is not taken. `answer_at` is when to ask what
-    follows from what the catalogue offers; where the catalogue is another one than `digest`, that is now.
+    follows from what the catalog offers; where the catalog is another one than `digest`, that is now.
     """
 
     deployment = models.ForeignKey(
@@ -124,7 +124,7 @@ class FollowedPackage(models.Model):
     beyond = models.TextField(blank=True, help_text="what is newer and cannot be taken, and why")
     answer_at = models.DateTimeField(null=True, blank=True)
     looked_at = models.DateTimeField(null=True, blank=True)
-    problem = models.TextField(blank=True, help_text="why nobody can tell what the catalogue offers here")
+    problem = models.TextField(blank=True, help_text="why nobody can tell what the catalog offers here")
     problem_since = models.DateTimeField(null=True, blank=True)
 
     class Meta:

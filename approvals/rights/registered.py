@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from approvals import access
+from approvals import access, catalogs
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Catalog, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
@@ -16,6 +16,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
 Spec = Mapping[str, Any]
+_OF_CATALOGS = ("spec", "authors", "is_writer_proved")
 
 
 def registered(cluster: Cluster, api: Api) -> Registered:
@@ -39,15 +40,13 @@ def registered(cluster: Cluster, api: Api) -> Registered:
             groups.update(map(str, person["groups"]))
         if read and account_of(str(access.last_writer_of(request)["username"])):
             for_accounts.update(read)
+    of_catalogs = [_of_catalog(one) for one in Catalog.objects.filter(cluster=cluster).only(*_OF_CATALOGS)]
     named, wished_by_catalogs = set[ObjectRef](), set[ObjectRef]()
-    for catalog in Catalog.objects.filter(cluster=cluster).only("spec", "writer", "is_writer_proved"):
-        read = read_by_catalog(catalog.spec)
-        if not read or not catalog.is_writer_proved:
-            wished_by_catalogs.update(read)
-            continue
-        named.update(read)
-        readers.add(str(catalog.writer["username"]))
-        groups.update(map(str, catalog.writer["groups"]))
+    for read, writers in of_catalogs:
+        (named if writers else wished_by_catalogs).update(read)
+        readers.update(str(one["username"]) for one in writers)
+        groups.update(str(group) for one in writers for group in one["groups"])
+        for_accounts.update(read if any(account_of(str(one["username"])) for one in writers) else ())
     specs = [*(request.spec for request in requests), *_running(cluster)]
     installers, sources = _installers(specs), _sources(specs) | named
     wished = list(_wished(cluster))
@@ -62,6 +61,13 @@ def registered(cluster: Cluster, api: Api) -> Registered:
         unproved_installers=_installers(wished) - installers,
         unproved_sources=(_sources(wished) | wished_by_catalogs) - sources,
     )
+
+
+def _of_catalog(catalog: Catalog) -> tuple[list[ObjectRef], list[dict[str, Any]]]:
+    """What a Catalog names, and those who wrote its source where they passed the check; else nobody."""
+    read = read_by_catalog(catalog.spec)
+    known = catalogs.authors_by_part(catalog.authors, catalog.spec) if read and catalog.is_writer_proved else None
+    return read, list((known or {}).values())
 
 
 def _open(cluster: Cluster) -> Any:

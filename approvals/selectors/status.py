@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from approvals.lifecycle import SETTLED, State
 from approvals.models import REQUEST_CHANGES, AuditEntry, BundleDeployment, Request, Review
-from provisioner.sentences import and_more
+from provisioner.sentences import and_more, first_line
 
 # Two lines of a list.
 MAX_CAUSE = 160
@@ -102,6 +102,12 @@ class RequestStatus:
     def links(self) -> tuple[NextStep, ...]:
         """The steps of everybody who sees the request: rows of a list offer no others, about which nobody was asked."""
         return tuple(one for one in self.steps if not one.verb)
+
+    @property
+    def next_words(self) -> str:
+        """What is left to those who may update the deployment, for a reader who is not asked whether they may."""
+        is_over = self.is_told and any(one.is_form for one in self.steps)
+        return "can be changed or asked for again" if is_over and not self.remedy else ""
 
     @property
     def by_words(self) -> str:
@@ -206,10 +212,7 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
 
 def _sentence(text: str) -> str:
     """The first line, at most MAX_CAUSE characters, with a capital and an end; not what introduces the next line."""
-    line = text.partition("\n")[0].rstrip()
-    if line.endswith(":"):
-        line = line.rpartition("; ")[0] or line.removesuffix(":")
-    line = shorten(line, MAX_CAUSE - 1, placeholder="…")
+    line = shorten(first_line(text), MAX_CAUSE - 1, placeholder="…")
     if not line:
         return ""
     return line[0].upper() + line[1:] + ("" if line.endswith((".", "…", "?", "!")) else ".")

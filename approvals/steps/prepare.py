@@ -29,15 +29,20 @@ from approvals.models import Report as ReportRow
 from approvals.source_refs import lookups_in
 from approvals.steps.records import source_history
 from approvals.steps.records.way_back import way_back
-from approvals.steps.sources import egress, found_as, limits, polling_egress, read_for, reader_as, sources_of
+from approvals.steps.sources import (
+    check_object_count,
+    egress,
+    found_as,
+    limits,
+    polling_egress,
+    read_for,
+    reader_as,
+    sources_of,
+)
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import cel_checks
-from provisioner.errors import (
-    BadHealthCheck,
-    BundleTooLarge,
-    InvalidManifest,
-)
+from provisioner.errors import BadHealthCheck, InvalidManifest
 from provisioner.review.base.places import unjudged_fields
 from provisioner.review.base.record import to_record
 from provisioner.values import (
@@ -170,10 +175,8 @@ def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tup
         limits=limits(),
         is_namespaced=served.get,
     )
-    most = settings.PRATIQUE["MAX_OBJECTS"]
-    if len(content.everything) > most:
-        with pipeline.resolving([pin.digest for pin in content.pins]):
-            raise BundleTooLarge(f"the bundle has {len(content.everything)} objects; PRATIQUE_MAX_OBJECTS is {most}")
+    with pipeline.resolving([pin.digest for pin in content.pins]):
+        check_object_count(content)
     earlier = source_history.earlier_pins(request)
     return content, pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
 

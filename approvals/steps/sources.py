@@ -14,6 +14,7 @@ from approvals.errors import MissingRight
 from approvals.gate.remedies import missing_right
 from approvals.models import Cluster, Request
 from approvals.source_refs import (
+    CATALOG,
     KINDS,
     body_of,
     catalogs_named,
@@ -24,9 +25,10 @@ from approvals.source_refs import (
     remote_source,
 )
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import BadSource, Forbidden, SourceUnavailable
+from provisioner.errors import BadSource, BundleTooLarge, Forbidden, SourceUnavailable
 from provisioner.source import (
     EgressPolicy,
+    HttpSource,
     ImageSource,
     PluginSource,
     RemoteSource,
@@ -35,9 +37,10 @@ from provisioner.source import (
     plugin_kinds,
     source_of_config_map,
     with_secret,
+    with_secret_for,
 )
 from provisioner.unpack import UnpackLimits
-from provisioner.values import ChosenBundle, Identity, JsonObject, ObjectRef
+from provisioner.values import ChosenBundle, Content, Identity, JsonObject, ObjectRef
 
 # One look at a reference as a whole, however slowly the other side drips.
 POLL_SECONDS = 20.0
@@ -56,25 +59,49 @@ def sources_of(spec: Mapping[str, Any], read: Read, bundles: Mapping[str, Chosen
     """The sources that a BundleDeployment's spec names, with their credentials; raises BadSource in the spec's terms.
 
     `read` is called for what `read_by` lists, and raises BadSource for what is not there. `bundles` are by destination
-    those that sources of catalogues were resolved to.
+    those that sources of catalogs were resolved to.
     """
     listed = listed_sources(spec)
     if not listed:
         raise BadSource("spec.sources is empty; expected at least one source")
     return [
-        _bundle_source(bundles[_destination(one)]) if is_catalog(one) else source_at(number, spec, read)
+        _bundle_source(number, spec, read, bundles[_destination(one)])
+        if is_catalog(one)
+        else source_at(number, spec, read)
         for number, one in enumerate(listed)
     ]
 
 
-def _bundle_source(bundle: ChosenBundle) -> ImageSource:
-    """Its image, without credentials: whoever writes the catalogue chooses where it is fetched from (S08)."""
-    made = ImageSource(bundle.image, destination=bundle.destination)
-    return replace(made, insecure_http=egress().is_plain_http(place_of_image(made)))
+def _bundle_source(number: int, spec: Mapping[str, Any], read: Read, bundle: ChosenBundle) -> RemoteSource:
+    """Where the catalog says that the bundle is. Whoever writes the catalog chooses that, so the Secret goes only to a
+    host that who wrote the deployment named (S08)."""
+    made = _address_of(bundle)
+    auth = body_of(listed_sources(spec)[number]).get("auth") or {}
+    if not auth.get("secret"):
+        return made
+    where = f"spec.sources[{number}].{CATALOG}.auth"
+    secret = read(named("Secret", auth["secret"], spec, f"{where}.secret"))
+    return with_secret_for(made, secret, host=str(auth.get("host") or ""))
+
+
+def _address_of(bundle: ChosenBundle) -> RemoteSource:
+    if bundle.image:
+        return image_source(bundle.image, destination=bundle.destination)
+    return HttpSource(bundle.url, checksum=bundle.checksum, destination=bundle.destination)
+
+
+def image_source(ref: str, *, destination: str = "") -> ImageSource:
+    """An image without credentials, by the operator's rules."""
+    return _by_operator(ImageSource(ref, destination=destination))
+
+
+def _by_operator(image: ImageSource) -> ImageSource:
+    """Asked without TLS where the operator lists its host."""
+    return replace(image, insecure_http=egress().is_plain_http(place_of_image(image)))
 
 
 def source_at(number: int, spec: Mapping[str, Any], read: Read) -> Source:
-    """The source of this number alone, which is of no catalogue; raises as `sources_of`."""
+    """The source of this number alone, which is of no catalog; raises as `sources_of`."""
     return source_of(listed_sources(spec)[number], f"spec.sources[{number}]", spec, read)
 
 
@@ -95,7 +122,7 @@ def _fetched_source(source: Mapping[str, Any], where: str) -> RemoteSource | Plu
     """A source from outside the cluster, as written."""
     made = remote_source(source, where)
     if isinstance(made, ImageSource):
-        return replace(made, insecure_http=egress().is_plain_http(place_of_image(made)))
+        return _by_operator(made)
     return made or _plugin_source(source, where)
 
 
@@ -165,6 +192,13 @@ def _egress(operator: Mapping[str, Any]) -> EgressPolicy:
 def polling_egress() -> EgressPolicy:
     """The same rules for what is asked beside fetching, with less patience: there is a next time."""
     return replace(egress(), timeout_seconds=POLL_SECONDS)
+
+
+def check_object_count(content: Content) -> None:
+    """Raise BundleTooLarge where a bundle has more objects than the operator allows."""
+    most, count = settings.PRATIQUE["MAX_OBJECTS"], len(content.everything)
+    if count > most:
+        raise BundleTooLarge(f"the bundle has {count} objects; PRATIQUE_MAX_OBJECTS is {most}")
 
 
 def limits() -> UnpackLimits:

@@ -1,6 +1,6 @@
-"""One look at what catalogues offer to a deployment, and what follows: a request, or words that say why there is none.
+"""One look at what catalogs offer to a deployment, and what follows: a request, or words that say why there is none.
 
-Catalogues are read into the database elsewhere; here only those who asked are asked for, whether they may get them.
+Catalogs are read into the database elsewhere; here only those who asked are asked for, whether they may get them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from approvals import gate, wake
 from approvals.access.port import connect
-from approvals.gate import reader
+from approvals.gate import Refusal, reader
 from approvals.ledger import claims, pivots
 from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, Request
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class LookForUpgrades(Recurring):
-    """Look what the catalogues that a deployment's sources name offer to it."""
+    """Look what the catalogs that a deployment's sources name offer to it."""
 
     task = "upgrade"
 
@@ -61,9 +61,14 @@ def _look(deployment: BundleDeployment) -> None:
     except Unreachable:
         following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
     except PratiqueError as exc:
-        following.put_off(deployment.pk, following.REFUSED_SECONDS, str(exc))
+        following.put_off(deployment.pk, following.REFUSED_SECONDS, _with_remedy(exc))
     else:
         pivots.answer_upgrades(deployment.pk)
+
+
+def _with_remedy(exc: PratiqueError) -> str:
+    remedy = exc.remedy if isinstance(exc, Refusal) else ""
+    return f"{exc}. {remedy}" if remedy else str(exc)
 
 
 def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
@@ -81,7 +86,7 @@ def _wished(deployment: BundleDeployment) -> Request | None:
 
 
 def _ask_reader(request: Request) -> None:
-    """Raise unless those who asked may get the catalogues now: who may not is not told what they offer (S09).
+    """Raise unless those who asked may get the catalogs now: who may not is not told what they offer (S09).
 
     Nobody asks for a look: it is asked as of a request that is made by itself.
     """

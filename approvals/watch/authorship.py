@@ -70,7 +70,7 @@ class Authorship:
             return None
         # Groups are as old as the write at most: of one that nobody saw, as the row.
         proved_at = timezone.now() if is_exact else row.seen_at if row else _created_at(obj)
-        return requester_of(self.cluster, obj, who, proved_at)
+        return requester_of(self.cluster, obj, who, proved_at, is_catalog=self.rows is Catalog)
 
     def _is_proved(self, api: Api, written: admission.StampedWrite) -> bool:
         row = AuthorAdmission.objects.filter(cluster=self.cluster, sure_from__isnull=False).first()
@@ -118,13 +118,19 @@ def _by_value(spec: object) -> object:
     return float(spec) if isinstance(spec, int) and abs(spec) < 1 << 64 else spec
 
 
-def requester_of(cluster: Cluster, obj: Mapping[str, Any], who: Identity, proved_at: datetime) -> SpecWriter | None:
+def requester_of(
+    cluster: Cluster, obj: Mapping[str, Any], who: Identity, proved_at: datetime, *, is_catalog: bool = False
+) -> SpecWriter | None:
     """Who is stamped, as the requester of what was written; None where that name says nothing about who asked."""
     if not who.username.startswith(MACHINES):
         # A shared certificate of system:masters names nobody.
         return _person(cluster, who, proved_at) if access.is_human(who) and who.username != ANONYMOUS else None
-    meta = obj["metadata"]
-    wish = controllers.wish_of(cluster.name, meta["name"], meta.get("labels") or {}, obj.get("spec") or {})
+    meta, spec = obj["metadata"], obj.get("spec") or {}
+    wish = (
+        controllers.catalog_wish_of(cluster.name, meta["name"], spec)
+        if is_catalog
+        else controllers.wish_of(cluster.name, meta["name"], meta.get("labels") or {}, spec)
+    )
     is_listed = wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(who.username, wish)
     return SpecWriter(who, controllers.VIA, groups_at=proved_at) if is_listed else None
 

@@ -1,4 +1,4 @@
-"""See the catalogues that a cluster names: the rows are copies, and who reads them is woken."""
+"""See the catalogs that a cluster names: the rows are copies, and who reads them is woken."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class SeenCatalogs(OwnKindLookout):
-    """The watch of one cluster for catalogues."""
+    """The watch of one cluster for catalogs."""
 
     kind = "Catalog"
     authorship: Authorship = field(init=False)
@@ -57,7 +57,8 @@ class SeenCatalogs(OwnKindLookout):
         writer_of = partial(self.authorship.writer_of, api, is_event=is_event)
         try:
             writer = writer_of(obj)
-            row = catalogs.see(cluster=self.cluster, obj=obj, writer=person_record(writer) if writer else None)
+            record = person_record(writer) if writer else None
+            row = catalogs.see(cluster=self.cluster, obj=obj, writer=record, is_listed=not is_event)
         except (DataError, UnicodeError) as exc:
             about = {"cluster": self.cluster.name, "catalog": obj["metadata"]["name"], "error": type(exc).__name__}
             logger.warning("a catalog cannot be kept", extra=about)

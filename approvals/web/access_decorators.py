@@ -11,7 +11,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
-from approvals import access
+from approvals import access, catalogs
 from approvals.access import Caller, Permission
 from approvals.errors import InvalidInput, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
@@ -120,9 +120,33 @@ def of_deployment(view: View) -> View:
     return enter
 
 
+def of_catalog(view: View) -> View:
+    """`view(http, catalog)` for who may get the Catalog of the name in the URL.
+
+    Who may not is told the same whether there is one of that name or not.
+    """
+
+    @signed_in
+    @functools.wraps(view)
+    def enter(http: HttpRequest, *, cluster: str, name: str, **named: Any) -> HttpResponse:
+        where = Cluster.objects.filter(name=cluster).first()
+        if where is None:
+            raise Http404
+        _check(http, where, access.may_read_catalog(person(http), where, name))
+        catalog = catalogs.catalog(where, name)
+        if catalog is None:
+            raise Http404
+        return view(http, catalog, **named)
+
+    return enter
+
+
 def check_reader(http: HttpRequest, cluster: Cluster) -> None:
     """Raise unless the viewer may read the cluster's requests. Who is nobody there learns not even that it exists."""
-    permission = access.may_read(person(http), cluster)
+    _check(http, cluster, access.may_read(person(http), cluster))
+
+
+def _check(http: HttpRequest, cluster: Cluster, permission: Permission) -> None:
     if permission.refused and not permission.is_too_old:
         raise Http404
     note_cluster(http, cluster)

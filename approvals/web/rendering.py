@@ -31,6 +31,7 @@ NAVIGATION = (
     ("inbox", "Requests", "inbox", "i"),
     ("news", "Home", "home", "h"),
     ("deployments", "Deployments", "cube", "b"),
+    ("catalogs", "Catalogs", "book-open", "l"),
     ("clusters", "Clusters", "server-stack", "c"),
     ("policies", "Policies", "shield-check", "p"),
     ("audit", "Audit", "document-text", "a"),
@@ -41,6 +42,7 @@ AREAS = (
     ("news", "news"),
     ("inbox", "inbox"),
     ("deployment", "deployments"),
+    ("catalog", "catalogs"),
     ("polic", "policies"),
 )
 

@@ -16,6 +16,7 @@ from approvals import audit
 from approvals.models import AuditEntry, Review
 from approvals.selectors.pages import version_words
 from approvals.source_refs import body_of
+from approvals.web.requests.changes.planned import action_words
 from approvals.web.requests.shown import RuleGroup, ShownFinding
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
@@ -26,6 +27,7 @@ from provisioner.values import SHAPES
 
 register = template.Library()
 register.filter(and_more)
+register.filter(action_words)
 
 STATE_WORDS = {
     "in_review": "in review",
@@ -228,6 +230,12 @@ def source_words(source: Mapping[str, Any]) -> str:
     at = next((f"{name} {value}" for name, value in ref.items() if value), "") if isinstance(ref, Mapping) else ref
     parts = (kind, body.get("repository") or body.get("url") or body.get("name"), at, body.get("directory"))
     return " ".join(str(part) for part in parts if part)
+
+
+@register.filter
+def is_addressable(name: str) -> bool:
+    """Whether a name, which may be anything that can be seen, can be one part of an address."""
+    return "/" not in name and name not in (".", "..")
 
 
 @register.filter

@@ -3,7 +3,9 @@
 from django.urls import path
 
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
-from approvals.web.deployments import deployments, offers
+from approvals.web.catalogs import catalogs, packages
+from approvals.web.catalogs import changes as catalog_changes
+from approvals.web.deployments import deployments, installing, offers
 from approvals.web.requests import activity, findings, pictures, requests
 from approvals.web.requests.changes import views as changes
 from approvals.web.signing_in import accounts, oidc
@@ -43,10 +45,13 @@ urlpatterns = [
     path("requests/<uuid:uid>/findings", findings.index, name="request-findings"),
     path("requests/<uuid:uid>/findings/lines", findings.lines, name="request-finding-lines"),
     path("requests/<uuid:uid>/activity", activity.index, name="request-activity"),
+    path("requests/<uuid:uid>/activity/log", activity.follow, name="request-activity-log"),
     path("requests/<uuid:uid>/rights", pictures.rights, name="request-rights"),
     path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),
     path("deployments/new", deployments.new, name="deployment-new"),
+    path("deployments/new/proposal", installing.propose, name="deployment-proposal"),
+    path("deployments/new/proposal/again", installing.again, name="deployment-proposal-again"),
     path("deployments/offers", offers.show, name="deployment-offers"),
     path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),
     path("deployments/<slug:cluster>/<str:name>/progress", deployments.live, name="deployment-progress"),
@@ -57,6 +62,20 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/revoke", deployments.revoke, name="deployment-revoke"),
     path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
+    path("catalogs", catalogs.index, name="catalogs"),
+    path("catalogs/<slug:cluster>/<str:name>", catalogs.show, name="catalog"),
+    path("catalogs/<slug:cluster>/<str:name>/packages/<str:package>", packages.show, name="catalog-package"),
+    path("catalogs/<slug:cluster>/<str:name>/packages/<str:package>/icon", packages.icon, name="catalog-icon"),
+    path(
+        "catalogs/<slug:cluster>/<str:name>/packages/<str:package>/changes",
+        catalog_changes.index,
+        name="catalog-changes",
+    ),
+    path(
+        "catalogs/<slug:cluster>/<str:name>/packages/<str:package>/changes/again",
+        catalog_changes.again,
+        name="catalog-changes-again",
+    ),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),

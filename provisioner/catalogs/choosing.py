@@ -1,6 +1,6 @@
-"""Which bundle a wish takes, among several catalogues (operator-controller, `resolve/catalog.go`). PURE.
+"""Which bundle a wish takes, among several catalogs (operator-controller, `resolve/catalog.go`). PURE.
 
-What is not deprecated comes first, then the higher version. Where several catalogues have what is wanted, nothing is
+What is not deprecated comes first, then the higher version. Where several catalogs have what is wanted, nothing is
 chosen: which one is asked would be chance.
 """
 
@@ -20,7 +20,7 @@ from provisioner.versions import VersionRange
 
 
 class UpgradeEdges(StrEnum):
-    """Whether only the edges of the catalogue are followed, or any version may follow."""
+    """Whether only the edges of the catalog are followed, or any version may follow."""
 
     CATALOG_PROVIDED = "CatalogProvided"
     SELF_CERTIFIED = "SelfCertified"
@@ -47,7 +47,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class CatalogOffer:
-    """What one catalogue has of the package; `package` is None where it has none of that name."""
+    """What one catalog has of the package; `package` is None where it has none of that name."""
 
     catalog: str
     package: Package | None
@@ -156,12 +156,14 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
     if highest.rank <= chosen.rank:
         return ""
     if wish.versions is not None and highest.version not in wish.versions:
-        return f"{highest.version} is not in {wish.versions}"
+        return f"{highest.version} is not in {wish.versions}: change catalog.version to take it"
     if package.deprecation_of(highest.name) is not None:
-        return f"{highest.version} is deprecated"
+        return f"{highest.version} is deprecated: name it in catalog.version to take it"
     ways = (route(package, channel, chosen, highest.name) for channel in package.channels.values())
-    after = f"; it may follow after {chosen.version}" if any(ways) else ""
-    return f"no edge leads to {highest.version} from what runs{after}"
+    if any(ways):
+        return f"no edge leads to {highest.version} from what runs; it may follow after {chosen.version}"
+    words = "upgradeConstraintPolicy SelfCertified would take it, and reviewers are told"
+    return f"no edge leads to {highest.version} from what runs: {words}"
 
 
 def step_to(

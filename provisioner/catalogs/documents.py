@@ -1,4 +1,4 @@
-"""Cuts a catalogue's file into its documents, holding one at a time.
+"""Cuts a catalog's file into its documents, holding one at a time.
 
 Publishers write YAML documents between `---` lines, or JSON objects one after the other, on one line or many.
 """

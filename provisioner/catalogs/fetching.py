@@ -1,6 +1,6 @@
-"""Brings a catalogue from its source into files of a folder that goes away again, one archive and piece at a time.
+"""Brings a catalog from its source into files of a folder that goes away again, one archive and piece at a time.
 
-A catalogue's image is often a whole operating system: a label says where in it the catalogue is.
+A catalog's image is often a whole operating system: a label says where in it the catalog is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from provisioner.unpack import UnpackLimits, unpack_to
 from provisioner.values import Pin
 
 MIB = 1024 * 1024
-# Of operator-framework: the folder of an image in which the catalogue is.
+# Of operator-framework: the folder of an image in which the catalog is.
 FOLDER_LABEL = "operators.operatorframework.io.index.configs.v1"
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -40,7 +40,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class FetchedCatalog:
-    """The files of a catalogue, by name, and what its source was resolved to."""
+    """The files of a catalog, by name, and what its source was resolved to."""
 
     pin: Pin
     files: tuple[CatalogFile, ...]
@@ -50,7 +50,7 @@ class FetchedCatalog:
 def fetched_catalog(
     source: Source, *, egress: EgressPolicy, limits: FetchLimits | None = None
 ) -> Iterator[FetchedCatalog]:
-    """The catalogue of a source, whose files are there as long as the context is.
+    """The catalog of a source, whose files are there as long as the context is.
 
     Raises as `provisioner.source.fetch` and `provisioner.unpack.unpack` do, before anything is handed out.
     """

@@ -1,4 +1,4 @@
-"""Reads the index of a Helm repository as a catalogue: charts are packages, and versions follow each other by SemVer.
+"""Reads the index of a Helm repository as a catalog: charts are packages, and versions follow each other by SemVer.
 
 A chart has no publisher who says what may follow what, so any higher version may follow a lower one.
 """
@@ -43,7 +43,7 @@ def read_helm_index(
 ) -> Catalog:
     """The charts of an index.yaml that lies at `address`, which its relative URLs are joined to.
 
-    A version that cannot be used is a problem of the catalogue. Raises InvalidManifest for what is no index, and
+    A version that cannot be used is a problem of the catalog. Raises InvalidManifest for what is no index, and
     BundleTooLarge past a limit.
     """
     return _Index(address, limits or CatalogLimits(), shelf).read(files)

@@ -1,6 +1,6 @@
 """How a package presents itself: its words and icon, as its publisher wrote them, none of it safe to show as it is.
 
-They are large beside what choosing a version needs, so they wait in a file until the catalogue is read to its end: only
+They are large beside what choosing a version needs, so they wait in a file until the catalog is read to its end: only
 then is it known which bundle speaks for the package.
 """
 
@@ -16,12 +16,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from provisioner.catalogs.edges import head_of
+from provisioner.catalogs.icon_points import points_of
 from provisioner.catalogs.values import Package
 
 MAX_LINE = 253
 MAX_SUMMARY = 1_000
 MAX_DESCRIPTION = 64 * 1024
 MAX_ICON_BYTES = 128 * 1024
+# A browser draws four bytes a point, of every icon of a list at once.
+MAX_ICON_POINTS = 2048 * 2048
 # Pictures that are nothing but points, each with how its bytes begin. An SVG can hold scripts and links.
 RASTER = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -52,7 +55,7 @@ class PackagePresentation:
 
 
 class PresentationShelf:
-    """Keeps what packages and bundles say of themselves in a file of its own while a catalogue is read."""
+    """Keeps what packages and bundles say of themselves in a file of its own while a catalog is read."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
@@ -161,4 +164,6 @@ def _icon(told: Mapping[str, str] | None) -> tuple[PackageIcon | None, str]:
         return None, f"it has more than {MAX_ICON_BYTES} bytes"
     if not data.startswith(beginnings) or (media_type == "image/webp" and data[8:12] != b"WEBP"):
         return None, f"its bytes are no {media_type}"
+    if points_of(data, media_type) > MAX_ICON_POINTS:
+        return None, f"it has more than {MAX_ICON_POINTS} points"
     return PackageIcon(data, media_type), ""

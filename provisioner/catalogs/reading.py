@@ -1,4 +1,4 @@
-"""Reads a file-based catalogue (operator-framework, `olm.package`, `olm.channel`, `olm.bundle`, `olm.deprecations`).
+"""Reads a file-based catalog (operator-framework, `olm.package`, `olm.channel`, `olm.bundle`, `olm.deprecations`).
 
 Only one document is held at a time, and of each only what choosing a version needs: bundles carry their CRDs and icons
 along, some hundred megabytes in all.
@@ -35,7 +35,7 @@ MAX_SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class CatalogLimits:
-    """How much a catalogue may be. The largest public one has some 5,000 bundles and 300 MB.
+    """How much a catalog may be. The largest public one has some 5,000 bundles and 300 MB.
 
     `max_kept_bytes` bounds what stays in memory: names, references, ranges and short texts, each with some overhead.
     """
@@ -52,7 +52,7 @@ class CatalogLimits:
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """A file of a catalogue: its name for messages, and how it is opened."""
+    """A file of a catalog: its name for messages, and how it is opened."""
 
     name: str
     open: Callable[[], BinaryIO]
@@ -78,7 +78,7 @@ def read_catalog(
 ) -> Catalog:
     """All packages of the files, in the order of their names; what they say of themselves is put on the shelf.
 
-    A document that cannot be used is a problem of the catalogue, not an error. Raises BundleTooLarge past a limit, and
+    A document that cannot be used is a problem of the catalog, not an error. Raises BundleTooLarge past a limit, and
     OSError where a file cannot be read.
     """
     reader = _Reader(limits or CatalogLimits(), shelf)

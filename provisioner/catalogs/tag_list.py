@@ -1,4 +1,4 @@
-"""The tags of a repository of images as a catalogue: one package, of which each tag that is a version is one.
+"""The tags of a repository of images as a catalog: one package, of which each tag that is a version is one.
 
 They are written as the index of a Helm repository has versions, which is read then: the same edges hold.
 """

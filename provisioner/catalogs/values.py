@@ -1,4 +1,4 @@
-"""What a catalogue says, without the manifests and icons that its bundles carry along."""
+"""What a catalog says, without the manifests and icons that its bundles carry along."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from provisioner.versions import VersionRange
 class CatalogBundle:
     """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves.
 
-    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalogue says so.
+    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so.
     """
 
     name: str
@@ -28,7 +28,7 @@ class CatalogBundle:
 
     @property
     def content(self) -> str:
-        """What the version stands for, as exactly as the catalogue says it; "" where it says nothing."""
+        """What the version stands for, as exactly as the catalog says it; "" where it says nothing."""
         return self.image or self.checksum or self.url
 
     @property
@@ -84,7 +84,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class CatalogProblem:
-    """Something in a catalogue that cannot be used, and where it stands."""
+    """Something in a catalog that cannot be used, and where it stands."""
 
     where: str
     words: str
@@ -95,7 +95,7 @@ class CatalogProblem:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All packages of a catalogue by name, and what is wrong in it."""
+    """All packages of a catalog by name, and what is wrong in it."""
 
     packages: Mapping[str, Package]
     problems: tuple[CatalogProblem, ...] = ()

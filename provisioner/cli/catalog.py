@@ -1,4 +1,4 @@
-"""`pratique catalog`: what a file-based catalogue offers, and what may follow what is installed."""
+"""`pratique catalog`: what a file-based catalog offers, and what may follow what is installed."""
 
 from __future__ import annotations
 

@@ -7,9 +7,8 @@ unknown gives 2, unless something worse (critical, breaking) gives 1. With --old
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from provisioner import pipeline
@@ -18,6 +17,7 @@ from provisioner.cli.arguments import CRD_EPILOG, NEVER, REVIEW_EPILOG, ReviewCo
 from provisioner.cli.bundles import contents_of, text_of
 from provisioner.cli.objects import stored_in
 from provisioner.cli.usage import Usage
+from provisioner.cli.written import as_json
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.errors import ClusterError
@@ -64,8 +64,17 @@ def _run_review(options: argparse.Namespace) -> int:
     return exit_status(found, options.fail_on)
 
 
-def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colours: bool) -> int:
-    """Report what the bundle of `options` would do to this cluster, as who it is asked; returns the exit status."""
+def write(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def review_against(
+    cluster: ClusterClient, options: argparse.Namespace, *, colours: bool, tell: Callable[[str], None] = write
+) -> int:
+    """Report what the bundle of `options` would do to this cluster, as who it is asked; returns the exit status.
+
+    `tell` is where the report goes, such as through a pager.
+    """
     _check_words(options)
     content, old = contents_of(options, cluster)
     found = pipeline.look(
@@ -77,7 +86,7 @@ def review_against(cluster: ClusterClient, options: argparse.Namespace, *, colou
         allowed_images=tuple(options.allow_images),
         is_for_reader=True,
     )
-    print_report(found, options, colours=colours)
+    print_report(found, options, colours=colours, tell=tell)
     return exit_status(found, options.fail_on)
 
 
@@ -134,8 +143,10 @@ def owned(cluster: ClusterClient, old: Content | None) -> dict[ObjectIdentity, s
     return found
 
 
-def print_report(report: Report, options: argparse.Namespace, *, colours: bool) -> None:
-    """Write a report as the options of `add_review_options` say."""
+def print_report(
+    report: Report, options: argparse.Namespace, *, colours: bool, tell: Callable[[str], None] = write
+) -> None:
+    """Tell a report as the options of `add_review_options` say."""
     title = f"{options.old} → {options.bundle}" if options.old else options.bundle
     if options.output == "json":
         record = {
@@ -143,7 +154,7 @@ def print_report(report: Report, options: argparse.Namespace, *, colours: bool) 
             "containers": containers_record(container_changes(report.plan)),
             "rules": explained_record(rules_of(report.findings)),
         }
-        text = json.dumps(record, indent=2, sort_keys=True) + "\n"
+        text = as_json(record)
     elif options.output == "html":
         text = as_html(report, title=title)
     else:
@@ -156,7 +167,7 @@ def print_report(report: Report, options: argparse.Namespace, *, colours: bool) 
             with_credentials=options.show_credentials,
         )
         text += f"\n{explained(rules_of(report.findings))}" if options.explain else ""
-    sys.stdout.write(text)
+    tell(text)
 
 
 def _run_crd_diff(options: argparse.Namespace) -> int:
@@ -166,7 +177,7 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
         raise Usage("--objects goes without --profile crdify, which looks at no objects")
     found = _crd_differences(options)
     if options.output == "json":
-        sys.stdout.write(json.dumps([crd_record(one) for one in found], indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(as_json([crd_record(one) for one in found]))
     else:
         sys.stdout.write(crds_as_text(found, colours=sys.stdout.isatty()))
     verdicts = {one.verdict for one in found}

@@ -59,6 +59,7 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
                 if pin.digest != expected:
                     raise DigestMismatch(f"{pin.reference}: fetched {pin.digest}; pinned was {expected}")
                 trees.append((pin, unpack(one.archives, limits=limits)))
+            _check_together((tree for _, tree in trees), limits)
         return _rendered(trees, options, limits, is_namespaced)
 
 
@@ -136,7 +137,8 @@ def _named(what: str) -> Iterator[None]:
 def join(trees: Iterable[tuple[str, Tree]], limits: UnpackLimits) -> Tree:
     """One tree of several, each under its destination; "" is the root.
 
-    Raises BadSource where two sources put something into the same place: nobody could say which one counts.
+    Raises BadSource where two sources put something into the same place: nobody could say which one counts. Raises
+    BundleTooLarge.
     """
     placed: list[tuple[str, Tree]] = []
     for destination, tree in trees:
@@ -144,6 +146,7 @@ def join(trees: Iterable[tuple[str, Tree]], limits: UnpackLimits) -> Tree:
         if folder in {known for known, _ in placed}:
             raise BadSource(f"two sources have the destination {folder or '/'}; expected one for each")
         placed.append((folder, tree))
+    _check_together((tree for _, tree in placed), limits)
     files: dict[str, bytes] = {}
     for folder, tree in placed:
         inner = [other for other, _ in placed if other != folder and other.startswith(f"{folder}/" if folder else "")]
@@ -153,10 +156,20 @@ def join(trees: Iterable[tuple[str, Tree]], limits: UnpackLimits) -> Tree:
             if taken is not None:
                 raise BadSource(f"{whole} lies in {taken}, the destination of another source")
             files[whole] = data
-    total = sum(map(len, files.values()))
-    if total > limits.max_bytes:
-        raise BundleTooLarge(f"all sources together are {total} bytes; the limit max_bytes is {limits.max_bytes}")
     return Tree(files)
+
+
+def _check_together(trees: Iterable[Tree], limits: UnpackLimits) -> None:
+    """Raise BundleTooLarge where what has come so far is more than one bundle may be."""
+    count = total = 0
+    for tree in trees:
+        count += len(tree.files)
+        total += sum(map(len, tree.files.values()))
+    if count > limits.max_entries:
+        raise BundleTooLarge(f"all sources together have more than {limits.max_entries} files (the limit max_entries)")
+    if total > limits.max_bytes:
+        most = f"the limit max_bytes (PRATIQUE_MAX_BUNDLE_MIB) is {limits.max_bytes}"
+        raise BundleTooLarge(f"all sources together are {total} bytes; {most}")
 
 
 def _folder(destination: str) -> str:

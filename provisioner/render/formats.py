@@ -58,8 +58,8 @@ class Rendering:
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
-    bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, and
-    the objects of the cluster that it was told of."""
+    bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
+    objects of the cluster that it was told of, and the namespace in which it would be installed."""
 
     objects: Iterable[Found]
     used: Collection[str]
@@ -67,6 +67,7 @@ class Rendered:
     values: Mapping[str, str] | None = None
     version: str = ""
     lookups: tuple[Lookup, ...] = ()
+    suggested_namespace: str = ""
 
 
 Format = Callable[[Tree, Rendering], Rendered]
@@ -79,7 +80,7 @@ def _plain(tree: Tree, rendering: Rendering) -> Rendered:
 
 
 def _registry(tree: Tree, rendering: Rendering) -> Rendered:
-    objects, used, requirements, version = registry.find(
+    found = registry.find(
         tree,
         destinations=rendering.destinations,
         config=rendering.config,
@@ -87,7 +88,13 @@ def _registry(tree: Tree, rendering: Rendering) -> Rendered:
         is_namespaced=rendering.is_namespaced,
         limits=rendering.limits,
     )
-    return Rendered(objects, used, requirements, version=version)
+    return Rendered(
+        found.objects,
+        found.used,
+        found.requirements,
+        version=found.version,
+        suggested_namespace=found.suggested_namespace,
+    )
 
 
 def _helm(tree: Tree, rendering: Rendering) -> Rendered:
@@ -154,6 +161,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.values,
         rendered.version[:MAX_VERSION],
         rendered.lookups,
+        rendered.suggested_namespace,
     )
 
 

@@ -19,7 +19,7 @@ from provisioner.source.image import place_of_image
 from provisioner.source.image import tags as tags_of_image
 from provisioner.source.plugged import kinds as plugin_kinds
 from provisioner.source.plugged import source_plugins
-from provisioner.source.secrets import RemoteSource, place_of_remote, shown_reference, with_secret
+from provisioner.source.secrets import RemoteSource, place_of_remote, shown_reference, with_secret, with_secret_for
 from provisioner.source.specs import (
     ConfigMapSource,
     Credentials,
@@ -147,4 +147,5 @@ __all__ = [
     "source_plugins",
     "tags_of_image",
     "with_secret",
+    "with_secret_for",
 ]

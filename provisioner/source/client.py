@@ -263,7 +263,7 @@ class SourceClient:
 
     def _chunks(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> Iterator[bytes]:
         told = response.headers.get("content-length", "")
-        if told.isdigit() and len(told) < 20 and int(told) > max_bytes:
+        if told.isascii() and told.isdigit() and len(told) < 20 and int(told) > max_bytes:
             raise _too_large(url, max_bytes)
         seen = 0
         for chunk in response.stream(CHUNK_BYTES, decode_content=False):
@@ -329,7 +329,7 @@ def _too_large(url: str, max_bytes: int) -> BundleTooLarge:
 
 def _seconds_of(retry_after: str) -> float:
     """Retry-After is a number of seconds or a date; 0.0 for what is neither."""
-    if retry_after.isdigit() and len(retry_after) < 9:
+    if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 9:
         return float(retry_after)
     try:
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())

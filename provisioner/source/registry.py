@@ -115,6 +115,16 @@ def pair_of(credentials: Credentials | None, place: Origin, repository: str) -> 
     return _pair(fitting[max(fitting, key=len)], place) if fitting else ""
 
 
+def names_host(credentials: Credentials, place: Origin) -> bool:
+    """Whether an entry of the dockerconfigjson is for exactly this host and port."""
+    return any(host in _names_of(place) for (host, _), _ in _entries(credentials.docker_config))
+
+
+def is_named(name: str, place: Origin) -> bool:
+    """Whether `name` (`host` or `host:port`) is exactly this place; without a port it is that of its scheme."""
+    return name.lower() in _names_of(place)
+
+
 def _entries(docker_config: str) -> list[tuple[tuple[str, str], Any]]:
     """((host, path of repositories), entry) of a dockerconfigjson."""
     try:

@@ -15,6 +15,7 @@ from provisioner.errors import BadSource
 from provisioner.source import image, remote
 from provisioner.source.certificates import CERTIFICATE_KEYS, certificates_of
 from provisioner.source.egress import Origin, place_of, shown
+from provisioner.source.registry import is_named, names_host
 from provisioner.source.specs import Credentials, GitSource, HttpSource, ImageSource
 from provisioner.source.tls import SourceCertificates
 from provisioner.values import JsonObject, ObjectRef
@@ -85,6 +86,28 @@ def with_secret(source: RemoteSource, secret: JsonObject) -> RemoteSource:
     values = {key: _text(ref, key, present[key]) for key in form.keys} if form else {}
     made = _credentials(ref, form, values, place) if form else Credentials(_host_of(place))
     return replace(source, credentials=replace(made, certificates=_certificates(ref, present, source, place)))
+
+
+def with_secret_for(source: RemoteSource, secret: JsonObject, *, host: str) -> RemoteSource:
+    """As `with_secret`, where somebody else chose the address than who named the Secret: it goes to no host that they
+    did not name (S08).
+
+    They name it by `host` (`host` or `host:port`), or by an entry of the docker configuration that the Secret is. A
+    source at any other place goes without. Raises as `with_secret`, and BadSource where no host is named.
+    """
+    place = place_of_remote(source)
+    if host and not is_named(host, place):
+        return source
+    made = with_secret(source, secret)
+    assert made.credentials is not None
+    if host:
+        return made
+    if not made.credentials.docker_config:
+        raise BadSource(
+            f"{ObjectRef.of(secret)} names no host that it is for, and the catalog chose {place}; expected auth.host "
+            "beside auth.secret, or a docker configuration, which names its hosts"
+        )
+    return made if names_host(made.credentials, place) else source
 
 
 def _has_certificates_alone(type_: str, present: Mapping[str, str], way: SourceProtocol) -> bool:

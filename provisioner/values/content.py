@@ -82,7 +82,7 @@ class EarlierVersion:
 
 
 class UpgradeStep(StrEnum):
-    """How a bundle that a catalogue offers stands to what runs, by the edges of the catalogue."""
+    """How a bundle that a catalog offers stands to what runs, by the edges of the catalog."""
 
     # Nothing runs here yet.
     FIRST = "first"
@@ -92,17 +92,18 @@ class UpgradeStep(StrEnum):
     LEAVES = "leaves"
     # What runs is another package.
     ELSEWHERE = "elsewhere"
-    # What runs is of no catalogue, so that nobody can tell.
+    # What runs is of no catalog, so that nobody can tell.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenBundle:
-    """The bundle of a catalogue that the source of `destination` was resolved to, and what speaks against it.
+    """The bundle of a catalog that the source of `destination` was resolved to, and what speaks against it.
 
-    `digest` is the catalogue's. `before` and `before_version` are the bundle that runs, "" where none does.
-    `deprecations` are what its publisher says of the package, the channel and the bundle, `needs` the kinds of
-    constraints that nobody resolves, `changed` says how this version came to mean something else.
+    `digest` is the catalog's. The bundle is fetched as an `image`, or as the chart at `url` that hashes to `checksum`.
+    `before` and `before_version` are the bundle that runs, "" where none does. `deprecations` are what its publisher
+    says of the package, the channel and the bundle, `needs` the kinds of constraints that nobody resolves, `changed`
+    says how this version came to mean something else.
     """
 
     destination: str
@@ -120,6 +121,13 @@ class ChosenBundle:
     deprecations: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     changed: str = ""
+    url: str = ""
+    checksum: str = ""
+
+    @property
+    def content(self) -> str:
+        """What it stands for, as exactly as the catalog says it."""
+        return self.image or self.checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +225,8 @@ class Content:
     `requirements` say where they came from, what came with them and what their bundle asks of its cluster; `values`
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `version` what the bundle says of itself, "" where its format has none; `lookups` what a chart was
-    told of the cluster's objects. The digest does not cover these.
+    told of the cluster's objects; `suggested_namespace` where the bundle would be installed, "" where it does not say
+    or nobody knows any more. The digest does not cover these.
     """
 
     manifests: tuple[Manifest, ...]
@@ -231,6 +240,7 @@ class Content:
     values: Mapping[str, str] | None = None
     version: str = ""
     lookups: tuple[Lookup, ...] = ()
+    suggested_namespace: str = field(default="", compare=False)
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

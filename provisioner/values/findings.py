@@ -13,7 +13,7 @@ from provisioner.values.objects import ObjectRef
 class Severity(StrEnum):
     """How much a finding should worry a reviewer, the worst first.
 
-    The rule catalogue's scales meet here: CRD rules use BREAKING, DANGEROUS, UNKNOWN and SAFE; permission rules say
+    The rule catalog's scales meet here: CRD rules use BREAKING, DANGEROUS, UNKNOWN and SAFE; permission rules say
     critical (CRITICAL), high (DANGEROUS), medium (NOTABLE) and low (SAFE).
     """
 
@@ -79,7 +79,7 @@ def certainty_of(evidence: Mapping[str, Any]) -> Certainty:
 class Finding:
     """One thing that a reviewer should know.
 
-    `rule` is the catalogue's id (`RB-11`, `CRD-10`), `path` the field as a tuple of keys and indexes, `message` one
+    `rule` is the catalog's id (`RB-11`, `CRD-10`), `path` the field as a tuple of keys and indexes, `message` one
     sentence, `evidence` JSON-ready facts behind it, never a Secret's value. `verdicts` answers, for CRD rules, the five
     questions api, stored, writers, readers, rollback. `fingerprint` names the same finding in two reports.
 

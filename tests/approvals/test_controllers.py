@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from approvals.controllers import WrittenWish, parse_controllers, read_controllers
+from approvals.controllers import WrittenWish, catalog_wish_of, parse_controllers, read_controllers
 from approvals.project import configuration
 
 ARGOCD = "system:serviceaccount:argocd:argocd-application-controller"
@@ -50,6 +50,49 @@ def test_S34_a_controller_may_ask_for_what_is_listed() -> None:
 )
 def test_S34_and_for_nothing_else(username: str, wish: WrittenWish) -> None:
     assert not may(username, wish)
+
+
+OF_CATALOGS = {name: LISTED[name] for name in ("account", "cluster")} | {"catalogs": {"matchNames": ["hub"]}}
+SOURCE = {"kind": "image", "image": {"ref": "a/b", "auth": {"secret": {"name": "pull", "namespace": "shop"}}}}
+CATALOG = catalog_wish_of("prod", "hub", {"source": SOURCE}) or WISH
+
+
+@pytest.mark.parametrize(
+    ("changes", "wish", "is_known"),
+    [
+        ({}, replace(CATALOG, reads=frozenset()), True),
+        ({"catalogs": {"matchNames": ["*"]}}, replace(CATALOG, reads=frozenset()), True),
+        ({"secrets": ["shop/pull"]}, CATALOG, True),
+        ({}, CATALOG, False),
+        ({"secrets": ["shop/pull"]}, replace(CATALOG, name="other"), False),
+        ({"secrets": ["shop/pull"]}, replace(CATALOG, cluster="other"), False),
+        ({"catalogs": {"matchNames": ["*"]}}, WISH, False),
+    ],
+    ids=["named", "all", "a Secret", "a Secret not listed", "another name", "another cluster", "a deployment"],
+)
+def test_S34_a_controller_may_write_the_catalogs_that_are_listed(
+    changes: dict[str, Any], wish: WrittenWish, is_known: bool
+) -> None:
+    assert read_controllers({"controllers": [{**OF_CATALOGS, **changes}]}).may_ask(ARGOCD, wish) is is_known
+
+
+def test_S34_who_may_ask_for_every_deployment_may_write_no_catalog() -> None:
+    assert not may(wish=replace(CATALOG, reads=frozenset()), deployments={"matchNames": ["*"]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"deployments": {"matchNames": ["*"]}}, "unknown field deployments; expected account, cluster, catalogs"),
+        ({"installers": ["a/b"]}, "unknown field installers"),
+        ({"catalogs": {"matchNames": []}}, "catalogs: expected matchNames"),
+        ({"catalogs": {"matchNames": ["*"], "matchLabels": {"a": "b"}}}, "unknown field matchLabels"),
+    ],
+    ids=["both", "installers", "no names", "labels"],
+)
+def test_what_is_wrong_with_an_entry_for_catalogs_is_said(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_controllers({"controllers": [{**OF_CATALOGS, **changes}]})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A catalogue of 5,000 bundles and 300 MB: how long it takes to read and store, in how much memory, and its pages.
+"""A catalog of 5,000 bundles and 300 MB: how long it takes to read and store, in how much memory, and its pages.
 
 Run by `make bench`. It is as large as the largest public one: bundles carry their manifests along, packages their icons.
 """
@@ -76,7 +76,7 @@ def p95(look: Callable[[int], object]) -> float:
 
 @pytest.mark.thorough
 @pytest.mark.django_db
-def test_a_catalogue_of_5000_bundles(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_catalog_of_5000_bundles(capsys: pytest.CaptureFixture[str]) -> None:
     row, stream = catalog(), Made()
     before, began = resident_bytes(), time.perf_counter()
     edition = catalogs.store(row, "sha256:one", [CatalogFile("catalog.json", lambda: stream)])  # type: ignore[arg-type, return-value] # a stream as far as it is read

@@ -19,9 +19,12 @@ from pytest_django.plugin import DjangoDbBlocker
 from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
+from tests.support import comparisons
+from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
 from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
+from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
 # A page asks every ten seconds what has become of a request.
 pw.expect.set_options(timeout=scaled(60_000))
@@ -117,9 +120,14 @@ def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict
 
 
 @pytest.fixture
-def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
+def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
     """URLs of every page, by a name."""
     serious = afternoon["serious"].uid
+    stored(catalog("quays", of=here.cluster), *HARBOUR)
+    comparisons.port(here, "ada")
+    comparisons.finish(comparisons.begun(here))
+    comparisons.finish(comparisons.begun(here, before=""), is_first=True)
+    comparisons.begun(here, "1.2.0", "1.1.0")
     paths = {
         "inbox": "/",
         "all-requests": "/?tab=all",
@@ -137,6 +145,13 @@ def site(live_server: LiveServer, afternoon: dict[str, Any]) -> dict[str, str]:
         "deployments": "/deployments",
         "deployment": "/deployments/prod/lighthouse",
         "deployment-form": "/deployments/new",
+        "catalogs": "/catalogs",
+        "catalog": "/catalogs/prod/quays",
+        "catalog-package": "/catalogs/prod/quays/packages/harbour",
+        "deployment-install": "/deployments/new?cluster=prod&catalog=port&package=harbour&version=1.1.0",
+        "catalog-changes": "/catalogs/prod/port/packages/harbour/changes?from=1.0.0&to=1.1.0",
+        "catalog-first": "/catalogs/prod/port/packages/harbour/changes?to=1.1.0",
+        "catalog-comparing": "/catalogs/prod/port/packages/harbour/changes?from=1.1.0&to=1.2.0",
         "clusters": "/clusters",
         "policies": "/policies",
         "policy": "/policies/of/routine",

@@ -34,6 +34,13 @@ CHECKED = [
     "deployments",
     "deployment",
     "deployment-form",
+    "catalogs",
+    "catalog",
+    "catalog-package",
+    "deployment-install",
+    "catalog-changes",
+    "catalog-first",
+    "catalog-comparing",
     "clusters",
     "policies",
     "policy",
@@ -119,6 +126,8 @@ def test_progress_moves_by_itself_and_ends(
             at=serious.created_at,
         )
     pw.expect(page.get_by_text("1 of 6 objects")).to_be_visible()
+    Request.objects.filter(pk=serious.pk).update(claimed_by="dead", claimed_until=serious.created_at)
+    pw.expect(page.get_by_text("The worker that was applying it has stopped.")).to_be_visible()
     Request.objects.filter(pk=serious.pk).update(state="applied")
     pw.expect(page.locator("#progress .label", has_text="applied")).to_be_visible()
     pw.expect(page.locator("#progress[hx-get]")).to_have_count(0)

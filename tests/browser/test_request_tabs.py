@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import playwright.sync_api as pw
 import pytest
+from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from approvals.models import Request
-from tests.browser.complaints import complaints
+from approvals.models import Outcome, Request
+from tests.browser.complaints import complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
@@ -85,6 +87,35 @@ def refused(here: World) -> Request:
         why = {"rule": "CRD-10", "section": "crds", "severity": "breaking", "verdicts": {"api": "breaking"}}
         findings.append(finding(actions[-1]["ref"], ["spec"], fingerprint=f"f{number}", message="removed", **why))
     return planned(here, *actions, findings=findings)
+
+
+def test_the_activity_of_an_apply_moves_by_itself_and_ends(
+    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+) -> None:
+    serious = afternoon["serious"]
+    Request.objects.filter(pk=serious.pk).update(state="applying", phase="1 of 2: crds")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(site["activity"])
+    crd = {"object": "CustomResourceDefinition.apiextensions.k8s.io orders.shop.example.com", "action": "update"}
+    now = timezone.now()
+    Outcome.objects.create(request=serious, position=0, phase="crds", state="done", at=now, **crd)
+    pw.expect(page.get_by_text("Applied phase crds: 1 object in under 1 s")).to_be_visible()
+    Outcome.objects.create(
+        request=serious,
+        position=1,
+        phase="deploy",
+        object="Deployment.apps shop/app",
+        action="update",
+        state="failed",
+        at=now + timedelta(seconds=7),
+    )
+    pw.expect(page.get_by_text("Applied phase deploy: 0 objects in 7 s; 1 failed")).to_be_visible()
+    assert complaints(page) == []
+    Request.objects.filter(pk=serious.pk).update(state="failed", settled_at=now)
+    pw.expect(page.locator(".request-bar .label")).to_have_text("failed")
+    pw.expect(page.locator("#log[hx-get]")).to_have_count(0)
+    assert heard == []
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -9,7 +9,7 @@ import pytest
 
 import approvals
 import provisioner
-from provisioner.sentences import and_more, number, some, some_phrases, unescaped, verb
+from provisioner.sentences import and_more, first_line, number, some, some_phrases, unescaped, verb
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,16 @@ def test_only_one_place_says_how_many_more_there_are() -> None:
 def test_what_go_escapes_for_browsers_is_shown_as_it_is(words: str, shown: str) -> None:
     """An escaped backslash before it makes it a text that holds `u003c` itself."""
     assert unescaped(words) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("no right; this would allow it:\nkind: Role", "no right"),
+        ("these are missing:\n- a", "these are missing"),
+        ("all of it: here \nand more", "all of it: here"),
+        ("", ""),
+    ],
+)
+def test_the_first_line_leaves_out_what_introduces_the_next(text: str, line: str) -> None:
+    assert first_line(text) == line

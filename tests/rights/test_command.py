@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from approvals.access.port import connect
+from approvals.catalogs.authors import written
 from approvals.models import BundleDeployment, Catalog, Cluster, KubernetesIdentity, Request, Revision
 from approvals.rights import ImpersonationForm, choose_form, registered
 from approvals.rights.form import _known
@@ -162,14 +163,15 @@ def test_S31_what_a_catalog_names_is_read_as_who_wrote_it_once_they_passed_the_c
     cluster: Cluster, form: ImpersonationForm, is_proved: bool
 ) -> None:
     auth = {"secret": {"name": "pull", "namespace": "keys"}}
+    spec = {"source": {"kind": "image", "image": {"ref": "example.com/catalog", "auth": auth}}}
     Catalog.objects.create(
         cluster=cluster,
         uid="u-1",
         name="port",
         generation=1,
         resource_version="1",
-        spec={"source": {"kind": "image", "image": {"ref": "example.com/catalog", "auth": auth}}},
-        writer={"username": "kim", "groups": ["night"]},
+        spec=spec,
+        authors=written([], spec, {"username": "kim", "groups": ["night"]}),
         is_writer_proved=is_proved,
         seen_at=timezone.now(),
     )

@@ -1,4 +1,4 @@
-"""Catalogues that a cluster names, stored as if they had been read."""
+"""Catalogs that a cluster names, stored as if they had been read."""
 
 from __future__ import annotations
 
@@ -60,3 +60,15 @@ def files(*documents: Any) -> Iterator[CatalogFile]:
 
 def stored(row: Catalog, *documents: Any, digest: str = "sha256:one") -> CatalogEdition:
     return catalogs.store(row, digest, files(*documents))
+
+
+def offer(row: Catalog, *versions: str, image: str = "", deprecates: str = "") -> None:
+    """The catalog as it is once it has these versions, each of which replaces the one before."""
+    before = ["", *(f"harbour.v{one}" for one in versions)]
+    entries = [{"name": f"harbour.v{one}", "replaces": old} for one, old in zip(versions, before, strict=False)]
+    bundles = [bundle(one) for one in versions]
+    if image:
+        bundles[-1]["image"] = image
+    said = [deprecated("olm.bundle", f"harbour.v{deprecates}")] if deprecates else []
+    digest = f"sha256:{'-'.join(versions)}{image}{deprecates}"
+    stored(row, package(), *bundles, channel("stable", *entries), *said, digest=digest)

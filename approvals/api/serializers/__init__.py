@@ -16,6 +16,13 @@ from approvals.api.serializers.catalogs import (
     PackageSummarySerializer,
     package_record,
 )
+from approvals.api.serializers.comparisons import (
+    ComparisonPart,
+    ComparisonQuestionSerializer,
+    ComparisonSerializer,
+    comparison_record,
+    question_of,
+)
 from approvals.api.serializers.deployments import (
     ClusterSerializer,
     DeploymentInput,
@@ -46,6 +53,9 @@ __all__ = [
     "ChangesPart",
     "ClusterSerializer",
     "CommandLineIssuerSerializer",
+    "ComparisonPart",
+    "ComparisonQuestionSerializer",
+    "ComparisonSerializer",
     "DeploymentInput",
     "DeploymentSerializer",
     "DismissInput",
@@ -71,5 +81,7 @@ __all__ = [
     "SpecInput",
     "TokenSerializer",
     "WithdrawInput",
+    "comparison_record",
     "package_record",
+    "question_of",
 ]

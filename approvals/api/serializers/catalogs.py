@@ -1,4 +1,4 @@
-"""Catalogues, and the packages that they offer. All words of a package are its publisher's."""
+"""Catalogs, and the packages that they offer. All words of a package are its publisher's."""
 
 from __future__ import annotations
 

@@ -86,6 +86,9 @@ class OfferedUpgradeSerializer(serializers.Serializer[Any]):
     looked_at = serializers.DateTimeField(allow_null=True)
     problem = serializers.CharField(help_text="why nobody can tell what is offered; empty if one can")
     problem_since = serializers.DateTimeField(allow_null=True)
+    source_problem_since = serializers.DateTimeField(
+        allow_null=True, help_text="since when the source of the catalog could not be checked; null if it could"
+    )
 
 
 class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):

@@ -23,6 +23,7 @@ from approvals.api.views.scoped import ClusterScoped
 from approvals.api.visible_report import MAX_ASKED
 from approvals.models import BundleDeployment, Drift, Revision
 from approvals.selectors import drift
+from approvals.selectors.floating import offers
 
 
 class DeploymentViewSet(ClusterScoped):
@@ -36,7 +37,7 @@ class DeploymentViewSet(ClusterScoped):
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
         known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
-        return known.prefetch_related("followed_references__reference", "followed_packages__request")
+        return known.prefetch_related("followed_references__reference", offers())
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:

@@ -1,4 +1,4 @@
-"""The bundle of a catalogue that a source takes: chosen once for a request, by what runs and what is offered then."""
+"""The bundle of a catalog that a source takes: chosen once for a request, by what runs and what is offered then."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
     """By destination the bundles that a request's sources are resolved to: chosen when it is asked first, and kept.
 
     What the machine asks for leaves a source as it is that is not to be followed. Raises BundleNotOffered, and
-    SourceUnavailable while the catalogue is not there or not read.
+    SourceUnavailable while the catalog is not there or not read.
     """
     if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
         return {one.destination: one for one in recorded(request)}
@@ -103,7 +103,7 @@ def _of_record(record: Mapping[str, Any]) -> ChosenBundle:
 
 def offer_key(bundle: ChosenBundle) -> str:
     """What is the same for the same content of the same bundle."""
-    return digest_of([bundle.catalog, bundle.package, bundle.bundle, bundle.version, bundle.release, bundle.image])
+    return digest_of([bundle.catalog, bundle.package, bundle.bundle, bundle.version, bundle.release, bundle.content])
 
 
 def _resolved_before(request: Request) -> QuerySet[Request]:
@@ -131,19 +131,19 @@ def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: s
     choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
     if isinstance(choice, NoChoice):
         raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, running)}")
-    if not choice.bundle.image:
-        raise BundleNotOffered(f"{where}: {_no_image(catalog, choice)}")
+    if not choice.bundle.image and not choice.bundle.checksum:
+        raise BundleNotOffered(f"{where}: {_unpinned(catalog, choice)}")
     made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
     return replace(made, step=_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
 
 
-def _no_image(catalog: Catalog, choice: Choice) -> str:
+def _unpinned(catalog: Catalog, choice: Choice) -> str:
     words = f"catalog {catalog.name} names no image for bundle {choice.bundle.name}, so that nothing can be pinned"
-    if catalog.spec.get("format") != "helm":
+    if not choice.bundle.url:
         return f"{words}; choose another version, or ask its publisher"
     return (
-        f"{words}: of a Helm repository only charts with an oci:// URL can be taken. Name the URL of the chart as a "
-        "source of kind http"
+        f"catalog {catalog.name} has no digest of chart {choice.bundle.name}, so that nothing can be pinned. Name the "
+        "URL of the chart and its checksum as a source of kind http, or ask its publisher for an index with digests"
     )
 
 
@@ -172,6 +172,8 @@ def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Insta
         deprecations=deprecations_of(package, channel, bundle.name),
         needs=bundle.needs,
         changed=_changed(catalog, package, bundle),
+        url=bundle.url,
+        checksum=bundle.checksum,
     )
 
 
@@ -215,7 +217,7 @@ def _changed(catalog: Catalog, package: Package, bundle: CatalogBundle) -> str:
 
 
 def running_bundle(deployment: BundleDeployment, destination: str) -> ChosenBundle | None:
-    """The bundle of a catalogue that runs; None where what runs is of no catalogue."""
+    """The bundle of a catalog that runs; None where what runs is of no catalog."""
     active = _active(deployment)
     found = recorded(active.request) if active else []
     return next((one for one in found if one.destination == destination), None)
@@ -244,6 +246,6 @@ def _running(deployment: BundleDeployment, destination: str, package: Package) -
         return _Running(Installed(chosen.bundle, version_of(chosen.version), chosen.release))
     digests = {pin["digest"] for pin in active.request.pins if pin.get("destination", "") == destination}
     for bundle in package.bundles.values():
-        if bundle.image.partition("@")[2] in digests:
+        if (bundle.image.partition("@")[2] or bundle.checksum) in digests:
             return _Running(Installed(bundle.name, bundle.version, bundle.release))
     return _Running(None, UpgradeStep.UNKNOWN)

@@ -1,4 +1,4 @@
-"""Which deployments follow which packages of catalogues, and when it is asked what follows from what is offered."""
+"""Which deployments follow which packages of catalogs, and when it is asked what follows from what is offered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def look_again(deployment: BundleDeployment) -> None:
 
 
 def due(now: datetime) -> list[int]:
-    """The deployments that are to be asked about: something changed for them, or a catalogue of theirs did, or it went.
+    """The deployments that are to be asked about: something changed for them, or a catalog of theirs did, or it went.
 
     Not those that are paused or go away: they are asked about when that is over.
     """
@@ -71,8 +71,14 @@ def due(now: datetime) -> list[int]:
     return list(dict.fromkeys(rows.order_by("answer_at", "pk").values_list("deployment_id", flat=True)))
 
 
+def followers(catalog: Catalog) -> list[int]:
+    """The deployments that follow a package of it."""
+    rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)
+    return list(rows.order_by("deployment_id").values_list("deployment_id", flat=True).distinct())
+
+
 def shown_digest(row: FollowedPackage) -> str:
-    """The catalogue as it is shown now; "" where there is none."""
+    """The catalog as it is shown now; "" where there is none."""
     shown = Catalog.objects.filter(cluster=row.deployment.cluster_id, name=row.catalog)
     return shown.values_list("edition__digest", flat=True).first() or ""
 
@@ -80,7 +86,7 @@ def shown_digest(row: FollowedPackage) -> str:
 @transaction.atomic
 def put_off(deployment_id: int, seconds: float, problem: str = "") -> None:
     """Nobody can tell now what is offered: it is asked again then. Where `problem` says why, what was offered before is
-    shown no more: who may not get the catalogue is not told of it (S09)."""
+    shown no more: who may not get the catalog is not told of it (S09)."""
     now = timezone.now()
     rows = FollowedPackage.objects.filter(deployment_id=deployment_id)
     hold(rows)

@@ -1,6 +1,6 @@
-"""What a catalogue offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
+"""What a catalog offers to a deployment: a new request, the wait for one, or words that say why it is not taken.
 
-The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalogue has
+The rows of those who follow say what is to be asked (`FollowedPackage.answer_at`, and `digest` where the catalog has
 changed), until it is answered here. A worker that dies in between loses nothing, and who asks twice gets one request.
 """
 
@@ -31,7 +31,7 @@ from provisioner.values import ChosenBundle
 class _Look:
     """What one source is offered: `bundle` is what it would take now, None where `problem` says why nobody can tell.
 
-    `digest` is the catalogue's as it was shown before it was read: one that changes meanwhile is looked at again.
+    `digest` is the catalog's as it was shown before it was read: one that changes meanwhile is looked at again.
     """
 
     bundle: ChosenBundle | None = None
@@ -139,7 +139,7 @@ def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str
         words = "something else was offered too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR)"
         return "Waiting", f"{words}, and it is requested at {wish.rests_until:%Y-%m-%d %H:%M} UTC"
     if wish.open_requests:
-        return "Waiting", f"request {wish.open_requests[0].number} is settled first"
+        return "Waiting", f"request {wish.open_requests[0].number} is settled first: decide or withdraw it"
     return "Waiting", "a request is still to be made for what the spec wishes"
 
 

@@ -262,6 +262,18 @@ SETTINGS = (
         int,
     ),
     Setting(
+        "COMPARISONS",
+        "2",
+        "maximum number of comparisons of bundles per person that are prepared at the same time",
+        positive,
+    ),
+    Setting(
+        "COMPARISONS_PER_HOUR",
+        "30",
+        "maximum number of comparisons of bundles per person and hour; one that is known already is not counted",
+        positive,
+    ),
+    Setting(
         "TRUSTED_KUBECONFIGS",
         "",
         "clusters whose kubeconfig may reference files, commands and proxies (TLS is always verified)",

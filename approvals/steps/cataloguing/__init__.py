@@ -1,10 +1,13 @@
-"""What is done for a catalogue: it is read where its source has other content, and the cluster shows what was found.
+"""What is done for a catalog: it is read where its source has other content, and the cluster shows what was found.
+Bundles of it are compared where somebody asks.
 
 Modules that other rooms use:
 
-- `refreshing`: one look at the source of a catalogue
+- `comparing`: what would change from one bundle to another
+- `refreshing`: one look at the source of a catalog
 """
 
 __all__ = [
+    "comparing",
     "refreshing",
 ]

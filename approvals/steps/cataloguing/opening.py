@@ -1,14 +1,15 @@
-"""The source of a catalogue as who wrote it may read it now (S08): nobody asks for a look, so it is read unattended."""
+"""The source of a catalog as who wrote it may read it now (S08): nobody asks for a look, so it is read unattended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
 from approvals import access, catalogs
+from approvals.access import Asker
 from approvals.access.port import connect
 from approvals.models import Catalog
 from approvals.source_refs import read_by_catalog
@@ -21,7 +22,7 @@ WHERE = "spec.source"
 
 
 def source_for(catalog: Catalog) -> Source:
-    """The source that a catalogue names, with its Secret where that is opened for who wrote the spec.
+    """The source that a catalog names, with its Secret where that is opened for who wrote the spec.
 
     Raises BadSource, Forbidden in words for people, and Unreachable.
     """
@@ -71,24 +72,55 @@ def _proved_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
 
 
 def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
-    what, place = ", ".join(map(str, wanted)), f"{catalog.cluster.name}/catalogs/{catalog.name}"
-    if not catalog.writer:
+    """Who named what is read. Whoever wrote another part of the source says where it is sent or what it opens, so each
+    must be allowed to get it."""
+    what = ", ".join(map(str, wanted))
+    by_part = catalogs.authors_by_part(catalog.authors, catalog.spec)
+    if by_part is None:
         raise Forbidden(
             f"{what} is not read, because nobody can prove who wrote the source of this Catalog. Apply the admission "
             "policies pratique-authors, then have someone who may get it delete the Catalog and create it again"
         )
-    asker = access.writer_on(catalog.cluster, catalog.writer, now=timezone.now())
-    if not asker.is_current and place not in settings.PRATIQUE["UNATTENDED_READS"]:
+    now, found = timezone.now(), dict[str, Identity]()
+    for part, writer in by_part.items():
+        asker = access.catalog_author(catalog, writer, now=now)
+        if asker.identity not in found.values():
+            _check_current(catalog, asker, what)
+            for ref in wanted:
+                _check_may_get(catalog, asker.identity, ref, part)
+        found[part] = asker.identity
+    return found[_naming(by_part)]
+
+
+def _naming(parts: Iterable[str]) -> str:
+    """The part that names the Secret or ConfigMap."""
+    return next(one for one in parts if one.endswith((".auth.secret.name", "configMap.name")))
+
+
+def _check_current(catalog: Catalog, asker: Asker, what: str) -> None:
+    place, who = f"{catalog.cluster.name}/catalogs/{catalog.name}", asker.identity.username
+    if asker.is_current:
+        return
+    if asker.is_controller:
+        raise Forbidden(
+            f"{what} is not read: {who} wrote its source, and PRATIQUE_GITOPS_FILE does not list that controller for "
+            "this Catalog and all that it names"
+        )
+    if place not in settings.PRATIQUE["UNATTENDED_READS"]:
         hours = settings.PRATIQUE["GROUPS_HOURS"]
         raise Forbidden(
-            f"{what} is not read: the groups of {asker.identity.username}, who wrote its source, were verified more "
-            f"than {hours} hours ago. They sign in again, or an operator lists {place} in PRATIQUE_UNATTENDED_READS"
+            f"{what} is not read: the groups of {who}, who wrote its source, were verified more than {hours} hours "
+            f"ago. They sign in again, or an operator lists {place} in PRATIQUE_UNATTENDED_READS"
         )
-    for ref in wanted:
-        question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
-        answer = access.ask_for(asker.identity, catalog.cluster, question, fresh=True)
-        if not answer.could_ask:
-            raise Unreachable(answer.words)
-        if not answer.allowed:
-            raise Forbidden(f"{ref} is not read: {answer.words}, who wrote the source of this Catalog")
-    return asker.identity
+
+
+def _check_may_get(catalog: Catalog, who: Identity, ref: ObjectRef, part: str) -> None:
+    question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
+    answer = access.ask_for(who, catalog.cluster, question, fresh=True)
+    if not answer.could_ask:
+        raise Unreachable(answer.words)
+    if not answer.allowed:
+        raise Forbidden(
+            f"{ref} is not read: {answer.words}, who wrote the source of this Catalog ({part}). Have someone who may "
+            "get it delete the Catalog and create it again"
+        )

@@ -1,4 +1,4 @@
-"""One look at the source of a catalogue: where it has other content, all of it is read into a new edition."""
+"""One look at the source of a catalog: where it has other content, all of it is read into a new edition."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from approvals.access.port import connect
 from approvals.catalogs import ReadCatalog
 from approvals.errors import LostClaim
 from approvals.ledger import claims, references
+from approvals.ledger.packages import following
 from approvals.models import Catalog
 from approvals.steps.cataloguing.opening import is_helm, is_tags, source_for
 from approvals.steps.cataloguing.shown import status_of
@@ -44,7 +45,7 @@ MIB = 1024 * 1024
 
 
 class RefreshCatalog(Recurring):
-    """Look whether a catalogue has other content, read it where it has, and show how it stands."""
+    """Look whether a catalog has other content, read it where it has, and show how it stands."""
 
     task = "refresh_catalog"
 
@@ -54,9 +55,12 @@ class RefreshCatalog(Recurring):
     def look(self, worker: str) -> bool:
         row = _row(self.key)
         if row is not None and row.look_at is not None and row.look_at <= timezone.now():
+            was_down = row.problem_since is not None
             with claims.place(self.task, 0, AT_ONCE) as is_free:
                 self._take_turn(row, worker, is_free=is_free)
             row = _row(self.key)
+            if row is not None and (row.problem_since is not None) is not was_down:
+                _tell_followers(row)
         if row is not None and row.show_at is not None:
             _show(row)
         return False
@@ -126,12 +130,18 @@ class RefreshCatalog(Recurring):
             raise TryLater("its spec was changed while it was read")
 
 
+def _tell_followers(row: Catalog) -> None:
+    """Deployments say of their catalogs since when the source is down."""
+    for pk in following.followers(row):
+        wake.deployment(pk)
+
+
 def _row(pk: int) -> Catalog | None:
     return Catalog.objects.select_related("cluster", "edition").filter(pk=pk).first()
 
 
 def _wait_for_turn(source: Source) -> float:
-    """How many seconds, 0 for none. With no checks at all (SOURCE_POLLS_PER_HOST) a catalogue is still read once."""
+    """How many seconds, 0 for none. With no checks at all (SOURCE_POLLS_PER_HOST) a catalog is still read once."""
     if not isinstance(source, RemoteSource) or not settings.PRATIQUE["SOURCE_POLLS_PER_HOST"]:
         return 0.0
     return references.take_turn(str(place_of_remote(source)))

@@ -1,4 +1,4 @@
-"""What the cluster shows of a catalogue. PURE: a row comes in, its status goes out."""
+"""What the cluster shows of a catalog. PURE: a row comes in, its status goes out."""
 
 from __future__ import annotations
 

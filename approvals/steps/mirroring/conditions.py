@@ -161,7 +161,7 @@ def of_sources(followed: Sequence[FollowedReference]) -> list[Condition]:
 
 
 def of_upgrades(packages: Sequence[OfferedUpgrade]) -> list[Condition]:
-    """UpgradeAvailable, where a source names a catalogue: what is offered, and why it is not taken. Unknown where
+    """UpgradeAvailable, where a source names a catalog: what is offered, and why it is not taken. Unknown where
     nobody can tell."""
     if not packages:
         return []
@@ -171,9 +171,10 @@ def of_upgrades(packages: Sequence[OfferedUpgrade]) -> list[Condition]:
     if offered:
         since = min(one.since or first for one in offered)
         return [Condition(UPGRADES, True, offered[0].reason, words, since)]
-    unsure = [one for one in packages if one.problem or one.looked_at is None]
+    unsure = [one for one in packages if one.problem or one.looked_at is None or one.source_problem_since]
     if unsure:
-        since = min(one.problem_since or one.looked_at or datetime.now(UTC) for one in unsure)
+        times = (one.problem_since or one.source_problem_since or one.looked_at for one in unsure)
+        since = min(one or datetime.now(UTC) for one in times)
         reason = "CouldNotTell" if words else "NotChecked"
         return [Condition(UPGRADES, False, reason, words or "not checked yet", since, is_unknown=True)]
     looked = max(one.looked_at for one in packages if one.looked_at)

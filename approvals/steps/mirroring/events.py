@@ -30,7 +30,7 @@ API_VERSION = "events.k8s.io/v1"
 NAMESPACE = "default"
 FIELD_MANAGER = "pratique-events"
 CONTROLLER = f"{OWN_GROUP}/pratique"
-# As the API server has them.
+# As the API server has them; a note is counted in bytes.
 MAX_NAME, MAX_NOTE, MAX_INSTANCE = 253, 1024, 128
 SUFFIX = 16
 # What an event that is ours has, however often it is told.
@@ -73,7 +73,7 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
         "reason": camel(request.problem_code) if request.problem_code else camel(request.state, "_"),
         "regarding": {**about, "kind": "BundleDeployment", "name": deployment.name, "uid": deployment.uid},
         "related": {**about, "kind": "BundleDeploymentRequest", "name": name},
-        "note": f"Request {name} is {words}: {url}"[:MAX_NOTE],
+        "note": f"Request {name} is {words}: {url}".encode()[:MAX_NOTE].decode(errors="ignore"),
         "type": "Warning" if request.state in BAD else "Normal",
     }
 

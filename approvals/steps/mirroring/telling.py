@@ -13,7 +13,7 @@ from approvals.errors import CHANGE_OR_ASK
 from approvals.models import BundleDeployment, Request
 from approvals.steps.mirroring.conditions import facts_of, instant
 from approvals.steps.mirroring.readiness import Readiness, readiness_of
-from provisioner.sentences import number, some
+from provisioner.sentences import first_line, number, some
 from provisioner.values import ObjectRef
 
 NAMED = 3
@@ -65,11 +65,11 @@ class _Told:
     def problem(self) -> str:
         """The first line, cut where it is long, and who can do what about it. The request's object has all of it, and
         the rules to apply."""
-        first, _, rules = self.request.problem.partition("\n")
+        first, has_more = first_line(self.request.problem), "\n" in self.request.problem
         told = shorten(first, MAX_REASON, placeholder=" …")
         ended = told if told.endswith("…") else f"{told.rstrip('.:')}."
         words = f"{ended} {self.request.remedy}".strip() if first else ""
-        shows = "what to apply" if rules else "all of it" if told.endswith("…") else ""
+        shows = "what to apply" if has_more else "all of it" if told.endswith("…") else ""
         where = f"`kubectl get bdr {mirror_name(self.request)} -o yaml` shows {shows}."
         return f"{words} {where}" if shows else words
 

@@ -20,6 +20,7 @@ from approvals.errors import LostClaim
 from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
+from provisioner.phases import phase_of
 from provisioner.review.base.record import ref_record
 from provisioner.values import Action, OutcomeState
 from provisioner.values import ObjectOutcome as Done
@@ -146,6 +147,7 @@ class Notes:
             step=self._step,
             object=name,
             position=position,
+            phase=_phase(outcome),
             action=outcome.action,
             state=outcome.state,
             message=outcome.message,
@@ -163,6 +165,11 @@ def told(outcome: Done) -> Done:
         return outcome
     said = "; ".join(filter(None, [outcome.message, outcome.server_words]))
     return replace(outcome, message=NOT_ADOPTED, server_words=said, about=outcome.ref)
+
+
+def _phase(outcome: Done) -> str:
+    """ "" of what is deleted: that comes after all phases, in the reverse order."""
+    return "" if outcome.action is Action.DELETE else phase_of(outcome.ref)
 
 
 def _pulse_seconds() -> float:

@@ -3,10 +3,12 @@
 Modules that other rooms use:
 
 - `deployments`: deployments: what runs, since when, and is it what was approved?
+- `installing`: a new deployment of a package of a catalog: the form filled in, and the rights that it takes
 - `offers`: the names that the form of a deployment offers to pick from
 """
 
 __all__ = [
     "deployments",
+    "installing",
     "offers",
 ]

@@ -23,7 +23,9 @@ from approvals.web import following
 from approvals.web.access_decorators import may_create, of_deployment, only_by_form, person, readable, signed_in
 from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
+from approvals.web.deployments.installing import Proposal, proposal
 from approvals.web.deployments.progress import HISTORY, progress
+from approvals.web.deployments.spec import folded_yaml, format_of
 from approvals.web.paging import page_of
 from approvals.web.rendering import page
 
@@ -73,9 +75,10 @@ def live(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 def new(http: HttpRequest) -> HttpResponse:
     """Write a new BundleDeployment to the cluster as the viewer; Kubernetes decides whether they may."""
     clusters = readable(http)
-    form = NewForm(clusters, http.POST or None)
+    proposed = proposal(http)
+    form = NewForm(clusters, http.POST or None, initial=proposed.initial if proposed else None)
     if http.method == "GET" or not form.is_valid():
-        return _form(http, form, None, may_create(http, clusters))
+        return _form(http, form, None, may_create(http, clusters), proposed)
     given = form.cleaned_data
     try:
         made = services.create_deployment(
@@ -87,7 +90,7 @@ def new(http: HttpRequest) -> HttpResponse:
             via=VIA,
         )
     except InvalidInput as refusal:
-        return _form(http, _with_error(form, refusal), None)
+        return _form(http, _with_error(form, refusal), None, may_create(http, clusters))
     return redirect("deployment", cluster=made.cluster.name, name=made.name)
 
 
@@ -217,6 +220,8 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "drifts": shown_drifts(person(http), deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
+        "format": format_of(deployment.spec),
+        "folded_yaml": folded_yaml(deployment.spec),
         "followed": floating.followed(deployment=deployment),
         "offered_upgrades": floating.offered(deployment=deployment),
         "most_per_hour": settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"],
@@ -230,11 +235,16 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
 
 
 def _form(
-    http: HttpRequest, form: SpecForm, deployment: BundleDeployment | None, permission: Permission | None = None
+    http: HttpRequest,
+    form: SpecForm,
+    deployment: BundleDeployment | None,
+    permission: Permission | None = None,
+    proposed: Proposal | None = None,
 ) -> HttpResponse:
     """`permission` is whether the viewer may create a deployment anywhere, or change this one."""
     facts = {
         "form": form,
+        "proposed": proposed,
         "deployment": deployment,
         "more_sources": _more_sources(deployment),
         "permission": permission,

@@ -48,7 +48,6 @@ FIELDS = {
     "catalog": ("catalog", "package", "channel", "version"),
 }
 REMOTE = ["image", "git", "http"]
-NO_SECRET = {"configMap": "A ConfigMap", "catalog": "A package of a catalog"}
 NEEDED = {
     "image": ("image",),
     "git": ("repository", "git_name"),
@@ -105,6 +104,11 @@ class SpecForm(forms.Form):
     version = _text("Versions", "Such as >=1.2.0 <2.0.0. If empty, any version may be taken.")
     secret = _text(
         "Secret", "namespace/name, or a name in the install namespace. You need permission to get this Secret."
+    )
+    secret_host = _text(
+        "Host that gets the Secret",
+        "The catalog says where a package is, so name the host, such as registry.example.com. Not needed for a docker "
+        "configuration, which names its hosts.",
     )
     interval = _text(
         "Check for changes",
@@ -168,12 +172,14 @@ class SpecForm(forms.Form):
                 else "has its own field in this form"
             )
             self.add_error("rest", f"{key} {words}.")
-        if cleaned.get("secret") and cleaned.get("kind") in NO_SECRET:
-            self.add_error("secret", f"{NO_SECRET[cleaned['kind']]} needs no Secret.")
+        if cleaned.get("secret") and cleaned.get("kind") == "configMap":
+            self.add_error("secret", "A ConfigMap needs no Secret.")
+        if cleaned.get("kind") == "catalog" and cleaned.get("secret_host") and not cleaned.get("secret"):
+            self.add_error("secret_host", "There is no Secret that this host could get.")
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
-        later = {*FURTHER, "secret", "interval", *(name for names in FIELDS.values() for name in names)}
+        later = {*FURTHER, "secret", "secret_host", "interval", *(name for names in FIELDS.values() for name in names)}
         return [field for field in self if field.name not in later]
 
     def groups(self) -> list[Group]:
@@ -184,7 +190,8 @@ class SpecForm(forms.Form):
         ]
         return [
             *groups,
-            Group(REMOTE, "Private source", [(self["secret"], False)]),
+            Group([*REMOTE, "catalog"], "Private source", [(self["secret"], False)]),
+            Group(["catalog"], "Private package", [(self["secret_host"], False)]),
             Group(REMOTE, "Changes of the source", [(self["interval"], False)]),
         ]
 
@@ -214,7 +221,9 @@ class SpecForm(forms.Form):
     def _changed(self, first: Mapping[str, Any]) -> dict[str, Any]:
         """The first source as the form asks for it, where its kind is one of ours."""
         given = self.cleaned_data
-        auth = {"secret": _reference(given["secret"])} if given["secret"] else None
+        auth: dict[str, Any] | None = {"secret": _reference(given["secret"])} if given["secret"] else None
+        if auth and given["kind"] == "catalog" and given["secret_host"]:
+            auth["host"] = given["secret_host"]
         body = {**(first.get(given["kind"]) or {}), **self._source(), "auth": auth}
         kept = {"destination": first["destination"]} if first.get("destination") else {}
         if given["kind"] in REMOTE:
@@ -289,6 +298,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         **{key: body.get(key, "") if kind == "catalog" else "" for key in ("package", "channel", "version")},
         "interval": source.get("interval", ""),
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
+        "secret_host": (body.get("auth") or {}).get("host", "") if kind == "catalog" else "",
         **{name: spec.get(key, "") for name, key in CHOSEN.items()},
         **{name: spec.get(key) for name, key in LEFT_OUT.items()},
         "rest": {key: value for key, value in spec.items() if key not in ASKED},

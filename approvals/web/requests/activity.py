@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals.lifecycle import State
-from approvals.models import AuditEntry, Outcome, Request
+from approvals.lifecycle import AT_WORK, SETTLED, State
+from approvals.models import AuditEntry, Request
 from approvals.selectors import pages
+from approvals.web import following
 from approvals.web.access_decorators import of_request, person
-from approvals.web.rendering import page
+from approvals.web.following import Followed
+from approvals.web.rendering import page, part_of
+from approvals.web.requests import apply_log
 from approvals.web.requests.bar import bar_of
 from approvals.web.requests.viewer_options import options_of
 from approvals.web.requests.waivers import Waivers
 
+QUICK_SECONDS = 2
+SLOW_SECONDS = 10
 # What an entry's verb says, after the name of who did it. A verb that is not here is told by its own words.
 SENTENCES = {
     "request.made": "created this request",
@@ -46,11 +52,6 @@ SENTENCES = {
     "optional.asked": "asked again for an optional object",
 }
 DECISIONS = {"Approve": "approved", "Deny": "denied", "RequestChanges": "requested changes"}
-WORDS_OF_STEP = {
-    Outcome.Step.APPLY: "Applied",
-    Outcome.Step.RESTORE: "Restored",
-    Outcome.Step.OPTIONAL: "Created later",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,6 @@ class ActivityEntry:
     @property
     def reason(self) -> str:
         return str(self.entry.facts.get("reason") or "")
-
-
-@dataclass(frozen=True, slots=True)
-class ActivityPhase:
-    """One phase of an apply: how many of its objects are done, how many failed, and how long it took."""
-
-    words: str
-    done: int
-    failed: int
-    began: datetime
-    took: str
 
 
 @require_safe
@@ -91,11 +81,32 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
         "voided_rounds": pages.voided_rounds_of(request),
         "evaluations": pages.evaluations_of(request) if bar.evaluations is None else bar.evaluations,
         "waivers": Waivers(report, reviews, {}) if report else None,
-        "events": events(pages.timeline_of(request)),
-        "phases": phases(request.outcomes.defer("warnings", "server_words", "about").order_by("position")),
+        "log": _log(http, request),
         "has_decision": request.state == State.IN_REVIEW,
     }
     return page(http, "requests/activity.html", facts)
+
+
+@require_safe
+@of_request
+@following.by_itself
+def follow(http: HttpRequest, request: Request) -> HttpResponse:
+    """What happened, alone. Where the request has moved, the browser loads the page again for what stands around it."""
+    answer = following.again(http, _log(http, request))
+    if http.GET.get("seen", "") != request.state:
+        answer["HX-Refresh"] = "true"
+    return answer
+
+
+def _log(http: HttpRequest, request: Request) -> Followed:
+    facts = {
+        "item": request,
+        "events": events(pages.timeline_of(request)),
+        "phases": apply_log.phases(apply_log.rows_of(request)),
+    }
+    seconds = 0 if request.state in SETTLED else QUICK_SECONDS if request.state in AT_WORK else SLOW_SECONDS
+    address = f"{reverse('request-activity-log', args=[request.uid])}?seen={request.state}"
+    return Followed("log", address, seconds, part_of(http, "requests/activity/_log.html", facts))
 
 
 def events(entries: Iterable[AuditEntry]) -> list[ActivityEntry]:
@@ -104,7 +115,7 @@ def events(entries: Iterable[AuditEntry]) -> list[ActivityEntry]:
     moved_at: datetime | None = None
     for entry in entries:
         is_move = "from" in entry.facts
-        took = words_of_span(entry.at - moved_at) if is_move and moved_at else ""
+        took = apply_log.words_of_span(entry.at - moved_at) if is_move and moved_at else ""
         made.append(ActivityEntry(entry, _words(entry.verb, entry.facts), took))
         moved_at = entry.at if is_move or moved_at is None else moved_at
     return made
@@ -116,34 +127,3 @@ def _words(verb: str, facts: Mapping[str, object]) -> str:
     if verb == "review.given":
         return f"{DECISIONS.get(str(facts.get('decision')), 'reviewed')} it{in_round}"
     return SENTENCES.get(verb, verb.replace(".", " ").replace("_", " ")) + in_round
-
-
-def phases(outcomes: Iterable[Outcome]) -> list[ActivityPhase]:
-    """The phases of all steps, in the order in which they began; each lasts until its last object."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
-    for one in outcomes:
-        found.setdefault((one.step, one.phase), []).append(one)
-    made = [_phase(step, phase, rows) for (step, phase), rows in found.items()]
-    return sorted(made, key=lambda one: one.began)
-
-
-def _phase(step: str, name: str, rows: list[Outcome]) -> ActivityPhase:
-    began, ended = min(one.at for one in rows), max(one.at for one in rows)
-    words = f"{WORDS_OF_STEP[Outcome.Step(step)]}{f' phase {name}' if name else ''}"
-    failed = sum(one.state == "failed" for one in rows)
-    return ActivityPhase(words, len(rows) - failed, failed, began, words_of_span(ended - began))
-
-
-def words_of_span(span: timedelta) -> str:
-    """`3 s`, `4 min 5 s`, `2 h 10 min`: two units, whole, rounded down."""
-    seconds = max(int(span.total_seconds()), 0)
-    if seconds < 60:
-        return f"{seconds} s" if seconds else "under 1 s"
-    minutes, seconds = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h" if hours else f"{days} d"
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -11,6 +11,7 @@ from csp.decorators import csp
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
@@ -29,7 +30,7 @@ from approvals.selectors.status import RequestStatus, status
 from approvals.web import following
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
-from approvals.web.requests import overview, viewer_options
+from approvals.web.requests import apply_log, overview, viewer_options
 from approvals.web.requests.bar import bar_of
 from approvals.web.requests.changes.shown import ShownChanges
 from approvals.web.requests.deciding import DecisionForm, Written, form_of, written_in
@@ -260,6 +261,8 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
         "mark": _mark(request),
         "revision": getattr(request, "revision", None),
         "paused": pause_words(deployment=request.deployment),
+        "phases": apply_log.phases(apply_log.rows_of(request)),
+        "has_lost_its_worker": apply_log.has_lost_its_worker(request, timezone.now()),
     }
 
 

@@ -69,8 +69,15 @@ def _documents(file: str, name: str) -> list[Any]:
     found: list[Any] = []
     for document in load_all(text, name=name):
         is_list = isinstance(document, dict) and str(document.get("kind") or "").endswith("List")
-        found += document.get("items") or [] if is_list else [document]
+        found += _items(document, name) if is_list else [document]
     return found
+
+
+def _items(listed: dict[str, Any], name: str) -> list[Any]:
+    items = listed.get("items") or []
+    if not isinstance(items, list):
+        raise Usage(f"{name}: items of the {listed['kind']}: expected a list")
+    return items
 
 
 def _formed(bodies: list[dict[str, Any]], output: str) -> str:

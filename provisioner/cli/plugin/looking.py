@@ -26,6 +26,7 @@ from provisioner.cli.plugin.reading import (
     standing_of,
     standings_of,
     subject_of,
+    upgrades_of,
     why_not_installed,
 )
 from provisioner.cli.plugin.reports import WholeReport, planned_objects, title_of, whole_report
@@ -85,7 +86,13 @@ def show(options: argparse.Namespace) -> int:
         if options.output != "text":
             return subject.request, lambda _: ""
         reviews, standing = reviews_of(api, subject.deployment), standing_of(api, subject)
-        text = of_request(subject.request, reviews, standing=standing, is_coloured=is_coloured(options))
+        text = of_request(
+            subject.request,
+            reviews,
+            standing=standing,
+            upgrades=upgrades_of(api, subject.deployment),
+            is_coloured=is_coloured(options),
+        )
         text += reports.text(subject)
         return subject.request, lambda _: text
 

@@ -6,7 +6,7 @@ import argparse
 
 from provisioner.cli.arguments import BUNDLE_EPILOG, add_review_bundles, add_review_options
 from provisioner.cli.plugin.reading import add_cluster, cluster_of
-from provisioner.cli.plugin.terminal import is_coloured
+from provisioner.cli.plugin.terminal import is_coloured, page
 from provisioner.cli.review import review_against
 from provisioner.cli.usage import Usage
 
@@ -35,4 +35,4 @@ def add(parser: argparse.ArgumentParser) -> None:
 def preview(options: argparse.Namespace) -> int:
     if options.service_account and options.acting_as:
         raise Usage("--service-account and --as both say whose rights are tried: give one of them")
-    return review_against(cluster_of(options), options, colours=is_coloured(options))
+    return review_against(cluster_of(options), options, colours=is_coloured(options), tell=page)

@@ -279,6 +279,16 @@ def standing_of(api: ClusterClient, subject: Subject) -> str:
     return _standings([found] if found else []).get(subject.name, "")
 
 
+def upgrades_of(api: ClusterClient, deployment: str) -> str:
+    """What catalogs offer to the deployment and why it is not taken; "" where it follows none, or may not be read."""
+    try:
+        found = api.get(ref(DEPLOYMENT, deployment)) or {}
+    except Forbidden:
+        return ""
+    conditions = (found.get("status") or {}).get("conditions") or []
+    return next((str(one["message"]) for one in conditions if one["type"] == "UpgradeAvailable"), "")
+
+
 def standings_of(api: ClusterClient) -> dict[str, str]:
     """The same of all deployments, by the name of the request that each of them speaks of."""
     try:

@@ -7,7 +7,7 @@ carried over is said, and so is what a person has to complete: nothing is guesse
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -33,6 +33,8 @@ _FORMATS = {
     "registry+v1": "registry-v1",
     "registry-v1": "registry-v1",
 }
+# What a number in YAML looked like, nobody knows any more: the tag 1.10 is 1.1 by then.
+_IN_QUOTES = "; write numbers in quotes"
 _NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
 # RukPak's own fields that have no counterpart, with what is so instead.
 _WITHOUT = {
@@ -127,7 +129,7 @@ def _later(spec: Record, made: Converted) -> dict[str, Any]:
     known += ["defaultnamespace", "serviceAccountName", "serviceAccount", "source", "sources", *_KEPT]
     if "sources" in spec:
         sources = [_proposed(one, f"spec.sources[{at}]", made) for at, one in enumerate(_list(spec, "sources"))]
-        chosen = _format(str(spec.get("format") or "plain"), "spec.format")
+        chosen = _format(_optional(spec, "format", "spec") or "plain", "spec.format")
         body: dict[str, Any] = {"format": chosen, "sources": sources}
     else:
         body = _content(spec, "spec", made)
@@ -135,10 +137,14 @@ def _later(spec: Record, made: Converted) -> dict[str, Any]:
     body |= _config(spec.get("config"), body["format"], made)
     if spec.get("paused") is not None:
         body["paused"] = _truth(spec["paused"], "spec.paused")
-    namespace = spec.get("installNamespace") or spec.get("defaultNamespace") or spec.get("defaultnamespace")
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    account = account.get("name") if isinstance(account, Mapping) else account
-    body |= {name: str(one) for name, one in (("installNamespace", namespace), ("serviceAccountName", account)) if one}
+    namespace = _first(spec, ("installNamespace", "defaultNamespace", "defaultnamespace"), "spec")
+    named = spec.get("serviceAccount")
+    account = _optional(spec, "serviceAccountName", "spec") or (
+        _optional(named, "name", "spec.serviceAccount")
+        if isinstance(named, Mapping)
+        else _optional(spec, "serviceAccount", "spec")
+    )
+    body |= {name: one for name, one in (("installNamespace", namespace), ("serviceAccountName", account)) if one}
     _say_rest(spec, "spec", known, made)
     return body
 
@@ -147,7 +153,7 @@ def _content(spec: Record, at: str, made: Converted) -> dict[str, Any]:
     """Format and sources of what has one source with a type."""
     chosen = _format(_class(spec, at), f"{at}.provisionerClassName")
     source = _mapping(spec, "source", at)
-    kind = str(source.get("type") or "")
+    kind = _optional(source, "type", f"{at}.source")
     if kind == "configMaps":
         return {"format": chosen, "sources": _config_maps(source, f"{at}.source", made)}
     if kind not in ("image", "git", "http"):
@@ -166,11 +172,11 @@ def _proposed(source: object, at: str, made: Converted) -> dict[str, Any]:
     if not isinstance(source, Mapping):
         raise Usage(f"{at}: expected an object")
     given = [kind for kind in KINDS if source.get(kind) is not None]
-    kind = str(source.get("kind") or (given[0] if len(given) == 1 else ""))
+    kind = _optional(source, "kind", at) or (given[0] if len(given) == 1 else "")
     if kind not in KINDS or given != [kind]:
         raise Usage(f"{at}: expected exactly one of {', '.join(KINDS)}, the one that kind names")
     body = _mapping(source, kind, at)
-    destination = str(source.get("destination") or body.get("destination") or "")
+    destination = _optional(source, "destination", at) or _optional(body, "destination", f"{at}.{kind}")
     inner = {name: value for name, value in body.items() if name != "destination"}
     shown = {"kind": kind, kind: _PROPOSED[kind](inner, f"{at}.{kind}", made)}
     _say_rest(source, at, ("kind", kind, "destination"), made)
@@ -187,27 +193,27 @@ def _image(body: Record, at: str, made: Converted) -> dict[str, Any]:
         made.to_complete.append(f"{at}.ref: {ref} has no whole digest (sha256: and 64 characters)")
     if "." not in ref.partition("/")[0] and ":" not in ref.partition("/")[0]:
         made.to_complete.append(f"{at}.ref: {ref} names no registry; write it whole, such as docker.io/{ref}")
-    secret = body.get("pullSecret") or body.get("imagePullSecretName")
+    secret = _first(body, ("pullSecret", "imagePullSecretName"), at)
     _say_rest(body, at, ("ref", "pullSecret", "imagePullSecretName", "auth"), made)
     return {"ref": ref, **_auth(body.get("auth") or ({"secret": {"name": secret}} if secret else None), at, made)}
 
 
 def _git(body: Record, at: str, made: Converted) -> dict[str, Any]:
     """RukPak reads ./manifests where no directory is named."""
-    return {**_proposed_git(body, at, made), "directory": _folder(str(body.get("directory") or "manifests"))}
+    return {**_proposed_git(body, at, made), "directory": _folder(_optional(body, "directory", at) or "manifests")}
 
 
 def _proposed_git(body: Record, at: str, made: Converted) -> dict[str, Any]:
     _say_rest(body, at, ("repository", "directory", "ref", "auth"), made)
     made_body = {"repository": _text(body, "repository", at), "ref": _git_ref(body.get("ref"), f"{at}.ref", made)}
-    folder = _folder(str(body.get("directory") or ""))
+    folder = _folder(_optional(body, "directory", at))
     return {**made_body, **({"directory": folder} if folder else {}), **_auth(body.get("auth"), at, made)}
 
 
 def _git_ref(ref: object, at: str, made: Converted) -> dict[str, str]:
     """A text means a commit if it looks like one, else a branch: which of both nobody says."""
     if isinstance(ref, Mapping):
-        given = {name: str(ref[name]) for name in ("commit", "branch", "tag") if ref.get(name)}
+        given = {name: _text(ref, name, at) for name in ("commit", "branch", "tag") if ref.get(name)}
         if len(given) != 1 or len(ref) != len(given):
             raise Usage(f"{at}: expected exactly one of commit, branch and tag")
     elif isinstance(ref, str) and ref:
@@ -224,7 +230,7 @@ def _git_ref(ref: object, at: str, made: Converted) -> dict[str, str]:
 
 def _http(body: Record, at: str, made: Converted) -> dict[str, Any]:
     _say_rest(body, at, ("url", "checksum", "auth"), made)
-    checksum = str(body.get("checksum") or "")
+    checksum = _optional(body, "checksum", at)
     if checksum and not _WHOLE_DIGEST.fullmatch(checksum):
         made.to_complete.append(f"{at}.checksum: {checksum} is no whole one (sha256: and 64 characters)")
     kept = {"checksum": checksum} if checksum else {}
@@ -233,7 +239,8 @@ def _http(body: Record, at: str, made: Converted) -> dict[str, Any]:
 
 def _config_map(body: Record, at: str, made: Converted) -> dict[str, Any]:
     _say_rest(body, at, ("name", "namespace"), made)
-    return {"name": _text(body, "name", at), **({"namespace": str(body["namespace"])} if body.get("namespace") else {})}
+    namespace = _optional(body, "namespace", at)
+    return {"name": _text(body, "name", at), **({"namespace": namespace} if namespace else {})}
 
 
 def _config_maps(source: Record, at: str, made: Converted) -> list[dict[str, Any]]:
@@ -243,7 +250,7 @@ def _config_maps(source: Record, at: str, made: Converted) -> list[dict[str, Any
         if not isinstance(one, Mapping):
             raise Usage(f"{here}: expected an object")
         name = _text(_mapping(one, "configMap", here), "name", f"{here}.configMap")
-        path = _folder(str(one.get("path") or ""))
+        path = _folder(_optional(one, "path", here))
         found.append({"kind": "configMap", "configMap": {"name": name}, **({"destination": path} if path else {})})
         made.left_out.append(f"{here}: RukPak read ConfigMap {name} in its own namespace; Pratique in installNamespace")
     if not found:
@@ -269,7 +276,8 @@ def _auth(auth: object, at: str, made: Converted) -> dict[str, Any]:
             return {}
         raise Usage(f"{at}.auth: expected secret.name")
     _say_rest(auth, f"{at}.auth", ("secret",) if secret is inner else ("name", "namespace"), made)
-    kept = {name: str(secret[name]) for name in ("name", "namespace") if secret.get(name)}
+    where = f"{at}.auth.secret" if secret is inner else f"{at}.auth"
+    kept = {name: _text(secret, name, where) for name in ("name", "namespace") if secret.get(name)}
     if "namespace" not in kept:
         words = f"RukPak read Secret {kept['name']} in its own namespace; Pratique reads it in installNamespace"
         made.left_out.append(f"{at}.auth: {words}: copy it there")
@@ -305,7 +313,7 @@ def _metadata(document: Record, made: Converted) -> dict[str, Any]:
         raise Usage(f"metadata.name: {name} has {len(name)} characters; Pratique takes {MAX_NAME} at most")
     kept: dict[str, Any] = {"name": name}
     for part in ("labels", "annotations"):
-        found = {key: text for key, text in (meta.get(part) or {}).items() if key not in _NOT_KEPT}
+        found = {key: text for key, text in _texts(meta, part).items() if key not in _NOT_KEPT}
         kept |= {part: found} if found else {}
     for part in ("finalizers", "ownerReferences"):
         if meta.get(part):
@@ -369,8 +377,24 @@ def _list(parent: Record, name: str, at: str = "spec") -> list[Any]:
 def _text(parent: Record, name: str, at: str) -> str:
     found = parent.get(name)
     if not isinstance(found, str) or not found:
-        raise Usage(f"{at}.{name}: expected a text")
+        raise Usage(f"{at}.{name}: expected a text{_IN_QUOTES if found else ''}")
     return found
+
+
+def _optional(parent: Record, name: str, at: str) -> str:
+    return _text(parent, name, at) if parent.get(name) else ""
+
+
+def _first(parent: Record, names: Iterable[str], at: str) -> str:
+    return next((_text(parent, name, at) for name in names if parent.get(name)), "")
+
+
+def _texts(meta: Record, part: str) -> dict[str, str]:
+    """Labels or annotations; numbers would be others by the time they are written."""
+    found = meta.get(part) or {}
+    if not isinstance(found, Mapping) or not all(isinstance(one, str) for pair in found.items() for one in pair):
+        raise Usage(f"metadata.{part}: expected texts{_IN_QUOTES}")
+    return dict(found)
 
 
 def _say_rest(body: Record, at: str, known: Any, made: Converted) -> None:

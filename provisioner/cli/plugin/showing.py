@@ -109,10 +109,12 @@ def _row(request: Record) -> tuple[str, ...]:
     return (request["metadata"]["name"], spec["bundleDeploymentRef"]["name"], state.replace("_", " "), worst, who)
 
 
-def of_request(request: Record, reviews: Sequence[Record] | None, *, standing: str = "", is_coloured: bool) -> str:
+def of_request(
+    request: Record, reviews: Sequence[Record] | None, *, standing: str = "", upgrades: str = "", is_coloured: bool
+) -> str:
     """What is decided: who asked, what it does in short, its digest, and what became of it so far.
 
-    `standing` says why, as the deployment does.
+    `standing` says why, and `upgrades` what catalogs offer, as the deployment does.
     """
     spec, status = request["spec"], request.get("status") or {}
     report, state = status.get("reportSummary") or {}, str(status.get("state") or "preparing")
@@ -124,7 +126,7 @@ def of_request(request: Record, reviews: Sequence[Record] | None, *, standing: s
         ("Purpose", visible(str(spec.get("purpose") or "deploy"))),
         ("Requester", visible(f"{requester.get('username') or 'unknown'} (by {requester.get('via') or 'cluster'})")),
         ("State", painted(visible(state).replace("_", " "), _STATE.get(state), is_coloured=is_coloured)),
-        *_where(request, standing),
+        *_where(request, standing, upgrades),
         ("Round", str(status.get("round") or NONE)),
         ("Digest", visible(str(status.get("subjectDigest") or NONE))),
         ("Worst", painted(visible(worst) or NONE, _SEVERITY.get(worst), is_coloured=is_coloured)),
@@ -140,12 +142,14 @@ def of_request(request: Record, reviews: Sequence[Record] | None, *, standing: s
     return "\n".join(lines) + "\n"
 
 
-def _where(request: Record, standing: str) -> list[tuple[str, str]]:
-    """Why it stands as it does, since when it is there, and where its page is; what is not known has no line."""
+def _where(request: Record, standing: str, upgrades: str) -> list[tuple[str, str]]:
+    """Why it stands as it does, what is offered beside it, since when it is there, and where its page is; what is not
+    known has no line."""
     about, status = request["metadata"], request.get("status") or {}
     is_open = status.get("state") in (None, "", "preparing", "in_review")
     found = [
         ("Why", standing),
+        ("Catalogs", upgrades),
         ("Created", about.get("creationTimestamp")),
         ("Expires", status.get("expiresAt") if is_open else ""),
         ("Page", (about.get("annotations") or {}).get(PAGE_ANNOTATION)),

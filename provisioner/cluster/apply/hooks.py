@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from provisioner.cluster.apply.time_to_live import has_time_to_live, held_back
 from provisioner.cluster.apply.waiting import Patience
 from provisioner.cluster.apply.writing import Job, ObjectWriter
 from provisioner.cluster.client.api import ClusterClient
@@ -71,6 +72,8 @@ class HookRunner:
         last = self.runs.items().get(ref.identity)
         is_begun = last is not None and last.is_current and _ORDER.index(last.moment) >= _ORDER.index(moment)
         if is_begun and last and (last.has_succeeded or last.moment is not moment):
+            if last.moment is moment:  # a worker may have died before that
+                self._give_time_to_live(manifest, planned, last)
             return ObjectOutcome(ref, planned.action, OutcomeState.UNCHANGED, "it has run for this request", last.uid)
         if is_begun and planned.action is Action.REPLACE:
             self.inventory.forget(ref, planned.uid)  # which a worker may have died before
@@ -101,30 +104,34 @@ class HookRunner:
         made = ObjectOutcome(ref, planned.action, OutcomeState.DONE, "", run.uid)
         if not run.uid:
             anew = replace(planned, action=Action.RERUN if planned.action is Action.RERUN else Action.CREATE, uid="")
-            made = replace(self.writer.write(Job(manifest, anew, run.nonce)), action=planned.action)
+            made = replace(self.writer.write(Job(*held_back(manifest, anew), run.nonce)), action=planned.action)
             if made.uid:
                 self.runs.confirm(ref, run.nonce, made.uid)
             if made.state is OutcomeState.FAILED:
                 return made
-        why = self._until_completed(ref, made)
+        why = self._until_completed(ref, made.uid)
         if why:
             return replace(made, state=OutcomeState.FAILED, message=why.words, server_words=why.server_words)
         self.runs.succeed(ref, run.nonce)
-        return made
+        refusal = self._give_time_to_live(manifest, planned, replace(run, uid=made.uid))
+        return replace(made, message=refusal.words, server_words=refusal.server_words) if refusal else made
 
-    def _until_completed(self, ref: ObjectRef, made: ObjectOutcome) -> Why:
+    def _give_time_to_live(self, manifest: Manifest, planned: PlannedAction, run: HookRun) -> Why:
+        """Write what was held back of what has succeeded; why not, where that was refused, is no failure of the run."""
+        if not has_time_to_live(manifest):
+            return Why()
+        made = self.writer.write(Job(manifest, planned, run.nonce, run.uid, is_resumed=True))
+        if made.state is not OutcomeState.FAILED:
+            return Why()
+        words = f"it has run; its time to live could not be written: {made.message}"
+        return Why(words, made.server_words, manifest.ref)
+
+    def _until_completed(self, ref: ObjectRef, uid: str) -> Why:
         if not has_end(ref):
             return Why()
         self.before_wait([ref])
         patience = self.patience
-        return until_completed(
-            self.observer,
-            ref,
-            made.uid,
-            version=made.resource_version,
-            timeout_seconds=patience.left,
-            while_waiting=patience.pulse,
-        )
+        return until_completed(self.observer, ref, uid, timeout_seconds=patience.left, while_waiting=patience.pulse)
 
     def _delete_left(self, run: HookRun) -> None:
         """What a run left, where it is still there; of a write that nobody heard of by its nonce."""

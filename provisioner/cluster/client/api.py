@@ -256,7 +256,7 @@ class ClusterClient:
         doing = _doing_all("list", resource)
         return self._send(TransportCall("GET", resource.path(namespace), doing, asked, accept=accept)).body
 
-    def watch(  # noqa: PLR0913 -- each by its name
+    def watch(
         self,
         resource: ServedResource,
         *,
@@ -264,7 +264,6 @@ class ClusterClient:
         resource_version: str = "",
         timeout_seconds: float = 300.0,
         metadata_only: bool = False,
-        field_selector: str = "",
     ) -> Watch:
         """Changes after `resource_version`, with bookmarks, until the server ends the watch.
 
@@ -275,7 +274,6 @@ class ClusterClient:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(max(1, int(timeout_seconds))),
             **({"resourceVersion": resource_version} if resource_version else {}),
-            **({"fieldSelector": field_selector} if field_selector else {}),
         }
         doing = _doing_all("watch", resource)
         accept = _METADATA if metadata_only else "application/json"

@@ -76,6 +76,7 @@ _REASONS = frozenset(
     }
 )
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+_INDEX = re.compile(r"[0-9]{1,6}", re.ASCII)
 _MAX_FIELDS = 10
 _IMMUTABLE_WORDS = {
     "FieldValueInvalid": _IMMUTABLE,
@@ -270,7 +271,7 @@ def _under(value: object, step: str) -> object:
         return value.get(key)
     if not isinstance(value, list):
         return None
-    if key.isdigit():
+    if _INDEX.fullmatch(key):
         return value[int(key)] if int(key) < len(value) else None
     keys = [part.partition("=") for part in key.split(",")]
     wanted = {name: text.strip('"') for name, _, text in keys}

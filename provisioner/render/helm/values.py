@@ -14,13 +14,16 @@ from provisioner.masking import HIDDEN, is_credential, masked_as, masked_states
 # So many are kept; a chart such as kube-prometheus-stack has some 2,500.
 MAX_VALUES = 5_000
 MAX_VALUE_LENGTH = 200
+# Of a list of short words, so that it can be told which came and went.
+MAX_LIST_LENGTH, MAX_WORD_LENGTH = 2_000, 32
 # Wider than what is hidden in objects: of a value nobody needs more than that it is there.
 _WORDS = re.compile(
     r"pass(word|wd|phrase)?|pwd|secret|token|credential|private_?key|api_?key|access_?key", re.IGNORECASE
 )
-# What only names, switches or limits a credential.
+# What only names, mounts, makes, switches or limits a credential.
 _ABOUT = re.compile(
-    r"(names?|refs?|enabled|create[sd]?|length|annotations|labels|paths?|files?|types?|policy|seconds|days|ttl)$",
+    r"(names?|refs?|enabled|create[sd]?|length|annotations|labels|paths?|files?|types?|policy|seconds|days|ttl|jobs?"
+    r"|mounts?)$",
     re.IGNORECASE,
 )
 _KEY_FILE = re.compile(r"\.(key|pem|p12|jks|pfx)$", re.IGNORECASE)
@@ -51,7 +54,8 @@ def _hidden_in_words(found: re.Match[str]) -> str:
 
 
 def flat(values: Mapping[str, Any]) -> dict[str, str]:
-    """JSON texts by path, at most MAX_VALUES of MAX_VALUE_LENGTH each; lists are one value.
+    """JSON texts by path, at most MAX_VALUES of MAX_VALUE_LENGTH each; lists are one value. A longer one is cut, and
+    says how long it was.
 
     What a part of its path names, or what is written, like a credential is hidden before anything is cut.
     """
@@ -60,8 +64,13 @@ def flat(values: Mapping[str, Any]) -> dict[str, str]:
         if len(found) == MAX_VALUES:
             break
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-        found[path] = text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+        most = MAX_LIST_LENGTH if _is_words(value) else MAX_VALUE_LENGTH
+        found[path] = text if len(text) <= most else f"{text[:MAX_VALUE_LENGTH]}… ({len(text):,} characters)"
     return found
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and len(one) <= MAX_WORD_LENGTH for one in value)
 
 
 def _leaves(value: Any, path: str, *, is_hidden: bool) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from provisioner.render.objects import Found
 from provisioner.render.registry.csv import ClusterServiceVersion, csv_of
 from provisioner.render.registry.fields import Fields
 from provisioner.render.registry.names import go_json, ordered
-from provisioner.render.registry.requirements import as_properties, bounded, of_properties
+from provisioner.render.registry.requirements import as_properties, bounded, of_properties, unreadable
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some
 from provisioner.values import Requirement, Tree
@@ -74,11 +74,11 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
     csv = csv_of(versions[0])
     own = _properties(csv.annotations.get(OLM_PROPERTIES, "[]"), meter)
     listed, read = _entries(tree, _within(folder, PROPERTIES), meter)
-    if read:
-        written = go_json([ordered(one.value) for one in (*own, *listed)])
+    if any(tree.files[path] for path in read):
+        written = go_json([ordered(one.value) for one in (*own, *listed)] or None)
         csv = replace(csv, annotations={**csv.annotations, OLM_PROPERTIES: written})
-    dependencies, read_too = _entries(tree, _within(folder, DEPENDENCIES), meter)
-    asked = of_properties([*own, *listed, *as_properties(dependencies)])
+    dependencies, read_too = _dependencies(tree, _within(folder, DEPENDENCIES), meter)
+    asked = of_properties([*own, *listed])
     return RegistryBundle(
         package,
         csv,
@@ -86,15 +86,26 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
         tuple(by_kind["CustomResourceDefinition"]),
         tuple(by_kind[""]),
         (_within(folder, ANNOTATIONS), *read, *read_too, *paths),
-        bounded(chain(csv.requirements, asked)),
+        bounded(chain(csv.requirements, asked, dependencies)),
     )
+
+
+def _dependencies(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Requirement], list[str]]:
+    """What dependencies.yaml asks for. OLM v1 does not read it, so that one that cannot be read refuses no bundle."""
+    try:
+        entries, read = _entries(tree, path, meter)
+        return list(of_properties(as_properties(entries))), read
+    except InvalidManifest as exc:
+        return [unreadable(path, str(exc))], [path]
 
 
 def _entries(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Fields], list[str]]:
     """The entries of properties.yaml or dependencies.yaml, and its path where it is there."""
     if path not in tree.files:
         return [], []
-    return _one(tree, path, meter).mappings(path.rpartition("/")[2].removesuffix(".yaml")), [path]
+    documents = _documents(tree, path, meter)
+    name = path.rpartition("/")[2].removesuffix(".yaml")
+    return (documents[0].mappings(name) if documents else []), [path]
 
 
 def _properties(text: str, meter: YamlMeter) -> list[Fields]:
@@ -108,10 +119,18 @@ def _properties(text: str, meter: YamlMeter) -> list[Fields]:
 
 def _one(tree: Tree, path: str, meter: YamlMeter) -> Fields:
     """The one document of a file."""
+    documents = _documents(tree, path, meter)
+    if not documents:
+        raise InvalidManifest(f"{path}: 0 documents; expected one")
+    return documents[0]
+
+
+def _documents(tree: Tree, path: str, meter: YamlMeter) -> list[Fields]:
+    """The one document of a file, or none. Raises InvalidManifest for more."""
     documents = list(load_documents(tree.files[path], name=path, meter=meter))
-    if len(documents) != 1:
+    if len(documents) > 1:
         raise InvalidManifest(f"{path}: {len(documents)} documents; expected one")
-    return Fields.of(documents[0].value, path)
+    return [Fields.of(one.value, path) for one in documents]
 
 
 def _within(folder: str, path: str) -> str:

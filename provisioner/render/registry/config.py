@@ -77,9 +77,14 @@ def _wanted(fields: Fields) -> tuple[str, ...]:
     if len(named) > MAX_WATCHED:
         raise BadConfig(f"config.watchNamespaces has {len(named)} namespaces; the most are {MAX_WATCHED}")
     for name in named:
-        if not _NAMESPACE.fullmatch(name):
+        if not is_namespace_name(name):
             raise BadConfig(f"config: {name[:80]!r} cannot be the name of a namespace")
     return named
+
+
+def is_namespace_name(text: str) -> bool:
+    """Whether Kubernetes lets a namespace be named so."""
+    return bool(_NAMESPACE.fullmatch(text))
 
 
 def _watched(wanted: tuple[str, ...], modes: frozenset[str], install_namespace: str) -> tuple[str, ...]:

@@ -32,10 +32,14 @@ class WebhookType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccountRules:
-    """Rules for one ServiceAccount; `account` is "" where the bundle names none, which means `default`."""
+    """Rules for one ServiceAccount; `account` is "" where the bundle names none, which means `default`.
+
+    `has_list` where the bundle has a list of rules, be it an empty one.
+    """
 
     account: str
     rules: tuple[Mapping[str, Any], ...]
+    has_list: bool
 
     @property
     def subject(self) -> str:
@@ -122,7 +126,8 @@ def _deployment(fields: Fields) -> DeploymentTemplate:
 
 
 def _permission(fields: Fields) -> AccountRules:
-    return AccountRules(fields.text("serviceAccountName"), tuple(_rule(one) for one in fields.mappings("rules")))
+    rules = tuple(_rule(one) for one in fields.mappings("rules"))
+    return AccountRules(fields.text("serviceAccountName"), rules, fields.value.get("rules") is not None)
 
 
 def _rule(fields: Fields) -> JsonObject:

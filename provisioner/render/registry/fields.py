@@ -48,11 +48,11 @@ class Fields:
         return found
 
     def text_map(self, name: str) -> dict[str, str]:
-        """Such as annotations: text by text."""
-        found = self.mapping(name).value
+        """Such as annotations: text by text. Go's types have "" for a value that is nothing."""
+        found = {key: "" if value is None else value for key, value in self.mapping(name).value.items()}
         if not all(isinstance(key, str) and isinstance(value, str) for key, value in found.items()):
             raise InvalidManifest(f"{self.where}.{name}: expected texts only")
-        return dict(found)
+        return found
 
     def whole_number(self, name: str) -> int:
         """The integer at `name`; 0 where there is none."""

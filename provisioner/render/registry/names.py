@@ -20,7 +20,8 @@ _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 def permission_name(csv_name: str, permission: AccountRules) -> str:
     """The name of the role and of its binding: that of bundle and account, and a hash of account and rules."""
-    body = {"serviceAccountName": permission.account, "rules": list(permission.rules) or None}
+    rules = list(permission.rules) if permission.rules or permission.has_list else None
+    body = {"serviceAccountName": permission.account, "rules": rules}
     return suffixed(f"{csv_name}-{permission.subject}", _hash(body))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -11,13 +12,29 @@ from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.registry import permissions, webhooks
 from provisioner.render.registry.bundle import RegistryBundle, bundle_folder, read
-from provisioner.render.registry.config import RegistryConfig, config_of
+from provisioner.render.registry.config import RegistryConfig, config_of, is_namespace_name
 from provisioner.render.registry.deployments import deployments
 from provisioner.render.registry.fields import Fields
 from provisioner.render.registry.kinds import SUPPORTED
 from provisioner.render.registry.known_fields import known_part
 from provisioner.render.registry.validation import check
 from provisioner.values import Requirement, Tree
+
+SUGGESTED_NAMESPACE = "operatorframework.io/suggested-namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedBundle:
+    """The objects of a bundle, the files that were used, what it requires, and its version.
+
+    `suggested_namespace` is where its publisher would install it, "" where the bundle does not say.
+    """
+
+    objects: Iterator[Found]
+    used: list[str]
+    requirements: tuple[Requirement, ...]
+    version: str
+    suggested_namespace: str
 
 
 def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this room
@@ -28,26 +45,38 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     install_namespace: str,
     is_namespaced: IsNamespaced,
     limits: YamlLimits,
-) -> tuple[Iterator[Found], list[str], tuple[Requirement, ...], str]:
-    """The objects of the bundle and of other sources beside it, the files that were used, what it requires,
-    and its version.
+) -> RenderedBundle:
+    """The objects of the bundle and of other sources beside it, and what it says of itself.
 
     Raises BadBundle with every reason of OLM's not to install it, BadConfig, InvalidManifest and BundleTooLarge.
     """
     folder = bundle_folder(tree, destinations)
     bundle = read(tree, folder, YamlMeter(limits))
     check(bundle)
-    bundle = known_part(bundle)
+    bundle = known_part(_without(bundle, webhooks.own_services(bundle)))
     wanted = config_of(config, bundle, install_namespace=install_namespace, is_namespaced=is_namespaced)
     others = [one for one in destinations if one != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
     objects = chain(_generated(bundle, wanted, install_namespace), plain.find(tree, extra, limits=limits))
-    return (
+    return RenderedBundle(
         objects,
         [*bundle.files, *(file for files in extra for file in files)],
         bundle.requirements,
         bundle.csv.version,
+        _suggested_namespace(bundle),
     )
+
+
+def _without(bundle: RegistryBundle, left_out: list[Found]) -> RegistryBundle:
+    """The bundle without these objects, whose files are not used then."""
+    others = tuple(one for one in bundle.others if one not in left_out)
+    unused = {one.file for one in left_out}
+    return replace(bundle, others=others, files=tuple(path for path in bundle.files if path not in unused))
+
+
+def _suggested_namespace(bundle: RegistryBundle) -> str:
+    suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
+    return suggested if is_namespace_name(suggested) else ""
 
 
 def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Found]:

@@ -15,7 +15,7 @@ from provisioner.render.registry.fields import Fields
 from provisioner.sentences import some
 from provisioner.values import Requirement, RequirementKind
 
-# No bundle of the public catalogues asks for more than 30.
+# No bundle of the public catalogs asks for more than 30.
 MAX_REQUIREMENTS = 200
 MAX_WORDS = 300
 
@@ -47,6 +47,11 @@ def of_unknown_fields(what: str, paths: list[str]) -> Iterator[Requirement]:
     """What an object of the bundle has of fields that no Kubernetes has."""
     if paths:
         yield _requirement(RequirementKind.FIELD, what, version=some(paths, 5))
+
+
+def unreadable(file: str, why: str) -> Requirement:
+    """A file that says what the bundle depends on, and that nobody can read."""
+    return _requirement(RequirementKind.CONSTRAINT, file, version=f"its file cannot be read: {why}")
 
 
 def bounded(found: Iterable[Requirement]) -> tuple[Requirement, ...]:

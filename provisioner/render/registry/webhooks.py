@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -82,6 +83,19 @@ def _converted(crd: Fields, webhook: WebhookDefinition, issuer: CertificateIssue
         "metadata": {**meta.value, **({"annotations": annotations} if annotations else {})},
         "spec": {**spec.value, "conversion": conversion},
     }
+
+
+def own_services(bundle: RegistryBundle) -> list[Found]:
+    """The Services of manifests/ whose names those that are made here have, each alone in its file.
+
+    OLM v0 replaces them. OLM v1 has both, of which an API server takes one.
+    """
+    made = {service_name(webhook.deployment) for webhook in bundle.csv.webhooks}
+    held = Counter([bundle.csv_file, *(one.file for one in (*bundle.crds, *bundle.others))])
+    bodies = ((one, Fields.of(one.body, one.place)) for one in bundle.others if held[one.file] == 1)
+    return [
+        one for one, body in bodies if body.text("kind") == "Service" and body.mapping("metadata").text("name") in made
+    ]
 
 
 def services(bundle: RegistryBundle, issuer: CertificateIssuer, namespace: str) -> Iterator[JsonObject]:

@@ -5,6 +5,7 @@ Only findings that one waiver may cover stand together: nothing that nobody may 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ _NO_VERSION, _NOT_SERVED = "CRD-14", "CRD-12"
 _NO_TLS, _HOST = "ING-04", "SV-02"
 _OF_NODE, _OTHER_MOUNTS = "POD-05", "POD-28"
 _IMPLIES = {_DELETED: _NOT_CHECKED, _NO_VERSION: _NOT_SERVED, _NO_TLS: _HOST, _OF_NODE: _OTHER_MOUNTS}
+_BETWEEN = re.compile(r"[:,;]?\s+")
 _POLICY, _ITS_PODS, _OTHER_PODS = "NP-02", "NP-05", ["other pods"]
 _Key = tuple[object, ...]
 _Path = tuple[str | int, ...]
@@ -74,8 +76,9 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
         return False
     fields = _changed_paths(finding)
     if leading.rule in _NAMING:
+        words = _words_beside_the_name(leading)
         changed = [leading.path, *_changed_paths(leading)]
-        named = [one for one in changed if one and ".".join(map(str, one)) in leading.message]
+        named = [one for one in changed if one and ".".join(map(str, one)) in words]
         return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
     return fields == [leading.path]
 
@@ -90,6 +93,12 @@ def _is_implied(finding: Finding, leading: Finding) -> bool:
         return finding.message in plain
     # Pods that stay and mount another folder of the node have other mounts; what else differs is said by itself.
     return leading.rule != _OF_NODE or finding.message == f"{name} has other mounts"
+
+
+def _words_beside_the_name(finding: Finding) -> frozenset[str]:
+    """Whole words: neither `spec.type` in `spec.typed`, nor what whoever named the object chose to be found there."""
+    name = finding.ref.name if finding.ref else ""
+    return frozenset(_BETWEEN.split(finding.message.replace(name, "", 1) if name else finding.message))
 
 
 def _changed_paths(finding: Finding) -> list[_Path]:

@@ -342,7 +342,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ReviewRule:
-    """A rule of the catalogue: makes findings that have its id, place and severity, and a fingerprint.
+    """A rule of the catalog: makes findings that have its id, place and severity, and a fingerprint.
 
     Rules about CRDs have `verdicts` too: what each says to all five questions (`Verdict.as_mapping`).
     """

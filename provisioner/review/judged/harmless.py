@@ -15,7 +15,7 @@ from provisioner.values import GroupKind
 
 RULE = "HARMLESS"
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_CRON_JOB = GroupKind("batch", "CronJob")
+_JOB, _CRON_JOB = GroupKind("batch", "Job"), GroupKind("batch", "CronJob")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,11 @@ TABLE: tuple[HarmlessField, ...] = (
         frozenset({_CRON_JOB}),
         ("spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit"),
         "How many finished Jobs are kept to be looked at; which ones run does not depend on it",
+    ),
+    HarmlessField(
+        frozenset({_JOB}),
+        ("spec.ttlSecondsAfterFinished",),
+        "When a Job that has ended is deleted, with its pods and their logs; what it did stays",
     ),
     HarmlessField(
         frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")}),

@@ -3,6 +3,8 @@
 - `answer`: which rules are missing
 - `facts`: what it is decided from
 - `findings`: the same as findings
+- `needs`: what a bundle needs
+- `obstacles`: what the least rights of an installer leave open
 - `text`: the manifests that would give it
 - `users`: who else can act as the account
 """
@@ -11,6 +13,8 @@ __all__ = [
     "answer",
     "facts",
     "findings",
+    "needs",
+    "obstacles",
     "text",
     "users",
 ]

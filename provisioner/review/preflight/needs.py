@@ -21,7 +21,6 @@ from provisioner.values import (
     AccessRequest,
     Action,
     Finding,
-    GroupKind,
     Manifest,
     ObjectIdentity,
     ObjectRef,
@@ -30,9 +29,6 @@ from provisioner.values import (
     Severity,
 )
 
-_JOB, _TIME_TO_LIVE = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
-# What stays for longer is seen by asking again and again, however slow the API server is.
-_SOON_SECONDS = 60
 _NO_VERB = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
 _NO_OWNER = ReviewRule("PRE-06", Section.PREFLIGHT, Severity.DANGEROUS)
 _REFUSED = ReviewRule("PRE-09", Section.PREFLIGHT, Severity.BREAKING)
@@ -94,14 +90,7 @@ def _verbs(manifest: Manifest, planned: PlannedAction | None) -> tuple[str, ...]
     if action not in (Action.CREATE, Action.REPLACE, Action.RERUN):
         return ("get", "patch")
     is_deleted = action is not Action.CREATE or (manifest.hook is not None and manifest.hook.is_cleared)
-    verbs = ("get", "create", "patch", "delete") if is_deleted else ("get", "create", "patch")
-    return (*verbs, "watch") if manifest.hook and _goes_by_itself(manifest) else verbs
-
-
-def _goes_by_itself(manifest: Manifest) -> bool:
-    """Whether the cluster deletes it so soon after it has ended that who waits for that has to watch it."""
-    seconds = mapping(manifest.body.get("spec")).get(_TIME_TO_LIVE)
-    return manifest.ref.group_kind == _JOB and isinstance(seconds, int) and seconds < _SOON_SECONDS
+    return ("get", "create", "patch", "delete") if is_deleted else ("get", "create", "patch")
 
 
 def _of_verbs(found: Walk, ref: ObjectRef, kind: ResourceWord, verbs: tuple[str, ...]) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ __all__ = [
 def rows_of(rule: str, evidence: Mapping[str, Any]) -> list[str]:
     """The ids under which a finding is explained: its rule's, and before that its variant's where evidence names one.
 
-    SCH-36a is found as SCH-36: the catalogue has one id for both ways in which null may change, and explains two.
+    SCH-36a is found as SCH-36: the catalog has one id for both ways in which null may change, and explains two.
     """
     variant = evidence.get("variant")
     return [variant, rule] if isinstance(variant, str) else [rule]

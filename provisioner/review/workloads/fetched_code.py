@@ -162,7 +162,7 @@ def _runs_file(command: str, file: str) -> bool:
     if not words:
         return False
     if words[0].rpartition("/")[2] == "chmod":
-        may_run = any("x" in one or (one.isdigit() and any(int(digit) % 2 for digit in one[-3:])) for one in words[1:2])
+        may_run = any("x" in one or (one.isdecimal() and any(int(it) % 2 for it in one[-3:])) for one in words[1:2])
         return may_run and any(_is_file(one, file) for one in words[2:])
     is_interpreted = bool(_INTERPRETER.match(" ".join(words))) and "-c" not in words
     first = next((one for one in words[1:] if not one.startswith("-")), "") if is_interpreted else words[0]

@@ -1,6 +1,6 @@
 """The Pod Security Standards as one table: what a pod must not ask for at the levels baseline and restricted.
 
-The order is that of the catalogue (POD-01 to POD-18). Each row names the check as Kubernetes does and answers with the
+The order is that of the catalog (POD-01 to POD-18). Each row names the check as Kubernetes does and answers with the
 places that fail. Containers of Windows pods are judged like others, which errs on the side of saying more.
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.core.cache import cache
 
@@ -68,3 +70,33 @@ def test_whoever_is_nobody_on_the_cluster_is_told_of_nobody(here: World) -> None
     here.kubernetes.allow("ada", "list")
     elsewhere = world.wish(world.cluster("east"), world.seen("strimzi", world.spec()))
     assert approvers_of(acting(here.ada), elsewhere) == UNKNOWN
+
+
+def test_who_may_not_list_roles_is_refused_once_for_all_deployments_of_the_cluster(
+    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    listing = here.kubernetes.cluster_roles
+
+    def counted(cluster: Cluster, *, most: int, as_person: Identity) -> list[dict[str, Any]]:
+        asked.append(as_person.username)
+        return listing(cluster, most=most, as_person=as_person)
+
+    monkeypatch.setattr(here.kubernetes, "cluster_roles", counted)
+    other = world.wish(here.cluster, world.seen("kafka", world.spec()))
+    for deployment in (request_.deployment, other, request_.deployment):
+        assert approvers_of(acting(here.ada), deployment) == UNKNOWN
+    assert asked == ["ada"]
+    here.kubernetes.allow("bert", "list")
+    assert approvers_of(acting(here.bert), other).could_list
+    assert asked == ["ada", "bert"]
+
+
+def test_a_cluster_that_does_not_answer_hides_nothing_that_is_known(here: World, request_: Request) -> None:
+    here.kubernetes.roles = [APPROVER, bound("approver", user("zoe"))]
+    here.kubernetes.allow("ada", "list")
+    ada, other = acting(here.ada), world.wish(here.cluster, world.seen("kafka", world.spec()))
+    named = approvers_of(ada, request_.deployment)
+    here.kubernetes.is_down = True
+    assert approvers_of(ada, other) == UNKNOWN
+    assert approvers_of(ada, request_.deployment) == named == Approvers(users=("zoe",))

@@ -1,4 +1,4 @@
-"""Catalogues over REST: who may get one reads it, page by page and package by package."""
+"""Catalogs over REST: who may get one reads it, page by page and package by package."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_change_is_a_problem_of_the_edition_that_brought_it() -> None:
     )
 
 
-def test_another_catalogue_knows_nothing_of_it() -> None:
+def test_another_catalog_knows_nothing_of_it() -> None:
     row = catalog()
     stored(row, package(), OLD)
     other = catalog("other", of=row.cluster)

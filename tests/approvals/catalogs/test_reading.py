@@ -1,4 +1,4 @@
-"""What is read of a catalogue is what its publisher wrote, a page or a package at a time."""
+"""What is read of a catalog is what its publisher wrote, a page or a package at a time."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_a_search_looks_in_names_and_words(search: str, found: list[str]) -> Non
     assert [one.name for one in catalogs.packages_of(row, search).packages] == found
 
 
-def test_a_catalogue_that_was_never_read_has_no_packages() -> None:
+def test_a_catalog_that_was_never_read_has_no_packages() -> None:
     row = catalog()
     assert catalogs.packages_of(row).packages == ()
     assert catalogs.package(row, "harbour") is None
 
 
-def test_a_catalogue_is_found_by_one_question_without_its_problems() -> None:
+def test_a_catalog_is_found_by_one_question_without_its_problems() -> None:
     prod = cluster()
     stored(catalog("a", of=prod), {"no": "schema"})
     with CaptureQueriesContext(connection) as asked:

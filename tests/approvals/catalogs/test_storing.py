@@ -1,4 +1,4 @@
-"""An edition of a catalogue is shown when it is whole, and never in part."""
+"""An edition of a catalog is shown when it is whole, and never in part."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def test_what_is_not_wanted_any_more_is_not_shown() -> None:
     row = catalog()
 
     def not_wanted() -> None:
-        raise LookupError("the catalogue names another image now")
+        raise LookupError("the catalog names another image now")
 
     with pytest.raises(LookupError):
         catalogs.store(row, "sha256:one", files(package()), check=not_wanted)
     assert not CatalogEdition.objects.exists()
 
 
-def test_a_catalogue_past_a_limit_is_not_stored() -> None:
+def test_a_catalog_past_a_limit_is_not_stored() -> None:
     row = catalog()
     with pytest.raises(BundleTooLarge, match="max_documents"):
         catalogs.store(

@@ -74,6 +74,23 @@ def test_a_failed_request_never_says_that_its_report_is_being_made() -> None:
     assert steps(found) == ["Change it", "Ask again"]
 
 
+@pytest.mark.parametrize("state", [State.DENIED, State.FAILED, State.EXPIRED, State.WITHDRAWN])
+def test_a_list_says_that_what_came_to_nothing_can_be_asked_for_again(state: State) -> None:
+    request = a_request(state, remedy="")
+    assert status_of(request, Beside()).next_words == "can be changed or asked for again"
+    assert status_of(a_request(state, remedy="Correct it."), Beside()).next_words == ""
+    assert status_of(request, Beside(successor=a_request(State.IN_REVIEW))).next_words == ""
+
+
+def test_a_list_says_nothing_of_the_kind_of_what_takes_its_course() -> None:
+    assert [one for one in State if status_of(a_request(one, remedy=""), Beside()).next_words] == [
+        State.DENIED,
+        State.FAILED,
+        State.EXPIRED,
+        State.WITHDRAWN,
+    ]
+
+
 def test_of_a_deployment_that_is_gone_nothing_is_offered() -> None:
     request = a_request(State.FAILED)
     request.deployment.gone_at = AT

@@ -67,6 +67,15 @@ def test_putting_back_is_told_apart_from_applying(request_at_work: Request) -> N
     assert [(one.step, one.position) for one in request_at_work.outcomes.all()] == [("apply", 0), ("restore", 1)]
 
 
+def test_each_outcome_names_the_phase_of_its_kind_and_none_of_what_is_deleted(request_at_work: Request) -> None:
+    role = ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRole", "", "robot")
+    gone = Done(role, Action.DELETE, OutcomeState.DONE)
+    noting(request_at_work).keep([done(0), Done(role, Action.UPDATE, OutcomeState.DONE)])
+    assert [one.phase for one in request_at_work.outcomes.all()] == ["configuration", "roles"]
+    noting(request_at_work, Outcome.Step.RESTORE).keep([gone])
+    assert request_at_work.outcomes.get(step="restore").phase == ""
+
+
 def test_what_came_before_an_error_is_written(request_at_work: Request) -> None:
     def broken() -> Iterator[Done]:
         yield done(0)

@@ -113,3 +113,16 @@ def test_S34_who_pushes_names_no_secret_that_the_operator_did_not_list(
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controller]})}
     found = requester_of(here.cluster, obj(spec), Identity("system:serviceaccount:argocd:controller"), AT)
     assert (found is not None) is is_known
+
+
+@pytest.mark.parametrize(("listed", "is_known"), [("deployments", False), ("catalogs", True)])
+def test_S34_a_controller_wrote_a_catalog_only_where_it_is_listed_for_catalogs(
+    here: World, settings: Any, listed: str, is_known: bool
+) -> None:
+    controller = {"account": "argocd/controller", "cluster": here.cluster.name, listed: {"matchNames": ["*"]}}
+    controller |= {"installers": ["shop/installer"]} if listed == "deployments" else {}
+    settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controller]})}
+    seen = obj({"source": {"kind": "image", "image": {"ref": "example.com/catalog:latest"}}})
+    who = Identity("system:serviceaccount:argocd:controller")
+    found = requester_of(here.cluster, seen, who, AT, is_catalog=True)
+    assert (found and found.via) == ("gitops" if is_known else None)

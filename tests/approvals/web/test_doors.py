@@ -26,6 +26,7 @@ OPEN_PAGES = [
     "/deployments",
     "/deployments/new",
     "/deployments/offers?cluster=prod&install_namespace=harbour",
+    "/catalogs",
     "/clusters",
     "/policies",
     "/policies/new",

@@ -28,7 +28,7 @@ LISTS = (
         "/?tab=all&sort=deployment",
         "/?tab=all&search=d0",
     ),
-    *("/home", "/home/count", "/deployments", "/audit", "/policies", "/clusters"),
+    *("/home", "/home/count", "/deployments", "/audit", "/policies", "/catalogs", "/clusters"),
     *("/api/v1/requests?page_size=200", "/api/v1/deployments?page_size=200", "/api/v1/audit"),
 )
 APPROVE = "approve"

@@ -23,7 +23,7 @@ from tests.support.journeys.left_out import LeftOut
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import RESTORE
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import until_served, wait_until
+from tests.support.kubernetes.live import once_answered, until_served, wait_until
 from tests.support.servers.registry import Registry
 
 ATTACKER = "kubectl-mallory"
@@ -275,7 +275,7 @@ def test_S06_a_review_object_in_somebody_elses_name_is_no_review(
     wait_until(lambda: _is_created(any_station, review))
     live: Any = any_station.api.get(ObjectRef(*OURS, REVIEW, "", name))
     kubectl_reviews.note_seen(any_station.cluster, live["metadata"])
-    kubectl_reviews.count(any_station.cluster.pk)
+    once_answered(lambda: kubectl_reviews.count(any_station.cluster.pk))
     any_station.look_after(deployment)
     any_station.work()
     request.refresh_from_db()

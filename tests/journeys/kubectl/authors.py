@@ -17,7 +17,7 @@ from approvals.watch.authorship import Authorship
 from provisioner.values import ObjectRef
 from tests.support.folders import ROOT
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import is_unreachable, wait_until
+from tests.support.kubernetes.live import once_answered, wait_until
 
 POLICIES = [
     obj
@@ -51,11 +51,11 @@ class Seen:
         about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": meta}
         path = self.station.kubeconfig.parent / "wish.yaml"
         path.write_text(yaml.safe_dump({**about, "spec": spec}))
-        self.station.ctl("apply", "--server-side", "--force-conflicts", "-f", str(path), user=user)
+        change(self.station, "apply", "--server-side", "--force-conflicts", "-f", str(path), user=user)
 
     def list(self) -> None:
         api, resource = self.station.api, self._resource()
-        self.version = loop.take_list(self.station.cluster, api, resource, self.authorship)
+        self.version = once_answered(lambda: loop.take_list(self.station.cluster, api, resource, self.authorship))
 
     def watch(self) -> None:
         """Until it has seen what the object is now: a watch may end before a busy server tells it anything."""
@@ -80,15 +80,14 @@ class Seen:
 
 
 def look(here: Station) -> AuthorAdmission:
-    """As the worker does every 20 seconds."""
-    kubectl_reviews.count(here.cluster.pk)
+    """As the worker does every 20 seconds, until the API server answers."""
+    once_answered(lambda: kubectl_reviews.count(here.cluster.pk))
     return AuthorAdmission.objects.get(cluster=here.cluster)
 
 
 def put_in_force(here: Station) -> None:
     """See the shipped policies now, and again when more than ten seconds have gone."""
-    # An API server that has not read a policy yet refuses what it would be asked about.
-    wait_until(lambda: not is_unreachable(lambda: look(here)) and look(here).problem == "", "the policies are in force")
+    wait_until(lambda: look(here).problem == "", "the policies are in force")
     let_time_pass(here)
     assert look(here).sure_from
 
@@ -97,10 +96,15 @@ def let_time_pass(here: Station) -> None:
     AuthorAdmission.objects.filter(cluster=here.cluster).update(since=timezone.now() - timedelta(seconds=11))
 
 
-def is_written(wish: Seen) -> bool:
-    """Not while an API server has policies about a kind that it has learned a moment ago: it refuses all writes then."""
+def change(here: Station, *words: str, user: str = "admin") -> None:
+    """kubectl with these words, again while an API server has policies about a kind that it has learned a moment ago: it
+    refuses all writes then."""
+    wait_until(lambda: _is_taken(here, *words, user=user), "a policy knows the kind that it is about")
+
+
+def _is_taken(here: Station, *words: str, user: str) -> bool:
     try:
-        wish.write("admin")
+        here.ctl(*words, user=user)
     except AssertionError as exc:
         if "ServiceUnavailable" not in str(exc):
             raise

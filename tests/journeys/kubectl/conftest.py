@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from approvals.watch import loop
-from tests.journeys.kubectl.authors import POLICIES, SECONDS, Seen, is_written, put_in_force
+from tests.journeys.kubectl.authors import POLICIES, SECONDS, Seen, put_in_force
 from tests.support.journeys.station import SEEDER, Station, binding, user_subject
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.fixtures import controlplane_in
-from tests.support.kubernetes.live import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +31,7 @@ def seen(station: Station, monkeypatch: pytest.MonkeyPatch) -> Seen:
     other = Seen(station, f"{station.namespace}-other")
     for obj in POLICIES:
         station.api.apply(obj, field_manager=SEEDER, force=True)
-    wait_until(lambda: is_written(other), "a policy knows the kind that it is about")
+    other.write("admin")
     other.list()
     put_in_force(station)
     here = Seen(station, f"{station.namespace}-app")

@@ -12,7 +12,7 @@ from approvals import services
 from approvals.controllers import read_controllers
 from approvals.models import BundleDeployment
 from provisioner.values import Identity
-from tests.journeys.kubectl.authors import Seen
+from tests.journeys.kubectl.authors import Seen, change
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, binding, user_subject
 from tests.support.servers.registry import Registry
@@ -62,7 +62,7 @@ class Repository:
         self._send("replace")
 
     def prune(self) -> None:
-        self.seen.station.ctl("delete", "bd", self.seen.name, "--wait=false", "--as", self.account)
+        change(self.seen.station, "delete", "bd", self.seen.name, "--wait=false", "--as", self.account)
 
     def live(self) -> Any:
         return self.seen.station.get("bundledeployment", self.seen.name)
@@ -83,7 +83,7 @@ class Repository:
         obj = {**about, "metadata": {"name": self.seen.name, **self.tool.tracking}, "spec": spec}
         path = self.seen.station.kubeconfig.parent / "pushed.json"
         path.write_text(json.dumps(obj))
-        self.seen.station.ctl(*how, "-f", str(path), "--as", self.account)
+        change(self.seen.station, *how, "-f", str(path), "--as", self.account)
 
 
 @pytest.fixture(params=[ARGO_CD, FLUX], ids=lambda tool: tool.manager)
@@ -142,9 +142,8 @@ def test_what_somebody_edits_is_healed_and_asked_for_by_both(repository: Reposit
     seen.watch()
     seen.station.work()
     assert seen.station.approve(repository.row()).state == "applied"
-    seen.station.ctl(
-        "patch", "bd", seen.name, "--type=merge", "-p", '{"spec":{"serviceAccountName":"other"}}', user="rita"
-    )
+    other = '{"spec":{"serviceAccountName":"other"}}'
+    change(seen.station, "patch", "bd", seen.name, "--type=merge", "-p", other, user="rita")
     repository.sync()
     seen.watch()
     names = [one["username"] for one in seen.latest().requesters]

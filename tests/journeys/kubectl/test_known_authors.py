@@ -14,7 +14,7 @@ from approvals.controllers import read_controllers
 from approvals.errors import Refused
 from approvals.models import AuthorAdmission, BundleDeployment
 from provisioner.values import Identity, ObjectRef
-from tests.journeys.kubectl.authors import POLICIES, Seen, let_time_pass, look, put_in_force
+from tests.journeys.kubectl.authors import POLICIES, Seen, change, let_time_pass, look, put_in_force
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, binding, user_subject
@@ -40,7 +40,7 @@ def test_S05_everybody_who_wrote_it_since_is_a_requester(seen: Seen) -> None:
 
 def test_S05_labels_of_somebody_else_make_no_requester(seen: Seen) -> None:
     seen.write("rita")
-    seen.station.ctl("label", "bd", seen.name, "team=b", user="carol")
+    change(seen.station, "label", "bd", seen.name, "team=b", user="carol")
     seen.watch()
     assert seen.asked() == (["rita kubectl"], True)
 
@@ -132,15 +132,17 @@ def test_S05_a_stamp_from_before_the_policies_stood_is_nobodys(seen: Seen) -> No
 def test_S05_what_was_deleted_was_asked_for_by_nobody_known(seen: Seen) -> None:
     seen.write("rita")
     seen.watch()
-    seen.station.ctl("patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
-    seen.station.ctl("delete", "bd", seen.name, "--wait=false", user="carol")
+    change(
+        seen.station, "patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}'
+    )
+    change(seen.station, "delete", "bd", seen.name, "--wait=false", user="carol")
     seen.watch()
     deployment = BundleDeployment.objects.get(cluster=seen.station.cluster, name=seen.name)
     assert [(one.generation, one.username) for one in deployment.writes.order_by("generation")] == [
         (1, "rita"),
         (2, ""),
     ]
-    seen.station.ctl("patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    change(seen.station, "patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
 
 
 def _listed(here: Station, **changes: Any) -> Any:

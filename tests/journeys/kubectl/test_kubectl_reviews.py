@@ -20,7 +20,7 @@ from tests.support.folders import ROOT
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, binding, user_subject
 from tests.support.kubernetes.endpoint import USERS
-from tests.support.kubernetes.live import until_served, wait_until
+from tests.support.kubernetes.live import once_answered, until_served, wait_until
 from tests.support.servers.registry import Registry
 
 _numbers = itertools.count(1)
@@ -37,8 +37,12 @@ def put_in_force(here: Station) -> None:
     ReviewAdmission.objects.filter(cluster=here.cluster).update(since=_looked(here).looked_at - timedelta(minutes=1))
 
 
+def count(here: Station) -> None:
+    once_answered(lambda: kubectl_reviews.count(here.cluster.pk))
+
+
 def _looked(here: Station) -> ReviewAdmission:
-    kubectl_reviews.count(here.cluster.pk)
+    count(here)
     return ReviewAdmission.objects.get(cluster=here.cluster)
 
 
@@ -94,8 +98,8 @@ def give(here: Station, obj: dict[str, Any], user: str) -> dict[str, Any]:
 def answer(here: Station, obj: dict[str, Any]) -> dict[str, Any]:
     watch = SeenReviews(cluster=here.cluster)
     watch.stop.set()
-    watch.look(here.api)
-    kubectl_reviews.count(here.cluster.pk)
+    once_answered(lambda: watch.look(here.api))
+    count(here)
     live = here.api.get(ObjectRef.of(obj))
     assert live is not None
     (condition,) = live["status"]["conditions"]
@@ -147,7 +151,7 @@ def test_deleting_a_review_withdraws_nothing_and_it_is_counted_once(reviewed: tu
     give(station, obj, "alice")
     answer(station, obj)
     station.api.delete(ObjectRef.of(obj))
-    kubectl_reviews.count(station.cluster.pk)
+    count(station)
     assert Review.objects.counted().get(request=request).decision == "Deny"
 
 
@@ -334,8 +338,8 @@ def test_the_plug_in_decides_and_changes_as_the_caller(
     assert "is created and not counted yet" in capsys.readouterr().out
     watch = SeenReviews(cluster=station.cluster)
     watch.stop.set()
-    watch.look(station.api)
-    kubectl_reviews.count(station.cluster.pk)
+    once_answered(lambda: watch.look(station.api))
+    count(station)
     review = Review.objects.get(request=request)
     assert (review.decision, review.username, review.reason) == ("Deny", "alice", "not now")
 

@@ -14,7 +14,7 @@ from approvals.watch.mirrors import SeenMirrors
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import wait_until
+from tests.support.kubernetes.live import once_answered, wait_until
 from tests.support.servers.registry import Registry
 
 
@@ -33,7 +33,7 @@ def listed(station: Station) -> None:
     """What the watch does when it starts: the list says what happened while nobody watched."""
     watch = SeenMirrors(cluster=station.cluster)
     watch.stop.set()
-    watch.look(station.api)
+    once_answered(lambda: watch.look(station.api))
     mirrors.repair(station.cluster.pk, watch._seen)
 
 

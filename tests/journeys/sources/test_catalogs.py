@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -11,14 +11,16 @@ import pytest
 from django.utils import timezone
 
 from approvals import access, catalogs
+from approvals.controllers import read_controllers
 from approvals.models import Catalog
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.watch.catalogs import SeenCatalogs
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidObject
-from provisioner.values import ObjectRef
-from tests.support.journeys.station import Station
+from provisioner.values import Identity, ObjectRef
+from tests.support.journeys.station import SERVICE, Station, role, user_subject
+from tests.support.kubernetes.live import once_answered
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.servers.http import GitServer
 from tests.support.servers.registry import CREDENTIALS, Registry
@@ -83,7 +85,7 @@ def image(registry: Registry, name: str, tag: str = "latest") -> dict[str, Any]:
 
 def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Registry) -> None:
     name = f"{any_station.namespace}/catalog"
-    registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalogue"})
+    registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalog"})
     row = look(seen(any_station, write(any_station, image(registry, name), interval="5m")))
     assert versions(row) == ["1.0.0"]
     status = shown(any_station, row)
@@ -119,7 +121,7 @@ def test_a_source_that_is_gone_is_said_and_what_was_read_stays(sandbox_station: 
     assert conditions(shown(sandbox_station, row))["Ready"] == ("True", "Read")
 
 
-def test_another_source_is_another_catalogue(sandbox_station: Station, registry: Registry) -> None:
+def test_another_source_is_another_catalog(sandbox_station: Station, registry: Registry) -> None:
     for name in ("one", "two"):
         registry.push(f"{sandbox_station.namespace}/{name}:latest", {"catalog.json": catalog_text("1.0.0")})
     row = look(seen(sandbox_station, write(sandbox_station, image(registry, f"{sandbox_station.namespace}/one"))))
@@ -141,7 +143,7 @@ def listed(station: Station) -> None:
     """What the watch does when it starts: the list says what happened while nobody watched."""
     watch = SeenCatalogs(cluster=station.cluster)
     watch.stop.set()
-    watch.look(station.api)
+    once_answered(lambda: watch.look(station.api))
 
 
 def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Station, registry: Registry) -> None:
@@ -150,7 +152,8 @@ def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Sta
     obj = write(any_station, image(registry, name))
     listed(any_station)
     row = look(row_of(any_station, obj))
-    assert (versions(row), row.writer) == (["1.0.0"], {})
+    assert versions(row) == ["1.0.0"]
+    assert catalogs.authors_by_part(row.authors, row.spec) is None
     any_station.api.delete(reference(row.name))
     listed(any_station)
     assert catalogs.catalog(any_station.cluster, row.name) is None
@@ -170,7 +173,7 @@ def test_a_forged_status_is_repaired(sandbox_station: Station, registry: Registr
     assert shown(sandbox_station, row)["packages"] == 1
 
 
-def test_a_helm_repository_is_a_catalogue(sandbox_station: Station, http_server: Any, settings: Any) -> None:
+def test_a_helm_repository_is_a_catalog(sandbox_station: Station, http_server: Any, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
     chart = {"version": "1.2.0", "urls": ["harbour-1.2.0.tgz"], "digest": "a" * 64}
     url = http_server.serve("/charts/index.yaml", json.dumps({"entries": {"harbour": [chart]}}).encode())
@@ -182,7 +185,7 @@ def test_a_helm_repository_is_a_catalogue(sandbox_station: Station, http_server:
     assert found.bundles["harbour-1.2.0"].url == url.replace("index.yaml", "harbour-1.2.0.tgz")
 
 
-def test_the_tags_of_a_repository_are_a_catalogue(sandbox_station: Station, registry: Registry) -> None:
+def test_the_tags_of_a_repository_are_a_catalog(sandbox_station: Station, registry: Registry) -> None:
     name = f"{sandbox_station.namespace}/harbour"
     for tag in ("1.0.0", "v1.1.0", "latest"):
         registry.push(f"{name}:{tag}", {"a.yaml": tag})
@@ -225,7 +228,7 @@ def rita(**more: Any) -> dict[str, Any]:
     return access.requester_record(user=None, **{"groups_at": timezone.now(), **facts, **more})
 
 
-def test_S08_the_secret_of_a_catalogue_is_read_as_who_wrote_it(
+def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(
     any_station: Station, registry_with_auth: Registry
 ) -> None:
     source = private(any_station, registry_with_auth)
@@ -239,7 +242,48 @@ def test_S08_the_secret_of_a_catalogue_is_read_as_who_wrote_it(
     assert row.is_writer_proved, "the rights that are printed are for whom it is read"
 
 
-def test_S08_no_secret_is_read_for_a_catalogue_that_nobody_is_known_to_have_written(
+def mallory() -> dict[str, Any]:
+    return rita(username="mallory", groups=["strangers"])
+
+
+def changed(station: Station, row: Catalog, change: Callable[[dict[str, Any]], object], by: dict[str, Any]) -> Catalog:
+    station.edit(reference(row.name), lambda live: change(live["spec"]["source"]))
+    live = station.api.get(reference(row.name))
+    assert live is not None
+    return look(seen(station, live, by))
+
+
+@pytest.mark.proof
+def test_S05_S08_who_writes_a_part_of_the_source_must_be_allowed_to_get_the_secret_that_another_named(
+    any_station: Station, registry_with_auth: Registry
+) -> None:
+    """Rita named the Secret; mallory, who may not get it, would have it sent to another host."""
+    station = any_station
+    let_get(station, "pull")
+    row = look(seen(station, write(station, private(station, registry_with_auth)), rita()))
+    assert row.edition is not None
+    elsewhere = "127.0.0.1:1/catalog:latest"
+    row = changed(station, row, lambda source: source["image"].update(ref=elsewhere), mallory())
+    assert row.edition is None
+    assert "Kubernetes does not let mallory get secrets" in row.problem
+    assert "who wrote the source of this Catalog (image.ref)" in row.problem
+    assert not row.is_writer_proved
+
+
+def test_S05_S08_who_names_their_secret_beside_the_address_of_another_sends_it_nowhere(
+    sandbox_station: Station, registry_with_auth: Registry
+) -> None:
+    station = sandbox_station
+    let_get(station, "pull")
+    source = private(station, registry_with_auth)
+    auth = source["image"].pop("auth")
+    row = seen(station, write(station, source), mallory())
+    row = changed(station, row, lambda source: source["image"].update(auth=auth), rita())
+    assert row.edition is None
+    assert "does not let mallory get secrets" in row.problem
+
+
+def test_S08_no_secret_is_read_for_a_catalog_that_nobody_is_known_to_have_written(
     sandbox_station: Station, registry_with_auth: Registry
 ) -> None:
     row = look(seen(sandbox_station, write(sandbox_station, private(sandbox_station, registry_with_auth))))
@@ -259,6 +303,33 @@ def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
     assert look(row).edition is not None
 
 
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed any more"])
+def test_S34_the_secret_of_a_catalog_is_read_for_a_controller_as_long_as_the_operator_lists_it(
+    sandbox_station: Station, registry_with_auth: Registry, settings: Any, listed: bool
+) -> None:
+    station = sandbox_station
+    account = {"kind": "ServiceAccount", "name": "controller", "namespace": station.namespace}
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pull"], "verbs": ["get"]}
+    for each in role("controller-gets-pull", station.namespace, rule, account, user_subject(SERVICE.username)):
+        station.api.create(each)
+    obj = write(station, private(station, registry_with_auth))
+    controllers = {
+        "account": f"{station.namespace}/controller",
+        "cluster": station.cluster.name,
+        "catalogs": {"matchNames": [obj["metadata"]["name"]]},
+        "secrets": [f"{station.namespace}/pull"] if listed else [],
+    }
+    settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controllers]})}
+    robot = Identity.of_service_account(station.namespace, "controller")
+    old = timezone.now() - timedelta(days=9)
+    writer = rita(username=robot.username, groups=[*robot.groups], via="gitops", groups_at=old)
+    row = look(seen(station, obj, writer))
+    if listed:
+        assert row.edition is not None, row.problem
+    else:
+        assert "PRATIQUE_GITOPS_FILE does not list that controller for this Catalog" in row.problem
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -276,7 +347,7 @@ def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
         ),
     ],
 )
-def test_the_api_server_refuses_a_catalogue_that_makes_no_sense(
+def test_the_api_server_refuses_a_catalog_that_makes_no_sense(
     any_station: Station, spec: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidObject) as raised:

@@ -1,27 +1,23 @@
-"""A deployment names a package of a catalogue: a bundle is pinned, and upgrades follow the publisher's edges."""
+"""A deployment names a package of a catalog: a bundle is pinned, and upgrades follow the publisher's edges."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from approvals import access, catalogs, services
+from approvals import access, services, wake
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
-from approvals.ledger.packages import following
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.upgrading import LookForUpgrades
-from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity
 from tests.support.approvals.world import acting
-from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
+from tests.support.journeys.catalogs import look, look_at_source, named, offer
+from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, source
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
@@ -30,30 +26,8 @@ GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 
 @pytest.fixture
 def offered(any_station: Station, registry: Registry) -> Catalog:
-    """A catalogue with the first version of an operator."""
+    """A catalog with the first version of an operator."""
     return offer(registry, named(any_station, registry, f"{any_station.namespace}-hub"), "1.0.0")
-
-
-def named(station: Station, registry: Registry, name: str) -> Catalog:
-    """A Catalog in the cluster, which comes from an image."""
-    origin = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}}
-    about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
-    obj = station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
-    row = catalogs.see(cluster=station.cluster, obj=obj, writer=None)
-    assert row is not None
-    return row
-
-
-def offer(registry: Registry, row: Catalog, *versions: str, of: str = HARBOUR) -> Catalog:
-    """Its publisher pushes it with these versions, and it is looked at."""
-    text = "\n".join(json.dumps(one) for one in documents(registry, of, versions))
-    registry.push(f"{registry.host}/{row.name}:latest", {"catalog.json": text.encode()})
-    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
-    do(RefreshCatalog(row.pk))
-    found = catalogs.catalog(row.cluster, row.name)
-    assert found is not None
-    assert found.edition is not None, found.problem
-    return found
 
 
 def wish(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
@@ -66,13 +40,6 @@ def running(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str 
 
 def _as_operator(upgrades: str) -> dict[str, str]:
     return {"format": "registry-v1", **({"upgradePolicy": upgrades} if upgrades else {})}
-
-
-def look(station: Station) -> None:
-    """As when the sweep comes by; then what the workers do."""
-    for pk in following.due(timezone.now()):
-        do(LookForUpgrades(pk))
-    station.work()
 
 
 def versions(deployment: BundleDeployment) -> list[tuple[str, str]]:
@@ -97,7 +64,7 @@ def applied(any_station: Station, offered: Catalog) -> BundleDeployment:
 
 
 @pytest.mark.proof
-def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
+def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
     any_station: Station, registry: Registry, offered: Catalog
 ) -> None:
     station = any_station
@@ -122,7 +89,7 @@ def test_a_package_of_a_catalogue_is_pinned_to_one_bundle_by_its_digest(
 
 
 @pytest.mark.proof
-def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, offered: Catalog) -> None:
+def test_S08_who_may_not_get_the_catalog_asks_in_vain(any_station: Station, offered: Catalog) -> None:
     station, mallory = any_station, Identity("mallory", ("strangers",))
     station.let_use_installer("mallory")
     spec: dict[str, Any] = {
@@ -151,7 +118,7 @@ def test_S08_who_may_not_get_the_catalogue_asks_in_vain(any_station: Station, of
     ],
     ids=["package", "channel", "version"],
 )
-def test_what_a_catalogue_does_not_offer_is_said_with_what_it_offers(
+def test_what_a_catalog_does_not_offer_is_said_with_what_it_offers(
     sandbox_station: Station, registry: Registry, asked: dict[str, str], words: str
 ) -> None:
     row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.0.0")
@@ -306,6 +273,26 @@ def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
     look(station)
     assert versions(applied) == [("1.0.0", "applied"), ("1.1.0", "applied"), ("1.0.0", "applied")]
     assert "request 2 was for it (applied)" in upgrade_condition(station, applied)[2]
+
+
+def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_it(
+    any_station: Station, offered: Catalog, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    woken: list[int] = []
+    monkeypatch.setattr(wake, "deployment", woken.append)
+    allowed = settings.PRATIQUE
+    settings.PRATIQUE = {**allowed, "ALLOWED_NETWORKS": []}
+    for _ in range(2):
+        look_at_source(offered)
+    assert woken == [applied.pk], "once, and not at each look"
+    available, reason, words = upgrade_condition(any_station, applied)
+    assert (available, reason) == ("Unknown", "CouldNotTell")
+    assert f"the source of Catalog {offered.name} could not be checked since" in words
+    assert "127.0.0.1" not in words
+    settings.PRATIQUE = allowed
+    look_at_source(offered)
+    assert woken == [applied.pk] * 2
+    assert upgrade_condition(any_station, applied)[:2] == ("False", "UpToDate")
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ STABLE = PackageWish("harbour", channels=("stable",))
         pytest.param(replace(STABLE, versions=range_of("1.1.0")), "1.0.0", "no-bundle", id="upgrade not found"),
     ],
 )
-def test_one_catalogue(wish: PackageWish, running: str | None, answer: str) -> None:
+def test_one_catalog(wish: PackageWish, running: str | None, answer: str) -> None:
     assert chosen(wish, of=installed(running) if running else None) == answer
 
 
@@ -85,7 +85,7 @@ OLD = without(harbour(), "2.0.0", "1.2.0")
     [
         pytest.param([CatalogOffer("a", harbour()), CatalogOffer("b", None)], "2.0.0", id="one has it"),
         pytest.param([CatalogOffer("a", None), CatalogOffer("b", None)], "no-package", id="none has it"),
-        pytest.param([], "no-package", id="no catalogue"),
+        pytest.param([], "no-package", id="no catalog"),
         pytest.param([CatalogOffer("a", harbour()), CatalogOffer("b", OLD)], "ambiguous", id="two have it"),
         pytest.param(
             [
@@ -97,7 +97,7 @@ OLD = without(harbour(), "2.0.0", "1.2.0")
         ),
     ],
 )
-def test_several_catalogues(offers: list[CatalogOffer], answer: str) -> None:
+def test_several_catalogs(offers: list[CatalogOffer], answer: str) -> None:
     found = choose(ANY, offers)
     assert (str(found.bundle.version) if isinstance(found, Choice) else found.code) == answer
 
@@ -158,9 +158,20 @@ def test_why_nothing_is_chosen_names_what_there_is() -> None:
     ("wish", "chosen", "words"),
     [
         (STABLE, "1.2.0", ""),
-        (replace(STABLE, versions=range_of("<1.2.0")), "1.1.0", "1.2.0 is not in <1.2.0"),
+        (
+            replace(STABLE, versions=range_of("<1.2.0")),
+            "1.1.0",
+            "1.2.0 is not in <1.2.0: change catalog.version to take it",
+        ),
         (STABLE, "1.0.1", "no edge leads to 1.2.0 from what runs; it may follow after 1.0.1"),
-        (ANY, "1.1.0", "no edge leads to 2.0.0 from what runs"),
+        (
+            ANY,
+            "1.1.0",
+            (
+                "no edge leads to 2.0.0 from what runs: upgradeConstraintPolicy SelfCertified would take it, and "
+                "reviewers are told"
+            ),
+        ),
     ],
     ids=["the highest", "out of range", "over another", "of another channel"],
 )
@@ -201,7 +212,7 @@ RETIRED = retired(harbour(), *("1.0.0", "1.0.1", "1.1.0", "1.2.0", "2.0.0"))
 
 
 @given(st.permutations([CatalogOffer("a", RETIRED), CatalogOffer("b", OLD), CatalogOffer("c", None)]))
-def test_the_order_of_catalogues_changes_nothing(offers: list[CatalogOffer]) -> None:
+def test_the_order_of_catalogs_changes_nothing(offers: list[CatalogOffer]) -> None:
     found = choose(ANY, offers)
     assert isinstance(found, Choice)
     assert found.catalog == "b"

@@ -1,4 +1,4 @@
-"""A catalogue's file is cut where its publisher ended a document, whatever the form, holding one at a time."""
+"""A catalog's file is cut where its publisher ended a document, whatever the form, holding one at a time."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from tests.support.provisioner.catalogs import harbour
         pytest.param("stable", "1.2.0", [], id="the head"),
         pytest.param("fast", "1.0.1", ["2.0.0"], id="skips"),
         pytest.param("fast", "1.1.0", [], id="not skipped"),
-        pytest.param("stable", "1.0.5", ["1.2.0"], id="an installed version that the catalogue no longer has"),
+        pytest.param("stable", "1.0.5", ["1.2.0"], id="an installed version that the catalog no longer has"),
         pytest.param("stable", "0.9.0", [], id="before every range"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A catalogue comes from its source into files, of an image from the folder that its label names."""
+"""A catalog comes from its source into files, of an image from the folder that its label names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SYSTEM = (
 )
 
 
-def test_of_an_operating_system_only_the_folder_of_the_catalogue_is_read(registry: Registry) -> None:
+def test_of_an_operating_system_only_the_folder_of_the_catalog_is_read(registry: Registry) -> None:
     base = layer(*SYSTEM, ("configs/old/catalog.yaml", b"0", "old"), ("./configs/quay/catalog.json", b"0", "first"))
     upper = layer(
         ("configs/.wh.old", b"0", ""), ("configs/quay/catalog.json", b"0", "second"), ("configs/x.md", b"0", "n")
@@ -72,7 +72,7 @@ def test_without_the_label_all_files_are_read(registry: Registry) -> None:
         pytest.param([("a.yaml", b"0", "a")], "/../etc", BadSource, "expected a folder of the image", id="a label"),
     ],
 )
-def test_what_is_no_catalogue_is_refused(
+def test_what_is_no_catalog_is_refused(
     registry: Registry, entries: list[Any], folder: str, error: type[Exception], words: str
 ) -> None:
     labels = {FOLDER_LABEL: folder} if folder else {}
@@ -80,18 +80,18 @@ def test_what_is_no_catalogue_is_refused(
         read(push(registry, "refused", layer(*entries), labels=labels))
 
 
-def test_an_archive_that_is_cut_off_is_no_catalogue(registry: Registry) -> None:
+def test_an_archive_that_is_cut_off_is_no_catalog(registry: Registry) -> None:
     whole = layer(("a.yaml", b"0", "a" * 5000))
     with pytest.raises(InvalidArchive, match="cut off"):
         read(push(registry, "cut", whole[:-40], labels={}))
 
 
-def test_a_catalogue_past_its_size_is_not_unpacked(registry: Registry) -> None:
+def test_a_catalog_past_its_size_is_not_unpacked(registry: Registry) -> None:
     source = push(registry, "large", layer(("a.yaml", b"0", "a" * 5000)), labels={})
     with pytest.raises(BundleTooLarge):
         read(source, max_bytes=4000)
 
 
-def test_a_config_map_is_a_catalogue_as_well() -> None:
+def test_a_config_map_is_a_catalog_as_well() -> None:
     files = {"catalog.yaml": b"schema: olm.package"}
     assert read(ConfigMapSource("shop", "catalog", "u", "7", files)) == {"catalog.yaml": "schema: olm.package"}

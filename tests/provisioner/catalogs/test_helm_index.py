@@ -1,4 +1,4 @@
-"""A Helm repository's index is a catalogue: any higher version of a chart may follow a lower one."""
+"""A Helm repository's index is a catalog: any higher version of a chart may follow a lower one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalogue that wants to do harm takes bounded memory and time, and spoils no other package."""
+"""A catalog that wants to do harm takes bounded memory and time, and spoils no other package."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_name_that_hides_something_is_none(name: str) -> None:
 
 
 class Endless(io.RawIOBase):
-    """A catalogue of so many bytes that is made while it is read."""
+    """A catalog of so many bytes that is made while it is read."""
 
     def __init__(self, documents: Iterator[bytes]):
         self._documents = documents
@@ -117,7 +117,7 @@ class Endless(io.RawIOBase):
 
 
 def large(megabytes: int) -> Iterator[bytes]:
-    """Bundles of a megabyte each, which is mostly their manifests, as the largest public catalogues have them."""
+    """Bundles of a megabyte each, which is mostly their manifests, as the largest public catalogs have them."""
     yield json.dumps(package()).encode() + b"\n"
     weight: dict[str, Any] = {"type": "olm.bundle.object", "value": {"data": "x" * MIB}}
     for number in range(megabytes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from provisioner.catalogs.presentation import MAX_DESCRIPTION, MAX_ICON_BYTES
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"points"
+HUGE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 65_500, 65_500)
 
 
 def presented(*documents: Any) -> PackagePresentation:
@@ -62,6 +64,7 @@ def test_a_raster_picture_is_kept() -> None:
         pytest.param(icon(b"<svg onload='x()'/>", "image/svg+xml"), "its type is image/svg+xml; only", id="svg"),
         pytest.param(icon(b"<svg onload='x()'/>", "image/png"), "its bytes are no image/png", id="svg as png"),
         pytest.param(icon(b"RIFF....AVI ", "image/webp"), "its bytes are no image/webp", id="another riff"),
+        pytest.param(icon(HUGE, "image/png"), "more than 4194304 points", id="few bytes, many points"),
         pytest.param(icon(PNG * MAX_ICON_BYTES, "image/png"), "more than 131072 bytes", id="too large"),
         pytest.param(package(icon={"mediatype": "image/png", "base64data": "%%"}), "no base64", id="no base64"),
         pytest.param(package(icon={"mediatype": 7, "base64data": "eHg="}), "its type is not said", id="no type"),

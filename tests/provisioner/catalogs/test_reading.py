@@ -1,4 +1,4 @@
-"""A catalogue is read whole, bounded, and what is wrong in it is said beside what is right."""
+"""A catalog is read whole, bounded, and what is wrong in it is said beside what is right."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_description_is_cut_and_nothing_else_is_kept() -> None:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("folder", sorted((CORPUS / "fbc").glob("*/catalog-*")), ids=lambda path: path.name)
-def test_real_catalogues_have_no_problem_and_one_head_a_channel(folder: Any) -> None:
+def test_real_catalogs_have_no_problem_and_one_head_a_channel(folder: Any) -> None:
     files = [CatalogFile(file.name, partial(file.open, "rb")) for file in sorted(folder.rglob("*.yaml"))]
     found = read_catalog(files)
     assert found.problems == ()

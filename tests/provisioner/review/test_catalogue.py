@@ -1,4 +1,4 @@
-"""Every rule of the catalogue is implemented, or docs/rules/not-reported.md says why it is not."""
+"""Every rule of the catalog is implemented, or docs/rules/not-reported.md says why it is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.provisioner.rules_in_code import rules_in_code
 from tests.support.provisioner.shapes import TEXT, JsonDict, crd_of, listed, mapped, obj
 
 PAGE = ROOT / "docs" / "rules" / "not-reported.md"
-# The ids of the catalogue: the last number of each family, the numbers that it leaves out, and those with letters.
+# The ids of the catalog: the last number of each family, the numbers that it leaves out, and those with letters.
 FAMILIES: dict[str, tuple[int, set[int], set[str]]] = {
     "CRD": (35, set(), {"CRD-13b"}),
     "SCH": (60, set(), {"SCH-25n", "SCH-25r", "SCH-36a", "SCH-38t"}),
@@ -32,7 +32,7 @@ FAMILIES: dict[str, tuple[int, set[int], set[str]]] = {
     "DEL": (1, set(), set()),
     "OWN": (1, set(), set()),
 }
-CATALOGUE = {
+CATALOG = {
     rule
     for family, (last, gaps, lettered) in FAMILIES.items()
     for rule in lettered | {f"{family}-{number:02d}" for number in range(1, last + 1) if number not in gaps}
@@ -45,13 +45,13 @@ def excused() -> dict[str, str]:
     return dict(re.findall(r"^- \*\*([A-Z]+-\w+)\*\* ((?:.|\n  )+)", PAGE.read_text("utf-8"), re.MULTILINE))
 
 
-def test_every_rule_of_the_catalogue_is_implemented_or_excused() -> None:
-    assert len(CATALOGUE) == 250
-    assert sorted(CATALOGUE - set(rules_in_code()) - set(excused())) == []
+def test_every_rule_of_the_catalog_is_implemented_or_excused() -> None:
+    assert len(CATALOG) == 250
+    assert sorted(CATALOG - set(rules_in_code()) - set(excused())) == []
 
 
-def test_what_is_excused_is_of_the_catalogue_and_has_a_reason() -> None:
-    assert set(excused()) <= CATALOGUE
+def test_what_is_excused_is_of_the_catalog_and_has_a_reason() -> None:
+    assert set(excused()) <= CATALOG
     assert {"IMG-11", "SCH-59"} <= set(excused())
     assert [rule for rule, reason in excused().items() if ": " not in reason or len(reason) < 60] == []
 

@@ -18,6 +18,7 @@ from provisioner.source import (
     RemoteSource,
     fetch,
     with_secret,
+    with_secret_for,
 )
 from provisioner.unpack import unpack
 from provisioner.values import JsonObject
@@ -219,3 +220,37 @@ def test_many_keys_do_not_fill_the_message(number: int) -> None:
     with pytest.raises(BadSource) as caught:
         with_secret(FILE, secret("Opaque", **{f"key-{one}": "x" for one in range(number)}))
     assert len(str(caught.value)) < 400
+
+
+NAMED = {
+    "its name": ("registry.example.com", "registry.example.com/a:1", True),
+    "its name in capitals": ("Registry.Example.com", "registry.example.com/a:1", True),
+    "its name and the port of https": ("registry.example.com:443", "registry.example.com/a:1", True),
+    "its name and port": ("registry.example.com:8443", "registry.example.com:8443/a:1", True),
+    "Docker Hub": ("docker.io", "library/a:1", True),
+    "another port": ("registry.example.com", "registry.example.com:8443/a:1", False),
+    "a name that begins like it": ("registry.example.com", "registry.example.com.evil.example/a:1", False),
+    "a name above it": ("example.com", "registry.example.com/a:1", False),
+    "a name below it": ("a.registry.example.com", "registry.example.com/a:1", False),
+}
+
+
+@pytest.mark.parametrize("form", ["host", "docker configuration"])
+@pytest.mark.parametrize(("name", "ref", "is_for_it"), NAMED.values(), ids=NAMED)
+def test_S08_a_secret_is_for_exactly_the_host_that_is_named(form: str, name: str, ref: str, is_for_it: bool) -> None:
+    text = f'{{"auths": {{"{name}": {{"auth": "{PAIR}"}}}}}}'
+    given, host = (
+        (secret(BASIC_AUTH, username=USER, password=PASSWORD), name)
+        if form == "host"
+        else (secret(DOCKER_CONFIG, **{".dockerconfigjson": text}), "")
+    )
+    made = with_secret_for(ImageSource(ref), given, host=host)
+    assert bool(made.credentials) == is_for_it
+
+
+def test_S08_user_and_password_that_are_for_no_named_host_are_refused() -> None:
+    given = secret(BASIC_AUTH, username=USER, password=PASSWORD)
+    with pytest.raises(
+        BadSource, match=r"Secret harbour/pull names no host .* chose charts\.example\.com; expected auth\.host"
+    ):
+        with_secret_for(HttpSource("https://charts.example.com/a.tgz"), given, host="")

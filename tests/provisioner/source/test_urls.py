@@ -317,7 +317,14 @@ def drops(is_over: threading.Event) -> Iterator[bytes]:
 class TestServersThatMeanHarm:
     def test_a_busy_one_is_tried_later_when_it_says(self, server: FileServer) -> None:
         soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-        for told, least, most in (("7", 7, 7), (soon, 80, 91), ("never", 0, 0), ("9" * 400, 0, 0), ("-5", 0, 0)):
+        for told, least, most in (
+            ("7", 7, 7),
+            (soon, 80, 91),
+            ("never", 0, 0),
+            ("9" * 400, 0, 0),
+            ("-5", 0, 0),
+            ("\u00b2", 0, 0),
+        ):
             url = server.serve("/b.tgz", status=429, headers={"Retry-After": told})
             with pytest.raises(Unreachable, match="answered 429") as caught:
                 get(url)

@@ -194,12 +194,11 @@ class Station:
             self.api.apply(one, field_manager=SEEDER)
         live.until_may(self.api, Identity(who), approval_of(name))
 
-    def let_use_installer(self, who: str) -> None:
-        for one in role(
-            "use-installer", self.namespace, _impersonate("serviceaccounts", "installer"), user_subject(who)
-        ):
+    def let_use_installer(self, who: str, account: str = "installer") -> None:
+        impersonating = _impersonate("serviceaccounts", account)
+        for one in role(f"{who}-uses-{account}", self.namespace, impersonating, user_subject(who)):
             self.api.apply(one, field_manager=SEEDER)
-        self.until_may(Identity(who), "impersonate", "serviceaccounts", name="installer")
+        self.until_may(Identity(who), "impersonate", "serviceaccounts", name=account)
 
     @property
     def installer(self) -> Identity:

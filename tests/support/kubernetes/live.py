@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from provisioner.cluster.client.access import ask
 from provisioner.cluster.client.api import ClusterClient
@@ -16,6 +16,8 @@ from provisioner.cluster.health.watch import until_settled
 from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import AccessRequest, HealthState, Identity, ObjectRef
 from tests.support.patience import scaled, wait_for
+
+Answer = TypeVar("Answer")
 
 PATIENCE_SECONDS = 60.0
 EDITS = 20
@@ -33,6 +35,21 @@ def is_unreachable(call: Callable[[], object]) -> bool:
     except Unreachable:
         return True
     return False
+
+
+def once_answered(call: Callable[[], Answer]) -> Answer:
+    """What the cluster answers once it does: an API server says 503 while it makes the storage of a definition anew, and
+    while a policy about a kind does not know it yet. What asks again by itself in production is one call in a test."""
+
+    def ask() -> Answer | Unreachable:
+        try:
+            return call()
+        except Unreachable as exc:
+            return exc
+
+    found = wait_for(ask, "the cluster answers", PATIENCE_SECONDS, is_so=lambda it: not isinstance(it, Unreachable))
+    assert not isinstance(found, Unreachable)
+    return found
 
 
 def until_may(api: ClusterClient, who: Identity, request: AccessRequest, *, is_allowed: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Catalogues for tests, written as their publishers write them."""
+"""Catalogs for tests, written as their publishers write them."""
 
 from __future__ import annotations
 

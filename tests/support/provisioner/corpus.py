@@ -43,7 +43,7 @@ class Bundle:
 def pairs() -> list[tuple[Bundle, Bundle]]:
     """Every two versions of a family that follow each other."""
     families: dict[str, list[Bundle]] = defaultdict(list)
-    for bundle in (*_plain(), *_registry(), *_catalogued()):
+    for bundle in (*_plain(), *_registry(), *_catalogd()):
         families[bundle.family].append(bundle)
     ordered = [sorted(several, key=lambda it: it.order) for _, several in sorted(families.items())]
     return [pair for several in ordered for pair in pairwise(several)]
@@ -80,7 +80,7 @@ def _registry() -> Iterator[Bundle]:
         yield Bundle(str(version.parent.relative_to(CORPUS)), version.name, tuple(files))
 
 
-def _catalogued() -> Iterator[Bundle]:
+def _catalogd() -> Iterator[Bundle]:
     for file in sorted(CORPUS.glob("fbc/*/*/bundles/bundle-*.yaml")):
         if HELD not in file.read_text():  # newer catalogs name an image and hold no manifest
             continue

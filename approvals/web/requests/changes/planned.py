@@ -23,6 +23,7 @@ SIGNS = {
     "none": "=",
     "hidden": "?",
 }
+WORDS = {"none": "unchanged"}
 # As long as Kubernetes lets a group, a kind, a namespace and a name be.
 MAX_NAME = 640
 _WORST = {str(severity): place for place, severity in enumerate(Severity)}
@@ -73,6 +74,11 @@ class Counts:
     viewed: int
     actions: list[tuple[str, str, int]]
     kinds: list[tuple[str, int]]
+
+
+def action_words(action: str) -> str:
+    """What people read for an action: its own name, where that says enough."""
+    return WORDS.get(action, action)
 
 
 def object_name(ref: Mapping[str, str]) -> str:

@@ -22,8 +22,9 @@ from provisioner.rbac import RbacSubject
 from provisioner.render import write_quoted
 from provisioner.review.base.text import visible
 from provisioner.review.preflight.answer import Preflight
+from provisioner.review.preflight.obstacles import obstacles
 from provisioner.review.preflight.text import as_yaml
-from provisioner.values import JsonObject, Severity
+from provisioner.values import JsonObject
 
 HELP = "the account that installs a bundle, and the least rights that it needs for it"
 EPILOG = f"""\
@@ -46,9 +47,6 @@ exit status
 """
 OK, IN_THE_WAY, UNKNOWN = 0, 1, 2
 ACCOUNT = "installer"
-# Of these a rule may be missing; all others are told of with the rule that clears them.
-_INCOMPLETE = frozenset({"PRE-07", "PRE-12"})
-_IN_THE_WAY = frozenset({"PRE-05", "PRE-08", "PRE-09"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +99,5 @@ def _of_place(cluster: ClusterClient, namespace: str) -> Iterator[tuple[int, str
 
 
 def _problems(found: Preflight) -> Iterator[tuple[int, str]]:
-    for one in found.findings:
-        if one.rule in _INCOMPLETE or (one.severity is Severity.UNKNOWN and one.rule not in _IN_THE_WAY):
-            yield UNKNOWN, one.message
-        elif one.rule in _IN_THE_WAY:
-            yield IN_THE_WAY, one.message
+    for one in obstacles(found):
+        yield UNKNOWN if one.is_incomplete else IN_THE_WAY, one.words

@@ -1,6 +1,6 @@
 """Checks of what a bundle is and brings, beside what happens to its objects.
 
-- `catalogs`: a bundle that its catalogue does not let follow, deprecates, changed, or has depend on others
+- `catalogs`: a bundle that its catalog does not let follow, deprecates, changed, or has depend on others
 - `chart_values`: which values of a chart changed
 - `content`: Secrets and the like in the bundle
 - `hooks`: what the hooks of a chart do, when they run, and what they leave

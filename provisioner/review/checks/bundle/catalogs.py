@@ -1,4 +1,4 @@
-"""A bundle that a catalogue offers against the word of its publisher: over no edge, deprecated, changed, or in need."""
+"""A bundle that a catalog offers against the word of its publisher: over no edge, deprecated, changed, or in need."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if bundle.changed:
             message = f"catalog {_of(bundle)}: the content of {_name(bundle)} changed: {visible(bundle.changed)}"
             evidence = {**_evidence(bundle), "change": bundle.changed}
-            yield _CHANGED.at(None, message, evidence=evidence, key=[bundle.bundle, bundle.image])
+            yield _CHANGED.at(None, message, evidence=evidence, key=[bundle.bundle, bundle.content])
 
 
 def _of_step(bundle: ChosenBundle) -> Iterator[Finding]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
-from provisioner.sentences import number, some_phrases
+from provisioner.sentences import number, some, some_phrases
 from provisioner.values import Finding, Section, Severity
 
 MAX_SHOWN = 200
@@ -22,7 +24,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     # Of more than are kept nobody knows whether one came or went.
     is_cut = max(len(before), len(after)) >= MAX_VALUES
     known = before.keys() & after.keys() if is_cut else before.keys() | after.keys()
-    changed = [path for path in sorted(known) if before.get(path) != after.get(path)]
+    changed = [path for path in sorted(known) if not _is_same(before.get(path), after.get(path))]
     if not changed:
         return
     told = [_told(path, before.get(path), after.get(path)) for path in changed[:MAX_SHOWN]]
@@ -40,7 +42,39 @@ def _told(path: str, before: str | None, after: str | None) -> str:
         return f"{name} is new, {visible(after or '')}"
     if after is None:
         return f"{name} is gone, was {visible(before)}"
-    return f"{name} was {visible(before)}, is {visible(after)}"
+    return _of_lists(name, before, after) or f"{name} was {visible(before)}, is {visible(after)}"
+
+
+def _of_lists(name: str, before: str, after: str) -> str:
+    """What came to a list and went from it; "" where one is none, or cut off."""
+    try:
+        old, new = json.loads(before), json.loads(after)
+    except ValueError:
+        return ""
+    if not (isinstance(old, list) and isinstance(new, list) and old and new):
+        return ""
+    gained, lost = _without(new, old), _without(old, new)
+    told = [f"{verb} {some(items)}" for verb, items in (("gains", gained), ("loses", lost)) if items]
+    return f"{name} {' and '.join(told) or 'has another order'}"
+
+
+def _without(items: list[Any], others: list[Any]) -> list[str]:
+    left = list(others)
+    found = []
+    for one in items:
+        if one in left:
+            left.remove(one)
+        else:
+            found.append(visible(json.dumps(one, ensure_ascii=False, sort_keys=True)))
+    return found
+
+
+def _is_same(before: str | None, after: str | None) -> bool:
+    """Of a long value earlier versions kept the beginning, and not how long it was: nobody knows whether it changed."""
+    if before is None or after is None or before == after:
+        return before == after
+    shorter, longer = sorted((before, after), key=len)
+    return shorter.endswith("…") and longer.startswith(shorter)
 
 
 CHECK = Check("values of the chart", changes=_changes)

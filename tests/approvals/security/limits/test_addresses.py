@@ -79,6 +79,7 @@ CLOSED = {
     "request-review",
     "request-review-dismiss",
     "request-activity",
+    "request-activity-log",
     "request-withdraw",
     "request-changes",
     "request-change",

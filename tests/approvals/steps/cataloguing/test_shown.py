@@ -1,4 +1,4 @@
-"""What the cluster shows of a catalogue: whether it is offered, whether its source answers, and what is wrong in it."""
+"""What the cluster shows of a catalog: whether it is offered, whether its source answers, and what is wrong in it."""
 
 from __future__ import annotations
 

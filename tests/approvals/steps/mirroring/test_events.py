@@ -73,6 +73,8 @@ def test_an_event_holds_state_and_link_and_no_words_of_others(request_: Request)
     assert len(found["metadata"]["name"]) == 253
     assert "hunter2" not in str(found)
     assert len(events.event_of(deployment, request, name="n" * 900, url="u" * 900, now=timezone.now())["note"]) == 1024
+    note = events.event_of(deployment, request, name="n", url="\u00e9" * 900, now=timezone.now())["note"]
+    assert len(note.encode()) in (1023, 1024), "the API server counts bytes"
 
 
 def test_where_none_may_be_written_there_is_none_and_nothing_else_fails(

@@ -73,6 +73,16 @@ def test_what_waits_for_a_right_says_which_and_where_the_yaml_is(request_: Reque
     )
 
 
+def test_what_introduces_the_yaml_is_not_said_where_none_follows(request_: Request) -> None:
+    problem = "Kubernetes does not let rita get secrets db; this would allow it:\nkind: Role"
+    held = {"problem": problem, "problem_code": "forbidden", "problem_since": NOON}
+    words = shown(request_, state="preparing", remedy="Somebody grants it.", **held)["Ready"][2]
+    assert words == (
+        "request web-1 cannot be prepared since 2026-11-21T12:00:00Z: Kubernetes does not let rita get secrets db. "
+        "Somebody grants it. `kubectl get bdr web-1 -o yaml` shows what to apply."
+    )
+
+
 def test_a_long_constraint_is_cut_and_the_request_has_all_of_it(request_: Request) -> None:
     constraint = f"the constraint {' && '.join(f'object.spec.count{at} < {at}' for at in range(20))} does not hold"
     assert len(constraint) > 400

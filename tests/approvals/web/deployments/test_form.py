@@ -59,6 +59,18 @@ def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None
             id="catalog",
         ),
         pytest.param(
+            {"kind": "catalog", "catalog": "hub", "package": "kiali", "secret": "pull", "secret_host": "r.example"},
+            {
+                "kind": "catalog",
+                "catalog": {
+                    "name": "hub",
+                    "package": "kiali",
+                    "auth": {"secret": {"name": "pull"}, "host": "r.example"},
+                },
+            },
+            id="a private package",
+        ),
+        pytest.param(
             {"image": "r.example/x:1", "secret": "team/pull"},
             {
                 "kind": "image",
@@ -91,6 +103,11 @@ def test_each_kind_of_source_has_its_fields(
         pytest.param({"kind": "local"}, "Select a valid choice", id="another kind"),
         pytest.param({"kind": "configMap"}, "required for this kind of source", id="no ConfigMap"),
         pytest.param({"secret": "a/b/c"}, "is not NAMESPACE/NAME", id="a bad reference"),
+        pytest.param(
+            {"kind": "catalog", "catalog": "hub", "package": "kiali", "secret_host": "r.example"},
+            "There is no Secret that this host could get",
+            id="a host without a Secret",
+        ),
         pytest.param(
             {"kind": "configMap", "config_map": "bundle", "secret": "pull"}, "needs no Secret", id="a Secret too many"
         ),

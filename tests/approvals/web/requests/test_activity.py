@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from approvals.lifecycle import Event
-from approvals.models import AuditEntry, Outcome
-from approvals.web.requests.activity import SENTENCES, events, phases, words_of_span
+from approvals.models import AuditEntry, Request
+from approvals.web.requests.activity import SENTENCES, events
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 
@@ -40,23 +38,6 @@ def test_every_move_of_a_request_has_its_sentence() -> None:
     assert {f"request.{event}" for event in Event} <= set(SENTENCES)
 
 
-def test_a_phase_lasts_until_its_last_object() -> None:
-    rows = [
-        Outcome(step="apply", phase=phase, state=state, at=NOON + timedelta(seconds=at))
-        for phase, state, at in (("crds", "done", 0), ("crds", "done", 4), ("workloads", "failed", 9))
-    ]
-    found = [(one.words, one.done, one.failed, one.took) for one in phases(rows)]
-    assert found == [("Applied phase crds", 2, 0, "4 s"), ("Applied phase workloads", 0, 1, "under 1 s")]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(-3, "under 1 s"), (0.2, "under 1 s"), (59, "59 s"), (60, "1 min"), (7500, "2 h 5 min"), (90_000, "1 d 1 h")],
-)
-def test_a_span_is_told_in_two_units(seconds: float, words: str) -> None:
-    assert words_of_span(timedelta(seconds=seconds)) == words
-
-
 def test_the_tab_leads_to_its_entries_in_the_audit(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     client, uid = browse(here.ada), afternoon["serious"].uid
     address = f"/audit?request={uid}"
@@ -70,3 +51,19 @@ def test_the_tab_tells_reviews_and_moves(here: World, afternoon: dict[str, Any],
     text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}/activity")).split())
     assert "approved it" in text
     assert "“as usual”" in text
+
+
+def test_the_tab_follows_what_happens_until_the_request_is_settled(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    client, request = browse(here.ada), afternoon["serious"]
+    Request.objects.filter(pk=request.pk).update(state="applying")
+    address = f"/requests/{request.uid}/activity/log?seen=applying"
+    assert f'hx-get="{address}" hx-trigger="every 2s' in text_of(client.get(f"/requests/{request.uid}/activity"))
+    first = client.get(address)
+    assert "HX-Refresh" not in first.headers
+    assert client.get(address, headers={"If-None-Match": first["ETag"]}).status_code == 304
+    Request.objects.filter(pk=request.pk).update(state="applied")
+    moved = client.get(address)
+    assert moved.headers["HX-Refresh"] == "true"
+    assert "hx-get" not in text_of(moved)

@@ -100,11 +100,14 @@ def test_a_denied_request_tells_its_requester_why_and_what_next(here: World, req
     assert "This request was denied by ada" in words(shown)
     assert "Not on a Friday." in shown
     assert "Ask again" not in shown
+    assert "Someone who may update the deployment can change it or ask for it again." in shown
+    assert "can be changed or asked for again" in words(opened(rita, "/?tab=mine"))
     here.kubernetes.allow("rita", "update")
     cache.clear()  # what Kubernetes said of a right is kept for seconds
     offered = opened(rita, page_of(request_))
     assert "Change it" in offered
     assert "/ask-again" in offered
+    assert "Someone who may update" not in offered
 
 
 @pytest.mark.parametrize("state", ["failed", "expired", "withdrawn", "superseded", "denied"])

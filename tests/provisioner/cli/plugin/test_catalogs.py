@@ -126,9 +126,11 @@ def test_with_a_login_packages_are_listed_and_shown(
     assert "harbour.v1.0.0; deprecated; changed its content, before example.com/harbour:other" in text
 
 
-def test_two_versions_are_compared(port: str, run: Run, logged_in: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_versions_are_compared_in_the_catalog_alone(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ("catalog", "diff", "port", "harbour", "1.0.0")
-    assert run(*words, "harbour.v1.1.0", "--service", port) == 1
+    assert run(*words, "harbour.v1.1.0", "--service", port, "--catalog-only") == 1
     assert capsys.readouterr().out.splitlines() == [
         "version: 1.0.0 → 1.1.0",
         "image: example.com/harbour:1.0.0 → example.com/harbour:1.1.0",
@@ -139,6 +141,112 @@ def test_two_versions_are_compared(port: str, run: Run, logged_in: None, capsys:
     assert run(*words, "1.0.0", "--service", port) == 0
     assert run(*words, "9.9.9", "--service", port) == 2
     assert "0 bundles of harbour of this name or version; it has 1.1.0, 1.0.0" in capsys.readouterr().err
+    assert not [one for one in service.paths if one.startswith("POST")]
+
+
+CHANGES = "/api/v1/catalogs/prod/port/packages/harbour/changes"
+REF = {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "harbour", "name": "harbour"}
+FINDING = {"severity": "dangerous", "rule": "IMG-01", "message": "the image \u202echanges"}
+RESULT: dict[str, Any] = {
+    "install_namespace": "harbour",
+    "service_account": "harbour-installer",
+    "hidden": [],
+    "report": {
+        "headline": ["1 object to update."],
+        "findings": [FINDING, {"severity": "safe", "rule": "OBJ-01", "message": "nothing"}],
+        "plan": {"digest": "sha256:p", "actions": [{"ref": REF, "action": "update"}]},
+        "is_whole": True,
+        "parts": {"findings": {"next": None}, "actions": {"next": None}},
+    },
+    "permissions": {
+        "accounts": [
+            {
+                "account": "ServiceAccount harbour/harbour",
+                "sentence": "`harbour/harbour` can newly read Secrets",
+                "gained": ["get secrets"],
+                "gained_count": 3,
+                "lost": [],
+                "lost_count": 0,
+                "risks": [{"severity": "critical", "sentence": "can read every Secret"}],
+            }
+        ],
+        "everybody": [],
+        "problems": [],
+    },
+    "images": [{"ref": REF, "container": "main", "before": "example.com/a:1", "after": "example.com/a:2"}],
+    "installer": None,
+}
+
+
+def comparison(state: str, **more: Any) -> dict[str, Any]:
+    return {"state": state, "progress": "", "problem": "", "problem_code": "", "result": None, **more}
+
+
+def test_what_would_change_is_asked_of_the_service_and_told(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.answers[CHANGES] = (200, comparison("done", result=RESULT))
+    words = ("catalog", "diff", "port", "harbour", "1.0.0", "1.1.0", "--service", port)
+    assert run(*words) == 1
+    text = capsys.readouterr().out
+    for line in (
+        "version: 1.0.0 → 1.1.0",
+        "In namespace harbour, without the live objects of the cluster:",
+        "  ~ Deployment.apps harbour/harbour",
+        "  `harbour/harbour` can newly read Secrets",
+        "    ◆ can read every Secret",
+        "    + and 2 more rights",
+        "  ~ Deployment.apps harbour/harbour main: example.com/a: 1 → 2",
+        "  ▲ dangerous IMG-01 the image \\u202echanges",
+        "  and 1 safe finding",
+    ):
+        assert line in text.splitlines(), text
+    (sent,) = [json.loads(body) for method, path, _, body in service.came if method == "POST" and path == CHANGES]
+    assert sent == {"from": "harbour.v1.0.0", "to": "harbour.v1.1.0", "deployment": ""}
+    assert run(*words, "-o", "json") == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["from"], record["changes"]["state"]) == ("harbour.v1.0.0", "done")
+    assert "parts" not in record["changes"]["result"]["report"]
+
+
+def test_nothing_and_what_a_deployment_runs_can_be_compared_with(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installer = {"summary": "3 rules in the whole cluster", "obstacles": [], "yaml": "kind: ServiceAccount"}
+    service.answers[CHANGES] = (202, comparison("done", result={**RESULT, "installer": installer}))
+    assert run("catalog", "diff", "port", "harbour", "nothing", "1.1.0", "--service", port) == 1
+    assert "  harbour/harbour-installer needs 3 rules in the whole cluster; -o yaml has them" in capsys.readouterr().out
+    assert run("catalog", "diff", "port", "harbour", "1.1.0", "--deployment", "web", "--service", port) == 1
+    sent = [json.loads(body) for method, path, _, body in service.came if method == "POST" and path == CHANGES]
+    assert [(one["from"], one["deployment"]) for one in sent] == [("", ""), ("", "web")]
+    assert run("catalog", "diff", "port", "harbour", "1.0.0", "1.1.0", "--deployment", "web", "--service", port) == 2
+    assert "name only TO" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (403, {"detail": "Kubernetes does not let ada create bundledeployments"}, "does not let ada create"),
+        (429, {"detail": "2 comparisons that you asked for are still being prepared"}, "still being prepared"),
+        (200, comparison("failed", problem="no YAML", problem_code="invalid-manifest"), "no YAML [invalid-manifest]"),
+        (202, comparison("waiting", progress="fetching it"), "not ready after 0 s"),
+    ],
+    ids=["right", "quota", "failed", "too slow"],
+)
+def test_why_nothing_is_told_is_said(
+    port: str,
+    run: Run,
+    logged_in: None,
+    service: Recorder,
+    status: int,
+    answer: dict[str, Any],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    service.answers[CHANGES] = (status, answer)
+    words = ("catalog", "diff", "port", "harbour", "1.0.0", "1.1.0", "--service", port, "--timeout", "0")
+    assert run(*words) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,8 @@ def test_what_is_decided_says_why_it_waits_until_when_and_where_its_page_is() ->
         "Expires:     2026-11-27T00:00:00Z",
         "Page:        https://pratique.example.com/requests/1",
     ]
+    offered = "2.0.0 of harbour is available: upgradePolicy is Manual"
+    assert f"Catalogs:    {offered}" in of_request(there, [], upgrades=offered, is_coloured=False).splitlines()
     settled = of_request(request(state="applied", expiresAt="2026-11-27T00:00:00Z"), [], is_coloured=False)
     assert "Expires:" not in settled
     assert "Why:" not in settled

@@ -77,3 +77,20 @@ def test_a_file_that_holds_nothing_of_use_is_refused(
     (tmp_path / "old.yaml").write_text(text)
     assert main(["convert", str(tmp_path / "old.yaml"), *WHERE]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{kind: List, items: 5}", "old.yaml: items of the List: expected a list"),
+        ("{kind: List, items: [5]}", "object 1: expected an object"),
+        ("{apiVersion: [a], kind: {b: c}}", "expected core.rukpak.io/v1alpha1"),
+    ],
+)
+def test_a_file_of_other_shapes_is_refused_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    (tmp_path / "old.yaml").write_text(text)
+    assert main(["convert", str(tmp_path / "old.yaml"), *WHERE]) == 2
+    shown = capsys.readouterr()
+    assert (words in shown.err, shown.out) == (True, "")

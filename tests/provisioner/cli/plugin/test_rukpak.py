@@ -230,3 +230,31 @@ def test_what_is_not_known_is_refused_and_the_place_is_named(document: object, w
 def test_what_rukpak_did_not_ask_for_has_to_be_said(where: Where, option: str) -> None:
     with pytest.raises(Usage, match=option):
         converted(of_v1alpha1(IMAGE), where)
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({"metadata": {"name": "a", "labels": ["x"]}}, "metadata.labels"),
+        ({"metadata": {"name": "a", "annotations": {"a": 1}}}, "metadata.annotations"),
+        ({"spec": {"format": ["plain"]}}, "spec.format"),
+        ({"spec": {"installNamespace": 7}}, "spec.installNamespace"),
+        ({"spec": {"serviceAccount": {"name": 7}}}, "spec.serviceAccount.name"),
+        ({"source": {"kind": ["git"]}}, r"spec.sources\[0\].kind"),
+        ({"source": {"destination": 1.5}}, r"spec.sources\[0\].destination"),
+        ({"git": {"ref": {"tag": 1.1}}}, r"spec.sources\[0\].git.ref.tag"),
+        ({"git": {"directory": ["a"]}}, r"spec.sources\[0\].git.directory"),
+        ({"git": {"auth": {"secret": {"name": {"a": "b"}}}}}, r"spec.sources\[0\].git.auth.secret.name"),
+    ],
+)
+def test_what_is_no_text_is_refused_and_never_made_one(document: dict[str, Any], field: str) -> None:
+    """As a tag, 1.10 without quotes would be 1.1: other content, or none."""
+    git = {"repository": "https://git.example/a", "ref": {"tag": "v1"}, **document.get("git", {})}
+    obj = of_proposal({"kind": "git", "git": git, **document.get("source", {})})
+    obj = {
+        **obj,
+        "metadata": document.get("metadata", obj["metadata"]),
+        "spec": {**obj["spec"], **document.get("spec", {})},
+    }
+    with pytest.raises(Usage, match=rf"^{field}: expected .*quotes"):
+        converted(obj, HERE)

@@ -221,14 +221,71 @@ def test_one_that_somebody_deletes_while_it_runs(chart: Chart) -> None:
     assert "was deleted before it was seen to end" in outcomes[0].message
 
 
+def fleeting(scene: Scene, name: str = "migrate") -> dict[str, Any]:
+    """On Kubernetes a controller deletes it as soon as it has ended."""
+    job = scene.job(name)
+    job["spec"]["ttlSecondsAfterFinished"] = 0
+    return job
+
+
+def until_controllers_have_looked(scene: Scene) -> None:
+    """Until such a Job of somebody else has come and gone."""
+    scene.cluster.create(fleeting(scene, "other"))
+    wait_until(lambda: scene.live(scene.job("other")) is None, "the other Job is gone")
+
+
 @pytest.mark.proof
 def test_one_that_its_time_to_live_takes_has_succeeded(chart: Chart) -> None:
-    """On Kubernetes its controller deletes it as soon as it has ended."""
-    job = chart.scene.job()
-    job["spec"]["ttlSecondsAfterFinished"] = 0
-    outcomes = chart.deploy([hook(job)], chart.scene.config_map())
+    scene = chart.scene
+    outcomes = chart.deploy([hook(fleeting(scene))], scene.config_map())
+    assert [(one.state, one.message) for one in outcomes] == [(OutcomeState.DONE, "")] * 2
+
+    def is_as_approved() -> bool:
+        live = scene.live(scene.job())
+        return live is None or live["spec"].get("ttlSecondsAfterFinished") == 0
+
+    wait_until(is_as_approved, "the Job has its time to live, or was taken by it")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("at", "is_after"), list(itertools.product((2, 3), (False, True))))
+def test_one_that_its_time_to_live_takes_runs_once_wherever_the_worker_dies(
+    real_scene: Scene, at: int, is_after: bool
+) -> None:
+    """It ends while no worker looks, and is there until one does."""
+    scene, runs = real_scene, MortalRuns(at, is_after=is_after)
+    chart, hooks = Chart(scene, runs), [hook(fleeting(scene))]
+    planned = chart.plan(hooks, scene.config_map())
+    with pytest.raises(Died):
+        chart.apply(planned, hooks, scene.config_map())
+    until_controllers_have_looked(scene)
+    assert failures(chart.apply(planned, hooks, scene.config_map())) == []
+    assert len(set(runs.made)) == 1
+    wait_until(lambda: scene.live(scene.job()) is None, "its time to live has taken it")
+
+
+def test_one_that_fails_stays_whatever_its_time_to_live_is(real_scene: Scene) -> None:
+    scene, job = real_scene, fleeting(real_scene)
+    job["spec"] |= {"activeDeadlineSeconds": 1}
+    job["spec"]["template"]["spec"]["nodeSelector"] = {"example.com/none": "here"}
+    outcomes = Chart(scene).deploy([hook(job)], scene.config_map())
+    assert states(outcomes)["Job/migrate"] is OutcomeState.FAILED
+    until_controllers_have_looked(scene)
+    assert scene.live(job), "people need its log"
+
+
+def test_a_time_to_live_that_cannot_be_written_is_no_failure_of_the_run(chart: Chart) -> None:
+    scene = chart.scene
+
+    class Deletes(MemoryHookRuns):
+        def succeed(self, ref: ObjectRef, nonce: str) -> None:
+            super().succeed(ref, nonce)
+            scene.cluster.delete(ref)
+
+    chart.runs = Deletes()
+    outcomes = chart.deploy([hook(fleeting(scene))], scene.config_map())
     assert failures(outcomes) == []
-    assert set(states(outcomes).values()) == {OutcomeState.DONE}
+    assert outcomes[0].message.startswith("it has run; its time to live could not be written: Job")
 
 
 def test_what_is_somebody_elses_is_not_cleared(chart: Chart) -> None:

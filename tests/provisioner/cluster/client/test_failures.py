@@ -129,6 +129,15 @@ def test_S27_a_field_that_cannot_change_is_named_where_we_sent_it():
     assert error.server_words == "hunter2"
 
 
+@pytest.mark.parametrize("step", ["[\u00b2]", f"[{'9' * 5000}]", "[]", "[=]", "[a=b=c,,]", "['0']"])
+def test_S26_what_a_webhook_calls_a_field_is_no_reason_to_stumble(step):
+    """The API server passes on the causes of an admission webhook as they are."""
+    causes = [cause("FieldValueInvalid", f"spec.ports{step}.name")]
+    doing = Doing("apply", "Service a/b", sent={"spec": {"ports": [{"name": "web"}]}})
+    error = failure_of(doing, 422, status(422, "Invalid", causes=causes), {})
+    assert str(error) == "apply Service a/b: the API server refuses it (Invalid)"
+
+
 def test_who_lacks_which_right_is_no_value_and_stands_in_the_message():
     words = 'pods "x" is forbidden: User "ada" cannot patch resource "pods" in API group "" in the namespace "a"'
     error = failure_of(DOING, 403, status(403, "Forbidden", words), {})

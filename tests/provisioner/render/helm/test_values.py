@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -25,7 +26,14 @@ def test_lists_empty_mappings_and_names_with_dots() -> None:
 def test_they_are_bounded() -> None:
     found = flat({"long": "x" * 10_000, **{f"a{number}": 1 for number in range(2 * MAX_VALUES)}})
     assert len(found) == MAX_VALUES
-    assert len(flat({"long": "x" * 10_000})["long"]) == MAX_VALUE_LENGTH + 1
+    assert flat({"long": "x" * 10_000})["long"] == f'"{"x" * (MAX_VALUE_LENGTH - 1)}… (10,002 characters)'
+
+
+def test_a_list_of_words_is_kept_whole_and_another_long_one_is_not() -> None:
+    words = [f"word-{number}" for number in range(100)]
+    assert json.loads(flat({"list": words})["list"]) == words
+    assert flat({"list": [*words, "x" * 40]})["list"].endswith(" characters)")
+    assert flat({"list": words * 10})["list"].endswith(" characters)")
 
 
 PEM = base64.b64encode(b"-----BEGIN PRIVATE KEY-----\\ncanary").decode()
@@ -38,6 +46,11 @@ PEM = base64.b64encode(b"-----BEGIN PRIVATE KEY-----\\ncanary").decode()
         ({"auth": {"password": {"value": "canary"}}}, {"auth.password.value": '"hidden"'}),
         ({"auth": {"adminPassword": 12345678}}, {"auth.adminPassword": '"hidden"'}),
         ({"db": {"passwords": {"alice": "canary"}}}, {"db.passwords.alice": '"hidden"'}),
+        (
+            {"createSecretJob": {"activeDeadlineSeconds": 0, "password": "canary"}},
+            {"createSecretJob.activeDeadlineSeconds": "0", "createSecretJob.password": '"hidden"'},
+        ),
+        ({"secretMounts": [{"mountPath": "/etc/x"}]}, {"secretMounts": '[{"mountPath": "/etc/x"}]'}),
         ({"apiTokens": ["canary"]}, {"apiTokens": '"hidden"'}),
         ({"credentialsJson": "{canary}"}, {"credentialsJson": '"hidden"'}),
         ({"auth": {"password": ""}}, {"auth.password": '""'}),

@@ -67,6 +67,59 @@ def test_a_deployment_carries_what_olm_writes_on_it() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("permission", "name"),
+    [
+        ({"rules": []}, "x.v1.0.0-a-2wndueu3ewv4ungwh2cbdii8dd2nopzjybyo7a3rm656"),
+        ({}, "x.v1.0.0-a-1mg0y6k63wxinew10sjnvq6ns2xttt0ngmh2h1wdpwhu"),
+    ],
+    ids=["an empty list", "none"],
+)
+def test_a_role_without_rules_is_named_as_olm_names_it(permission: dict[str, Any], name: str) -> None:
+    strategy = CSV["spec"]["install"]["spec"]
+    wanted = {**strategy, "permissions": [], "clusterPermissions": [{"serviceAccountName": "a", **permission}]}
+    found = rendered(files(version=csv(install={"spec": wanted})))
+    assert [one.ref.name for one in found.manifests if one.ref.kind == "ClusterRole"] == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation"), [(b"other: 1", "null"), (b"properties: []", "null"), (b"# words", "null"), (b"", None)]
+)
+def test_metadata_without_properties_leaves_what_olm_leaves(text: bytes, annotation: str | None) -> None:
+    found = deployment(properties=text)
+    assert found["spec"]["template"]["metadata"]["annotations"].get("olm.properties") == annotation
+
+
+def test_an_annotation_that_is_nothing_is_empty_as_in_go() -> None:
+    version = csv()
+    version["metadata"]["annotations"]["support"] = None
+    assert deployment(version=version)["spec"]["template"]["metadata"]["annotations"]["support"] == ""
+
+
+OWN = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "manager-service"},
+    "spec": {"ports": [{"port": 443, "targetPort": 1}], "selector": {"app": "other"}},
+}
+
+
+def test_a_service_of_the_bundle_gives_way_to_that_of_its_webhooks_and_its_file_is_listed() -> None:
+    found = rendered(files(OWN, version=csv(webhook())))
+    (service,) = [one.body for one in found.manifests if one.ref.kind == "Service"]
+    assert service["spec"] == {"ports": [{"name": "443", "port": 443, "targetPort": 9443}], "selector": {"app": "x"}}
+    assert found.unused.paths == ("manifests/02.yaml",)
+    kept = rendered(files(OWN))
+    assert [one.body["spec"]["selector"] for one in kept.manifests if one.ref.kind == "Service"] == [{"app": "other"}]
+
+
+def test_one_beside_other_objects_in_its_file_is_refused_by_name() -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "beside"}}
+    tree = files(version=csv(webhook())) | {"manifests/both.yaml": yaml.safe_dump_all([OWN, other]).encode()}
+    with pytest.raises(InvalidManifest, match="Service manager-service: is in manifests/both.yaml already"):
+        rendered(tree)
+
+
 def test_properties_of_the_metadata_join_those_of_the_annotation() -> None:
     properties = yaml.safe_dump({"properties": [{"type": "olm.gvk", "value": {"kind": "<T>", "group": "g"}}]}).encode()
     version = csv()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.errors import BundleTooLarge, InvalidManifest
+from provisioner.errors import BundleTooLarge
 from provisioner.render.registry.requirements import MAX_REQUIREMENTS
 from provisioner.values import Requirement, RequirementKind
 from tests.provisioner.render.registry.shipping import CSV, csv, files, rendered
@@ -19,7 +19,7 @@ CEL = {"failureMessage": "needs a big cluster", "cel": {"rule": "true"}}
 CONSTRAINT = Requirement(RequirementKind.CONSTRAINT, "cel", version="needs a big cluster")
 
 
-def listed(name: str, *entries: dict[str, Any]) -> dict[str, bytes]:
+def listed(name: str, *entries: Any) -> dict[str, bytes]:
     return {name: yaml.safe_dump({name: list(entries)}).encode()}
 
 
@@ -82,14 +82,35 @@ def test_files_of_requirements_are_used() -> None:
     assert rendered(files(**entries)).unused.count == 0
 
 
+BROKEN = b"""\
+dependencies:
+- type: olm.gvk
+    value: {group: db.example.com, kind: Database, version: v1}
+"""
+
+
 @pytest.mark.parametrize(
-    "entry",
-    ["text", {"type": 1}, {"type": "olm.gvk", "value": "text"}, {"type": "olm.gvk", "value": {"kind": []}}],
+    "text",
+    [
+        BROKEN,
+        b"dependencies: text",
+        *(
+            listed("dependencies", entry)["dependencies"]
+            for entry in (
+                "text",
+                {"type": 1},
+                {"type": "olm.gvk", "value": "text"},
+                {"type": "olm.gvk", "value": {"kind": []}},
+            )
+        ),
+    ],
     ids=str,
 )
-def test_a_dependency_of_another_shape_is_named(entry: Any) -> None:
-    with pytest.raises(InvalidManifest, match=r"dependencies.yaml.*expected"):
-        requirements(**listed("dependencies", entry))
+def test_dependencies_that_cannot_be_read_refuse_no_bundle_and_are_said(text: bytes) -> None:
+    """OLM v1 does not read them, and such bundles are published."""
+    (asked,) = requirements(dependencies=text)
+    assert (asked.kind, asked.name) == (RequirementKind.CONSTRAINT, "metadata/dependencies.yaml")
+    assert asked.version.startswith("its file cannot be read: metadata/dependencies.yaml")
 
 
 def test_requirements_are_bounded() -> None:

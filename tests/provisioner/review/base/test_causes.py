@@ -161,6 +161,23 @@ def test_what_is_not_implied_stands_by_itself(graver: Finding, other: Finding) -
     assert said_by_cause([other, graver]) == [other, graver]
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("spec.type", ("spec", "type")), ("web", ("spec", "cluster")), ("web", ("clusterIP",)), ("web", ())],
+    ids=["its name", "the beginning of a word", "the end of a word", "no field"],
+)
+def test_S24_a_field_that_only_the_name_of_the_object_or_a_longer_word_names_is_said(
+    name: str, field: tuple[str, ...]
+) -> None:
+    """Whoever chooses names would choose what is not said."""
+    ref = replace(SERVICE, name=name)
+    changed = {"changes": [{"path": [*FIELD]}, {"path": [*field]}]}
+    words = f"Deletes Service shop/{name} and creates it again, because spec.clusterIP cannot be changed: it is gone"
+    fixed = replace(FIXED, ref=ref, message=words, evidence=changed)
+    other = replace(NOT_JUDGED, ref=ref, evidence={"changes": [{"path": [*field]}]})
+    assert said_by_cause([other, fixed]) == [other, fixed]
+
+
 def test_S24_nothing_unknown_is_said_with_another() -> None:
     found = [replace(DELETED, severity=Severity.UNKNOWN), GONE]
     assert said_by_cause(found) == found

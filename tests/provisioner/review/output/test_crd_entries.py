@@ -12,7 +12,7 @@ from provisioner.schema.verdicts import shown
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity, worst_first
 
 NAMES = ("boats", "harbours")
-# Of the catalogue, each of a severity that its file lists.
+# Of the catalog, each of a severity that its file lists.
 BREAKING = (
     "SCH-01",
     "SCH-08",

@@ -16,18 +16,7 @@ from provisioner.review.base.record import from_record, to_record
 from provisioner.review.frame import mentioned, questions, report
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
-from provisioner.values import (
-    AccessAnswer,
-    Action,
-    Finding,
-    Hook,
-    HookMoment,
-    Manifest,
-    Plan,
-    Report,
-    Section,
-    Severity,
-)
+from provisioner.values import AccessAnswer, Action, Finding, Plan, Report, Section, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule
 
@@ -35,7 +24,6 @@ INSTALLER = Installer(RbacSubject("ServiceAccount", "installer", "shop"))
 KINDS = (
     ServedKind("", "v1", "ConfigMap", "configmaps"),
     ServedKind("", "v1", "Namespace", "namespaces", is_namespaced=False),
-    ServedKind("batch", "v1", "Job", "jobs"),
     ServedKind(API, "v1", "Role", "roles"),
     ServedKind(API, "v1", "RoleBinding", "rolebindings"),
 )
@@ -241,16 +229,3 @@ def test_a_page_shows_the_yaml_as_it_is_and_nothing_of_it_is_markup() -> None:
     assert '<pre tabindex="0">apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n' in html
     assert "<script>" not in html
     assert '"yaml"' not in html
-
-
-@pytest.mark.parametrize(
-    ("seconds", "verbs"),
-    [(0, "get, create, patch or watch"), (3600, "get, create or patch"), (None, "get, create or patch")],
-)
-def test_a_hook_that_goes_once_it_has_ended_has_to_be_watched(seconds: int | None, verbs: str) -> None:
-    job = an_object("batch/v1", "Job", "migrate", "shop", spec={"ttlSecondsAfterFinished": seconds})
-    given = scene(job)
-    hook = Manifest(job, hook=Hook.at((HookMoment.BEFORE,)))
-    found = one_of(replace(given, content=replace(given.content, manifests=(hook,))), "PRE-01")
-    assert found.message == f"`shop/installer` may not {verbs} Job shop/migrate"
-    assert "watch" not in one_of(given, "PRE-01").message, "an object that stays is not waited for by its name"

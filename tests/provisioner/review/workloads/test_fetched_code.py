@@ -58,6 +58,7 @@ def test_a_command_that_fetches_what_it_runs_is_known(script: str, does: Fetched
         "echo eHg= | base64 -d > /tmp/x",
         "until nc -z db 5432; do sleep 1; done; ./run.sh",
         "kubectl apply -f /manifests",
+        "curl -sLO https://x/kubectl && chmod \u00b2 kubectl",
         "pip list; npm start",
         "$(OTHER)",
     ],

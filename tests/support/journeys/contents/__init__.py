@@ -1,1 +1,1 @@
-"""What journeys install: small bundles, the operators of the corpus, and the catalogues that offer them."""
+"""What journeys install: small bundles, the operators of the corpus, and the catalogs that offer them."""

@@ -1,4 +1,4 @@
-"""Catalogues of operator bundles: their images in the registry, and the documents that offer them."""
+"""Catalogs of operator bundles: their images in the registry, and the documents that offer them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def documents(
     for version in versions:
         csv, files = _harbour(version) if of == HARBOUR else _of_corpus(of, version)
         name = csv["metadata"]["name"]
-        digest = registry.push(f"{registry.host}/catalogued-{of}:{version}", files)
+        digest = registry.push(f"{registry.host}/catalogd-{of}:{version}", files)
         about = {"type": "olm.package", "value": {"packageName": of, "version": version}}
-        image = f"{registry.host}/catalogued-{of}@{digest}"
+        image = f"{registry.host}/catalogd-{of}@{digest}"
         bundle = {"schema": "olm.bundle", "name": name, "package": of, "image": image}
         listed.append({**bundle, "properties": [about, *properties]})
         edges = {
@@ -54,6 +54,11 @@ def _of_corpus(of: str, version: str) -> tuple[dict[str, Any], dict[str, bytes]]
     (csv,) = (yaml.safe_load(text) for name, text in sorted(files.items()) if "clusterserviceversion" in name)
     assert isinstance(csv, dict)
     return csv, files
+
+
+def operator_files(version: str = "1.0.0") -> dict[str, bytes]:
+    """The files of HARBOUR in a version."""
+    return _harbour(version)[1]
 
 
 def _harbour(version: str) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -84,6 +89,11 @@ def _harbour(version: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         "manifests/harbour.clusterserviceversion.yaml": yaml.safe_dump(csv).encode(),
         "metadata/annotations.yaml": yaml.safe_dump({"annotations": annotations}).encode(),
     }
+
+
+def harbour(version: str) -> dict[str, bytes]:
+    """The files of the bundle harbour."""
+    return _harbour(version)[1]
 
 
 def source(catalog: str, of: str, **more: Any) -> dict[str, Any]:

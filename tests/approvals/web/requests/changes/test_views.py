@@ -255,3 +255,15 @@ def test_five_thousand_objects_fit_into_a_page(here: World, browse: Browse) -> N
     assert "1 to 200 of" in text
     last = re.findall(r"/changes/(\d+)", opened(client, f"/requests/{request.uid}/changes?page=25"))[-1]
     assert 'aria-current="page"' in opened(client, f"/requests/{request.uid}/changes/{last}")
+
+
+def test_an_object_that_stays_as_it_is_is_called_unchanged(here: World, browse: Browse) -> None:
+    one = config_map("one", a="1")
+    request = planned(here, action(one, one, action="none", problem="it would be refused"))
+    for path in ("", "/0", "?action=none"):
+        text = opened(browse(here.ada), f"/requests/{request.uid}/changes{path}")
+        assert "= unchanged (1)" in text
+        assert "</span> unchanged" in text
+        assert "none" not in re.sub(
+            r'value="none"|action-none|action=none', "", text.partition("<main")[2].partition("</main")[0]
+        )

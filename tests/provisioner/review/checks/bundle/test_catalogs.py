@@ -1,4 +1,4 @@
-"""Bundles of catalogues that their publisher would not have followed, deprecates, changed, or has depend on others."""
+"""Bundles of catalogs that their publisher would not have followed, deprecates, changed, or has depend on others."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_follows_an_edge_is_as_expected(step: UpgradeStep) -> None:
             f"the content of {NAME} changed: a until 2026-11-01, b since",
         ),
     ],
-    ids=["no edge", "another package", "no catalogue", "deprecated", "constraint", "changed"],
+    ids=["no edge", "another package", "no catalog", "deprecated", "constraint", "changed"],
 )
 def test_what_speaks_against_a_bundle_is_told(
     changes: dict[str, Any], rule: str, severity: Severity, words: str

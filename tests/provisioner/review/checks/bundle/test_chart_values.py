@@ -32,6 +32,29 @@ def test_values_that_changed_came_and_went_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('["a", "b"]', '["b", "c", "d"]', 'gains "c", "d" and loses "a"'),
+        ('["a"]', '["a", "a"]', 'gains "a"'),
+        ('["a", "b"]', '["b", "a"]', "has another order"),
+        ('[{"b": 1, "a": 2}]', '[{"a": 3}]', 'gains {"a": 3} and loses {"a": 2, "b": 1}'),
+        ("[]", '["a"]', 'was [], is ["a"]'),
+        ('["a", "b… (300 characters)', '["a"]', 'was ["a", "b… (300 characters), is ["a"]'),
+    ],
+)
+def test_of_lists_is_told_what_came_and_went(before: str, after: str, words: str) -> None:
+    (told,) = found({"list": before}, {"list": after})
+    assert told.message == f"1 value of the chart changed: `list` {words}"
+
+
+def test_a_long_value_that_changes_at_its_end_is_told_unless_nobody_knows() -> None:
+    before, after = "abc… (300 characters)", "abc… (301 characters)"
+    (told,) = found({"long": before}, {"long": after})
+    assert told.message.endswith(f"`long` was {before}, is {after}")
+    assert found({"long": "abc…"}, {"long": after}) == [], "an earlier version did not keep how long it was"
+
+
+@pytest.mark.parametrize(
     ("before", "after"),
     [({"a": "1"}, {"a": "1"}), (None, {"a": "1"}), ({"a": "1"}, None)],
     ids=["the same", "nobody knows what was", "another format"],

@@ -1,4 +1,4 @@
-"""`catalog list`, `show` and `diff`: how catalogs stand is asked of the cluster, their packages of the service."""
+"""`catalog list` and `show`: how catalogs stand is asked of the cluster, their packages of the service."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from urllib.parse import quote
 import yaml
 
 from provisioner.api_groups import OWN_GROUP
+from provisioner.cli.plugin.catalogs.comparing import (
+    NOTHING,
+    WAIT_SECONDS,
+    bundle_of,
+    differences,
+    is_changing,
+    lines_of,
+    worked_out,
+)
 from provisioner.cli.plugin.reading import NOT_INSTALLED, VERSION, add_cluster, cluster_of
-from provisioner.cli.plugin.service import ENVIRONMENT, Service, service_url
+from provisioner.cli.plugin.service import ENVIRONMENT, Service, service_url, told_by
 from provisioner.cli.plugin.showing import age_of, table
 from provisioner.cli.plugin.signing_in import login_for
 from provisioner.cli.plugin.terminal import page
@@ -32,11 +41,15 @@ EPILOG = """\
 list                          the catalogs of the cluster, and how they stand
 show NAME                     one catalog: problems, and with a login its packages
 show NAME PACKAGE             a package: channels, versions, what may follow what
-diff NAME PACKAGE FROM TO     what differs between two of its versions, in the
-                              catalog: image, APIs, deprecation, the way there
+diff NAME PACKAGE FROM TO     what differs between two of its versions, and what
+                              would change: objects, permissions, CRDs, images
 
-FROM and TO are names of bundles, or versions. Packages come from Pratique's
-service, for whoever may `get` the catalog: see `login --help`.
+FROM and TO are names of bundles, or versions; FROM may be `nothing`, and with
+--deployment it is what that one runs. Packages come from Pratique's service, for
+whoever may `get` the catalog: see `login --help`. It fetches and compares both
+versions on demand, for whoever may create a BundleDeployment as well; each person
+may ask for some an hour. The live objects of the cluster are not looked at:
+`preview` does that. --catalog-only fetches nothing.
 
 exit status
   0  done; of diff: nothing differs
@@ -53,6 +66,11 @@ def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("before", metavar="FROM", nargs="?", default="", help="a bundle or version")
     sub.add_argument("after", metavar="TO", nargs="?", default="", help="another one")
     sub.add_argument("--search", metavar="WORDS", default="", help="only packages in whose names and words these stand")
+    sub.add_argument("--deployment", metavar="NAME", default="", help="of diff: compare TO with what this one runs")
+    sub.add_argument("--catalog-only", action="store_true", help="of diff: only what differs in the catalog")
+    sub.add_argument(
+        "--timeout", type=float, default=WAIT_SECONDS, help="of diff: seconds to wait; default: %(default)s"
+    )
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
     sub.add_argument("--service", metavar="URL", default="", help=f"Pratique's address; else that of {ENVIRONMENT}")
     add_cluster(sub)
@@ -66,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         raise Usage(f"catalog {options.action} needs the NAME of a catalog: `kubectl pratique catalog list`")
     live = _live(api, options.name)
     if options.action == "diff":
-        return _diff(_package(options, live), options)
+        return _diff(options, live)
     if options.package:
         found = _package(options, live)
         _print(options, found, _package_lines(found))
@@ -239,43 +257,39 @@ def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
         yield f"changed its content, before {bundle['changed_content']['before']}"
 
 
-def _diff(found: Record, options: argparse.Namespace) -> int:
-    before, after = (_bundle(found, words) for words in (options.before, options.after))
-    lines = list(_differences(found, before, after))
-    record = {"from": before["name"], "to": after["name"], "differences": lines}
-    _print(options, record, lines or [f"{before['name']} and {after['name']} do not differ in the catalog."])
-    return 1 if lines else 0
+def _diff(options: argparse.Namespace, live: Record) -> int:
+    """FROM may be `nothing`; with --deployment there is only TO."""
+    words = (options.before, options.after)
+    if options.deployment:
+        if options.after:
+            raise Usage("with --deployment, FROM is what it runs: name only TO")
+        words = ("", options.before)
+    found = _package(options, live)
+    after = bundle_of(found, words[1])
+    is_nothing = bool(options.deployment) or words[0] == NOTHING
+    before = None if is_nothing else bundle_of(found, words[0])
+    return _compared(options, live, found, before, after)
 
 
-def _bundle(found: Record, words: str) -> Record:
-    if not words:
-        raise Usage("catalog diff needs NAME PACKAGE FROM TO, the last two bundles or versions of the package")
-    fitting = [one for one in found["bundles"] if words in (one["name"], one["version"])]
-    if len(fitting) != 1:
-        has = some([one["version"] for one in found["bundles"]], 10)
-        raise Usage(
-            f"{words}: {number(len(fitting), 'bundle')} of {found['name']} of this name or version; it has {has}"
-        )
-    return dict(fitting[0])
-
-
-def _differences(found: Record, before: Record, after: Record) -> Iterator[str]:
-    for key in ("version", "image", "url", "checksum", "deprecation"):
-        if before[key] != after[key]:
-            yield f"{key}: {before[key] or 'none'} → {after[key] or 'none'}"
-    for key, words in (("apis", "API"), ("needs", "constraint on other bundles")):
-        yield from (f"- {words} {one}" for one in sorted(set(before[key]) - set(after[key])))
-        yield from (f"+ {words} {one}" for one in sorted(set(after[key]) - set(before[key])))
-    if before["name"] == after["name"]:
-        return
-    direct = [
-        channel["name"]
-        for channel in found["channels"]
-        for entry in channel["entries"]
-        if entry["name"] == after["name"] and (entry["replaces"] == before["name"] or before["name"] in entry["skips"])
-    ]
-    if direct:
-        yield f"may follow directly in {some(direct)}"
+def _compared(options: argparse.Namespace, live: Record, found: Record, before: Record | None, after: Record) -> int:
+    lines = list(differences(found, before, after)) if before else []
+    record: dict[str, Any] = {"from": before["name"] if before else "", "to": after["name"], "differences": lines}
+    is_same = before is not None and before["name"] == after["name"]
+    if before and not lines:
+        lines = [f"{before['name']} and {after['name']} do not differ in the catalog."]
+    if options.catalog_only or is_same:
+        _print(options, record, lines)
+        return 1 if record["differences"] else 0
+    service = _service(options)
+    assert service is not None  # the package was read there
+    asked = {"from": record["from"], "to": record["to"], "deployment": options.deployment}
+    address = f"{_address(service, live)}/packages/{quote(found['name'], safe='')}/changes"
+    comparison = worked_out(service, address, asked, seconds=options.timeout)
+    with told_by(service):
+        told = [*lines, *([""] if lines else []), *lines_of(comparison)]
+        is_other = bool(record["differences"]) or is_changing(comparison["result"])
+    _print(options, {**record, "changes": comparison}, told)
+    return 1 if is_other else 0
 
 
 def _print(options: argparse.Namespace, record: Record, lines: Sequence[str] | Iterator[str]) -> None:

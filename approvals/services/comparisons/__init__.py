@@ -1,0 +1,26 @@
+"""What would change from one bundle of a catalog to another, on demand: for who may get the catalog and create a
+deployment, which is asked again on every look.
+
+A comparison is no request, and approves nothing. What is compared was fetched without credentials (S08), so that
+whoever has both rights may know the result; of what a deployment runs everybody is shown what they may see (S09).
+"""
+
+from approvals.services.comparisons.asked import (
+    AskedComparison,
+    ComparisonQuestion,
+    bundle_to_install,
+    check_may_compare,
+    comparison_asked,
+)
+from approvals.services.comparisons.comparing import compare_bundles, comparison_result, known_comparison
+
+__all__ = [
+    "AskedComparison",
+    "ComparisonQuestion",
+    "bundle_to_install",
+    "check_may_compare",
+    "compare_bundles",
+    "comparison_asked",
+    "comparison_result",
+    "known_comparison",
+]

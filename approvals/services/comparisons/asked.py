@@ -1,0 +1,185 @@
+"""What a person asks to compare: who may, which bundles that names, and how they are rendered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from approvals import access, catalogs
+from approvals.access import Caller
+from approvals.catalogs.comparisons import ComparisonWish
+from approvals.errors import InvalidInput, NotFound
+from approvals.models import BundleDeployment, Catalog, Cluster, Revision
+from approvals.source_refs import listed_sources, lookups_in
+from provisioner.catalogs import CatalogBundle, CatalogOffer, NoChoice, Package, PackageWish, choose
+from provisioner.errors import BadConfig, InvalidRange
+from provisioner.sentences import some
+from provisioner.versions import range_of
+
+# What each format of a catalog offers.
+FORMATS = {"helm": "helm", "tags": "helm"}
+OPERATOR = "registry-v1"
+# As Kubernetes lets them be named.
+NAMES = {
+    "namespace": re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"),
+    "account": re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?"),
+}
+FIELDS = {"namespace": "install_namespace", "account": "service_account"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonQuestion:
+    """What is asked, in the words of a person.
+
+    `before` and `after` are names or versions of bundles; "" before is nothing, or what `deployment` runs where that is
+    given. "" for `namespace` and `account` leaves them to the bundle.
+    """
+
+    package: str
+    after: str
+    before: str = ""
+    deployment: str = ""
+    namespace: str = ""
+    account: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedComparison:
+    """A question that may be asked, with what it names."""
+
+    catalog: Catalog
+    package: Package
+    before: CatalogBundle | None
+    after: CatalogBundle
+    deployment: BundleDeployment | None
+    wish: ComparisonWish
+
+
+def check_may_compare(*, by: Caller, cluster: Cluster, catalog: str, is_fresh: bool = False) -> None:
+    """Raise unless Kubernetes lets `by` get the catalog and create deployments; NotFound where they may not get it."""
+    reading = access.may_read_catalog(by, cluster, catalog)
+    if reading.could_ask and not reading.allowed and not reading.is_too_old:
+        raise NotFound(f"there is no catalog {catalog} on cluster {cluster.name}, or none that you may get")
+    reading.check()
+    access.may(by, cluster, "create", resource="bundledeployments", fresh=is_fresh).check()
+
+
+def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: ComparisonQuestion) -> AskedComparison:
+    """What a question means now.
+
+    Raises as `check_may_compare`, NotFound, and InvalidInput for what cannot be compared.
+    """
+    check_may_compare(by=by, cluster=cluster, catalog=catalog)
+    row = catalogs.catalog(cluster, catalog)
+    package = catalogs.package(row, question.package) if row else None
+    if row is None or package is None:
+        raise NotFound(f"catalog {catalog} on cluster {cluster.name} has no package {question.package}")
+    _check_names(question)
+    after = bundle_named(package, question.after, field="to")
+    if question.before and question.deployment:
+        raise InvalidInput("what runs is given twice, as a version and as a deployment", field="deployment")
+    before = bundle_named(package, question.before, field="from") if question.before else None
+    if before is not None and before.name == after.name:
+        raise InvalidInput(f"both are {after.name}: name two different bundles", field="to")
+    made = ComparisonWish(
+        FORMATS.get(str(row.spec.get("format") or ""), OPERATOR),
+        package.name,
+        _image_of(row, before) if before else "",
+        _image_of(row, after),
+        namespace=question.namespace,
+        account=question.account,
+    )
+    if not question.deployment:
+        return AskedComparison(row, package, before, after, None, made)
+    deployment = _deployment(by, cluster, question.deployment)
+    return AskedComparison(row, package, None, after, deployment, _beside(deployment, made))
+
+
+def bundle_to_install(package: Package, channel: str, versions: str) -> CatalogBundle:
+    """What a new deployment would take of a package, by channel and range of versions, each "" for any.
+
+    Raises InvalidInput where that is none.
+    """
+    try:
+        wanted = range_of(versions) if versions else None
+    except InvalidRange as exc:
+        raise InvalidInput(f"version: {exc}", field="version") from exc
+    wish = PackageWish(package.name, (channel,) if channel else (), wanted)
+    found = choose(wish, [CatalogOffer("", package)])
+    if isinstance(found, NoChoice):
+        raise InvalidInput(found.words, field="package")
+    return found.bundle
+
+
+def bundle_named(package: Package, words: str, *, field: str) -> CatalogBundle:
+    """The bundle of this name, else the only one of this version. Raises InvalidInput."""
+    if (exact := package.bundles.get(words)) is not None:
+        return exact
+    fitting = [one for one in package.bundles.values() if str(one.version) == words]
+    if len(fitting) == 1:
+        return fitting[0]
+    ordered = sorted(package.bundles.values(), key=lambda one: one.rank, reverse=True)
+    has = some([str(one.version) for one in ordered], 10) or "none"
+    if not fitting:
+        raise InvalidInput(f"package {package.name} has no bundle or version {words[:80]!r}; it has {has}", field=field)
+    names = some(sorted(one.name for one in fitting))
+    raise InvalidInput(f"several bundles have the version {words}: name one of {names}", field=field)
+
+
+def _check_names(question: ComparisonQuestion) -> None:
+    for name, form in NAMES.items():
+        text = getattr(question, name)
+        if text and not form.fullmatch(text):
+            raise InvalidInput(f"{text[:80]!r} cannot be the name of the {name}", field=FIELDS[name])
+
+
+def _image_of(row: Catalog, bundle: CatalogBundle) -> str:
+    if not bundle.image:
+        raise InvalidInput(
+            f"catalog {row.name} names no image for bundle {bundle.name}: only bundles that are images can be compared",
+            field="to",
+        )
+    return bundle.image
+
+
+def _deployment(by: Caller, cluster: Cluster, name: str) -> BundleDeployment:
+    access.may_read(by, cluster).check()
+    rows = BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True)
+    found = rows.select_related("cluster").first()
+    if found is None:
+        raise NotFound(f"there is no deployment {name} on cluster {cluster.name}")
+    return found
+
+
+def _beside(deployment: BundleDeployment, wish: ComparisonWish) -> ComparisonWish:
+    """The same bundle as the deployment would have it, against what it runs."""
+    spec = deployment.spec
+    runs = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
+    if runs is None:
+        raise InvalidInput(f"nothing of {deployment.name} runs yet: compare with nothing", field="deployment")
+    if len(listed_sources(spec)) != 1:
+        raise InvalidInput(f"{deployment.name} has several sources: only a request compares them", field="deployment")
+    if _looks_up(spec):
+        raise InvalidInput(
+            f"{deployment.name} looks up objects of the cluster when it is rendered: only a request does that",
+            field="deployment",
+        )
+    return ComparisonWish(
+        str(spec.get("format") or "plain"),
+        wish.package,
+        "",
+        wish.after,
+        content=runs.content_id,
+        namespace=str(spec.get("installNamespace") or ""),
+        account=str(spec.get("serviceAccountName") or ""),
+        config=dict(spec.get("config") or {}),
+    )
+
+
+def _looks_up(spec: Mapping[str, Any]) -> bool:
+    try:
+        return lookups_in(spec) is not None
+    except BadConfig:
+        return True

@@ -1,0 +1,86 @@
+"""Having a comparison worked out, within the quotas of a person, and its result as that person may see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import wake
+from approvals.access import Caller
+from approvals.access.sight import ReportSight, Sight, may_see_roles
+from approvals.catalogs import comparisons
+from approvals.errors import TooMany
+from approvals.limits import Limit, take
+from approvals.models import BundleComparison, Cluster
+from approvals.services.comparisons.asked import AskedComparison, check_may_compare
+from provisioner.sentences import number
+
+HOUR = 3600
+# Kubernetes is asked at most this often for one result.
+MOST_ASKED = 300
+WORDS = "you have asked for {most} comparisons within an hour, which is the limit (PRATIQUE_COMPARISONS_PER_HOUR)"
+
+
+def known_comparison(asked: AskedComparison) -> BundleComparison | None:
+    """The comparison that is under way, or has a result that still counts."""
+    return comparisons.known(asked.catalog.cluster, asked.wish, timezone.now())
+
+
+def compare_bundles(*, by: Caller, asked: AskedComparison) -> BundleComparison:
+    """Have it worked out, unless it is known or under way already.
+
+    Raises as `check_may_compare`, TooMany and TooManyAttempts where the caller has asked for too many.
+    """
+    cluster = asked.catalog.cluster
+    check_may_compare(by=by, cluster=cluster, catalog=asked.catalog.name, is_fresh=True)
+    found = known_comparison(asked)
+    if found is not None and found.state != BundleComparison.State.FAILED:
+        return found
+    most = settings.PRATIQUE["COMPARISONS"]
+    if comparisons.under_way(by.user) >= most:
+        raise TooMany(
+            f"{number(most, 'comparison')} that you asked for {'is' if most == 1 else 'are'} still being prepared, and "
+            "you may have no more at the same time (PRATIQUE_COMPARISONS): wait until one of them has ended"
+        )
+    limit = Limit("comparisons", settings.PRATIQUE["COMPARISONS_PER_HOUR"], HOUR)
+    take(limit, str(by.user.pk), words=f"{WORDS.format(most=limit.most)}: try again in {{time}}")
+    if found is not None:
+        comparisons.forget(found)
+    made = comparisons.begin(cluster, asked.wish, user=by.user, most=most, now=timezone.now())
+    wake.comparison(made.pk)
+    return made
+
+
+def comparison_result(*, by: Caller, asked: AskedComparison, row: BundleComparison) -> dict[str, Any] | None:
+    """The result as `by` may see it; None where there is none yet. `hidden` says what is left out, in words."""
+    if row.result is None:
+        return None
+    result: dict[str, Any] = row.result
+    held = set(result["held"])
+    told = {key: value for key, value in result.items() if key != "held"} | {"hidden": []}
+    if asked.deployment is None:
+        return told
+    return _seen(by, asked.catalog.cluster, told, held)
+
+
+def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) -> dict[str, Any]:
+    """The result without what somebody sees only who may get the objects, whatever they run as (S09)."""
+    report = told["report"]
+    plan = report["plan"]
+    # Sight tells what exists by its state before.
+    there = [{**one, "before": {} if comparisons.key_of(one["ref"]) in held else None} for one in plan["actions"]]
+    body = {**report, "plan": {**plan, "actions": there}}
+    sight = ReportSight(Sight(by, cluster, limit=MOST_ASKED), body)
+    actions = [{**sight.action(one), "before": None, "after": None} for one in there]
+    shown = {**body, "findings": [sight.finding(one) for one in body["findings"]], "plan": {**plan, "actions": actions}}
+    images = [one for one in told["images"] if comparisons.key_of(one["ref"]) not in held or sight.may_see(one["ref"])]
+    hidden = []
+    if len(images) != len(told["images"]):
+        hidden.append(f"{number(len(told['images']) - len(images), 'image')} of objects that you may not get")
+    permissions = told["permissions"]
+    if not may_see_roles(by, cluster):
+        permissions = {"worst": permissions["worst"], "accounts": [], "everybody": [], "problems": []}
+        hidden.append("permissions, because you may not get all roles and bindings")
+    return {**told, "config": {}, "report": shown, "images": images, "permissions": permissions, "hidden": hidden}

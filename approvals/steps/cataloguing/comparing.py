@@ -1,0 +1,185 @@
+"""A comparison that somebody asked for: both bundles are fetched and rendered, and compared as reports do.
+
+It is no request: nothing is stored of what was fetched, nothing can be approved, and the live objects of the cluster
+are not looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import store, wake
+from approvals.access.port import connect
+from approvals.catalogs import comparisons
+from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, own_names
+from approvals.errors import LostClaim
+from approvals.ledger import claims
+from approvals.models import BundleComparison
+from approvals.models import Content as ContentRow
+from approvals.steps.cataloguing.compared import ComparedBundles, record_of
+from approvals.steps.sources import check_object_count, egress, image_source, limits
+from approvals.working import Work, WorkStep
+from provisioner import pipeline, render
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import BadConfig, BadSource, PratiqueError, TryLater, WorkerDied
+from provisioner.rbac import RbacSubject
+from provisioner.values import Content, GroupKind
+
+logger = logging.getLogger(__name__)
+
+# So many at once over all workers: what is asked for out of curiosity does not hold up requests.
+AT_ONCE = 2
+TURN_SECONDS = 5
+AGAIN_SECONDS = 15
+FETCH_SECONDS = 300.0
+GROUP = "comparisons"
+WATCHES = "config.watchNamespace is missing"
+Say = Callable[[str], None]
+Config = Mapping[str, Any]
+
+
+class CompareBundles(Work):
+    """Work out what would change from one bundle to another."""
+
+    task = "compare_bundles"
+
+    def __init__(self, comparison_id: int):
+        super().__init__(self.task, comparison_id, claims.rows_of_task(self.task, comparison_id))
+
+    def look(self, worker: str) -> bool:
+        row = comparisons.row(self.key)
+        if row is None or row.state != BundleComparison.State.WAITING:
+            return False
+        if row.look_again_at is not None and row.look_again_at > timezone.now():
+            return False
+        with claims.place(self.task, 0, AT_ONCE) as is_free:
+            if is_free:
+                self._compare(row, worker)
+            else:
+                comparisons.put_off(row, _in(TURN_SECONDS), why="waiting for other comparisons")
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("comparing two bundles of a catalog", is_long=True, is_foreign=True)
+
+    def group(self) -> str:
+        return GROUP
+
+    def call(self) -> None:
+        wake.comparison(self.key)
+
+    def give_up(self, error: WorkerDied) -> None:
+        comparisons.give_up(self.key, code=error.code, words=str(error), now=timezone.now())
+
+    def _compare(self, row: BundleComparison, worker: str) -> None:
+        try:
+            if comparisons.note_attempt(row) > MOST_ATTEMPTS:
+                # Whatever the attempts failed with stands in the log.
+                self._fail(row, worker, PratiqueError(f"it failed {MOST_ATTEMPTS} times with an unexpected error"))
+                return
+            wish = ComparisonWish.of(row.wish)
+            found = compare(wish, connect(row.cluster), lambda words: comparisons.note_progress(row, words))
+            with transaction.atomic(durable=True):
+                claims.check_still_held(self.rows, worker)
+                comparisons.finish(row, record_of(found), timezone.now())
+        except LostClaim:
+            raise
+        except TryLater as exc:
+            if row.attempts >= MOST_ATTEMPTS:
+                self._fail(row, worker, exc)
+            else:
+                comparisons.put_off(row, _in(AGAIN_SECONDS * row.attempts), why=f"it will be tried again: {exc}")
+        except PratiqueError as exc:
+            self._fail(row, worker, exc)
+
+    def _fail(self, row: BundleComparison, worker: str, exc: PratiqueError) -> None:
+        logger.warning("a comparison failed", extra={"comparison_id": row.pk, "code": exc.code})
+        with transaction.atomic(durable=True):
+            claims.check_still_held(self.rows, worker)
+            comparisons.fail(row, code=exc.code, words=str(exc), now=timezone.now())
+
+
+def _in(seconds: float) -> datetime:
+    return timezone.now() + timedelta(seconds=seconds)
+
+
+def compare(wish: ComparisonWish, api: Api, say: Say) -> ComparedBundles:
+    """Fetch, render and compare what `wish` names; `api` tells which kinds the cluster serves, and its roles.
+
+    Raises as `pipeline.prepare` does, and TryLater where the API server does not answer.
+    """
+    after, config = _after(wish, api, say)
+    before = _before(replace(wish, namespace=after.install_namespace, account=after.service_account), api, say)
+    say("comparing")
+    report = pipeline.look_offline(after, before, allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]))
+    permissions = pipeline.permissions(None, after, before)
+    installer = None
+    if before is None:
+        say("finding the least rights of an installer")
+        account = RbacSubject("ServiceAccount", after.service_account, after.install_namespace)
+        installer = pipeline.least_rights(api, after, account=account)
+    return ComparedBundles(before, after, config, report, permissions, installer)
+
+
+def _after(wish: ComparisonWish, api: Api, say: Say) -> tuple[Content, Config]:
+    """The bundle that is to run, in the namespace that is asked for, else in its own, and the config that it has."""
+    namespace, account = own_names(wish.package)
+    first = replace(wish, namespace=wish.namespace or namespace, account=wish.account or account)
+    content, config = _rendered(first, wish.after, api, say)
+    suggested = content.suggested_namespace
+    if wish.namespace or suggested in ("", content.install_namespace):
+        return content, config
+    return _rendered(replace(first, namespace=suggested), wish.after, api, say)
+
+
+def _before(wish: ComparisonWish, api: Api, say: Say) -> Content | None:
+    if wish.before:
+        return _rendered(wish, wish.before, api, say)[0]
+    if not wish.content:
+        return None
+    row = ContentRow.objects.filter(pk=wish.content).first()
+    if row is None:
+        raise BadSource("the content that runs is not stored any more")
+    return store.get(row)
+
+
+def _rendered(wish: ComparisonWish, image: str, api: Api, say: Say) -> tuple[Content, Config]:
+    say(f"fetching and rendering {image}")
+    try:
+        return _prepared(wish, image, api, wish.config), wish.config
+    except BadConfig as exc:
+        if wish.config or not str(exc).startswith(WATCHES):
+            raise
+    # An operator that cannot watch all namespaces watches its own.
+    own = {"watchNamespace": wish.namespace}
+    return _prepared(wish, image, api, own), own
+
+
+def _prepared(wish: ComparisonWish, image: str, api: Api, config: Config) -> Content:
+    served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
+    is_upgrade = bool(wish.before or wish.content)
+    target = pipeline.target_of(api, is_upgrade=is_upgrade) if render.is_told_of_target(wish.format) else None
+    content = pipeline.prepare(
+        [image_source(image)],
+        options=pipeline.PrepareOptions(
+            format=wish.format,
+            install_namespace=wish.namespace,
+            service_account=wish.account,
+            config=dict(config),
+            target=target,
+        ),
+        egress=egress(timeout_seconds=FETCH_SECONDS),
+        credentials=None,
+        limits=limits(),
+        is_namespaced=served.get,
+    )
+    check_object_count(content)
+    return content

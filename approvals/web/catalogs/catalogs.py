@@ -1,0 +1,72 @@
+"""Catalogs: which there are, how each stands, and what one offers to whom."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from approvals import access, catalogs
+from approvals.models import Catalog
+from approvals.selectors import floating, keyset
+from approvals.selectors.keyset import ListOrder
+from approvals.web.access_decorators import of_catalog, person, signed_in
+from approvals.web.catalogs.standing import standing_of
+from approvals.web.paging import page_of
+from approvals.web.rendering import note_too_old, page
+
+ROWS = 50
+FOLLOWERS = 20
+PROBLEMS = 50
+
+
+@require_safe
+@signed_in
+def index(http: HttpRequest) -> HttpResponse:
+    """Those that the viewer may get, by cluster; of the other clusters, what would let them."""
+    access.check_fresh(person(http))
+    readable = access.readable_catalogs(person(http))
+    note_too_old(http, [cluster.name for cluster, answer in readable.answers if answer.is_too_old])
+    search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
+    rows = catalogs.catalog_rows(readable.keys, search=search, cluster=cluster)
+    window = page_of(http, rows, ListOrder.of(rows), size=ROWS)
+    shown = keyset.in_order(rows, window.keys)
+    facts = {
+        "window": window,
+        "rows": [(one, standing_of(one)) for one in shown],
+        "search": search,
+        "cluster": cluster,
+        "clusters": [one for one, _ in readable.answers],
+        "unasked": [answer for _, answer in readable.answers if not answer.could_ask],
+        "refusals": [(one, it) for one, it in readable.answers if it.could_ask and not it.allowed and not it.refused],
+        "has_any": bool(readable.keys),
+    }
+    return page(http, "catalogs/catalogs.html", facts)
+
+
+@require_safe
+@of_catalog
+def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
+    """One catalog: what is in it, where it comes from, and who takes what of it."""
+    search = http.GET.get("search", "").strip()[:100]
+    found = catalogs.package_rows(catalog, search).order_by("name")
+    window = page_of(http, found, ListOrder.of(found), size=ROWS)
+    shown = keyset.in_order(catalogs.with_icons(found), window.keys)
+    counts = floating.follower_counts(catalog=catalog, packages=[one.name for one in shown])
+    reading = access.may_read(person(http), catalog.cluster)
+    followers = floating.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
+    problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
+    facts = {
+        "catalog": catalog,
+        "standing": standing_of(catalog),
+        "interval": floating.interval_words(catalogs.interval(catalog)),
+        "problems": problems[:PROBLEMS],
+        "problems_left": len(problems) - PROBLEMS,
+        "search": search,
+        "window": window,
+        "rows": [(one, counts.get(one.name, 0) if reading.allowed else None) for one in shown],
+        "count": keyset.counted(found) if search else None,
+        "reading": reading,
+        "followers": followers[:FOLLOWERS],
+        "has_more_followers": len(followers) > FOLLOWERS,
+    }
+    return page(http, "catalogs/catalog.html", facts)

@@ -1,0 +1,139 @@
+"""What would change from one bundle of a package to another: asked for here, and followed until it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from approvals import access, catalogs, services
+from approvals.errors import InvalidInput, NotFound
+from approvals.models import BundleComparison, Catalog, Cluster
+from approvals.services import AskedComparison, ComparisonQuestion
+from approvals.web import following
+from approvals.web.access_decorators import person, signed_in
+from approvals.web.catalogs.compared import shown_result
+from approvals.web.following import Followed
+from approvals.web.rendering import note_cluster, page, part_of
+from provisioner.catalogs import Package
+
+# What the address says, by what it means.
+ASKED = {
+    "before": "from",
+    "after": "to",
+    "deployment": "deployment",
+    "namespace": "install_namespace",
+    "account": "service_account",
+}
+MAX_WORD = 500
+MOST_VERSIONS = 500
+SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The package that the page is about."""
+
+    catalog: Catalog
+    package: Package
+
+    def address(self, name: str, query: str) -> str:
+        at = reverse(name, args=(self.catalog.cluster.name, self.catalog.name, self.package.name))
+        return f"{at}?{query}" if query else at
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def index(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpResponse:
+    """The form, and below it what is known; POST has it worked out."""
+    place = _place(http, cluster, name, package)
+    given = _given(http.POST if http.method == "POST" else http.GET)
+    asked, wrong = _asked(http, place, given)
+    if http.method == "POST" and asked is not None:
+        services.compare_bundles(by=person(http), asked=asked)
+        return redirect(place.address("catalog-changes", _query(given)))
+    bundles = sorted(place.package.bundles.values(), key=lambda one: one.rank, reverse=True)
+    facts = {
+        "catalog": place.catalog,
+        "package": place.package,
+        "given": given,
+        "wrong": wrong,
+        "bundles": bundles[:MOST_VERSIONS],
+        "asked": asked,
+        "part": _part(http, place, given, asked) if asked else None,
+    }
+    return page(http, "catalogs/changes.html", facts, status=422 if wrong and http.method == "POST" else 200)
+
+
+@require_safe
+@signed_in
+@following.by_itself
+def again(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpResponse:
+    """What is known now, alone."""
+    place = _place(http, cluster, name, package)
+    given = _given(http.GET)
+    asked, _ = _asked(http, place, given)
+    if asked is None:
+        raise Http404
+    return following.again(http, _part(http, place, given, asked))
+
+
+def _place(http: HttpRequest, cluster: str, name: str, package: str) -> _Place:
+    """Raises as `check_may_compare`; who is nobody on the cluster learns not even that it exists."""
+    where = Cluster.objects.filter(name=cluster).first()
+    if where is None:
+        raise Http404
+    permission = access.may_read_catalog(person(http), where, name)
+    if permission.refused and not permission.is_too_old:
+        raise Http404
+    note_cluster(http, where)
+    permission.check()
+    row = catalogs.catalog(where, name)
+    found = catalogs.package(row, package) if row else None
+    if row is None or found is None:
+        raise Http404
+    services.check_may_compare(by=person(http), cluster=where, catalog=name)
+    return _Place(row, found)
+
+
+def _given(query: Any) -> dict[str, str]:
+    return {name: str(query.get(word, "")).strip()[:MAX_WORD] for name, word in ASKED.items()}
+
+
+def _query(given: dict[str, str]) -> str:
+    return urlencode({ASKED[name]: text for name, text in given.items() if text})
+
+
+def _asked(http: HttpRequest, place: _Place, given: dict[str, str]) -> tuple[AskedComparison | None, str]:
+    """What is asked, else why it cannot be; neither where nothing was asked yet."""
+    if not given["after"]:
+        return None, "Choose the version that would run." if http.method == "POST" else ""
+    try:
+        question = ComparisonQuestion(place.package.name, **given)
+        return services.comparison_asked(
+            by=person(http), cluster=place.catalog.cluster, catalog=place.catalog.name, question=question
+        ), ""
+    except (InvalidInput, NotFound) as refusal:
+        return None, str(refusal)
+
+
+def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedComparison) -> Followed:
+    row = services.known_comparison(asked)
+    result = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
+    facts = {
+        "asked": asked,
+        "row": row,
+        "shown": shown_result(result) if result else None,
+        "address": place.address("catalog-changes", _query(given)),
+    }
+    return Followed(
+        name="comparison",
+        address=place.address("catalog-changes-again", _query(given)),
+        seconds=SECONDS if row is not None and row.state == BundleComparison.State.WAITING else 0,
+        body=part_of(http, "catalogs/_comparison.html", facts),
+    )

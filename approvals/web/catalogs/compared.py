@@ -1,0 +1,87 @@
+"""What a page shows of a comparison. PURE: the result as the viewer may see it comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioner.values import Section, Severity
+
+MOST_FINDINGS = 100
+MOST_OBJECTS = 300
+MOST_IMAGES = 200
+WORDS = {Section.CRDS: "CRDs", Section.PREFLIGHT: "Rights of the installer"}
+ACTIONS = (
+    ("create", "Added"),
+    ("update", "Changed"),
+    ("replace", "Replaced"),
+    ("rerun", "Hooks that run again"),
+    ("delete", "Removed"),
+    ("hidden", "Changed or not: you may not get these"),
+)
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownObjects:
+    """The objects with which the same happens; `left` more are not listed."""
+
+    words: str
+    count: int
+    refs: list[Record]
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFindings:
+    """Findings of one section, the worst first; what is safe is counted."""
+
+    name: str
+    words: str
+    findings: list[Record]
+    left: int
+    safe: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownComparison:
+    """A result in the order of the page."""
+
+    result: Record
+    objects: list[ShownObjects]
+    unchanged: int
+    sections: list[ShownFindings]
+    images: list[Record]
+    images_left: int
+
+
+def shown_result(result: Record) -> ShownComparison:
+    """The parts of a result that a page shows, each bounded."""
+    actions, findings = result["report"]["plan"]["actions"], result["report"]["findings"]
+    return ShownComparison(
+        result,
+        [group for name, words in ACTIONS if (group := _objects(actions, name, words)).count],
+        sum(1 for one in actions if one["action"] == "none"),
+        [one for section in Section if (one := _section(findings, section)) is not None],
+        result["images"][:MOST_IMAGES],
+        max(0, len(result["images"]) - MOST_IMAGES),
+    )
+
+
+def _objects(actions: list[Record], name: str, words: str) -> ShownObjects:
+    refs = [one["ref"] for one in actions if one["action"] == name]
+    return ShownObjects(words, len(refs), refs[:MOST_OBJECTS], max(0, len(refs) - MOST_OBJECTS))
+
+
+def _section(findings: list[Record], section: Section) -> ShownFindings | None:
+    here = [one for one in findings if one["section"] == section]
+    loud = [one for one in here if one["severity"] != Severity.SAFE]
+    if not here:
+        return None
+    words = WORDS.get(section, str(section).capitalize())
+    # What is critical or unknown is never left out (S24).
+    grave = [one for one in loud if one["severity"] in (Severity.CRITICAL, Severity.UNKNOWN)]
+    others = [one for one in loud if one not in grave][: max(0, MOST_FINDINGS - len(grave))]
+    kept = [*grave, *others]
+    return ShownFindings(str(section), words, kept, len(loud) - len(kept), len(here) - len(loud))

@@ -1,0 +1,122 @@
+"""The versions of a channel as the page of a package has them: what each may follow, where it runs, how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from approvals.catalogs import ContentChange
+from approvals.models import Catalog
+from approvals.selectors.floating import PackageFollower
+from approvals.web.catalogs.drawing import ListedEntry
+from provisioner.catalogs import Channel, Package
+from provisioner.sentences import some
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """One version of a channel. `version` is "" where the catalog has no such bundle.
+
+    `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
+    see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
+    where they are "", `why_not` says why.
+    """
+
+    bundle: str
+    version: str
+    release: str
+    is_head: bool
+    replaces: str
+    skips: str
+    skip_range: str
+    content: str
+    deprecation: str | None
+    change: ContentChange | None
+    runs_in: tuple[str, ...]
+    install: str
+    comparison: str
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackageShown:
+    """A package of a catalog in one of its channels, with what is known beside: changes of content by the bundle,
+    and who follows it."""
+
+    catalog: Catalog
+    package: Package
+    channel: Channel
+    changes: Mapping[str, ContentChange]
+    followers: tuple[PackageFollower, ...]
+    may_install: bool
+
+    def install_at(self, version: str = "") -> str:
+        """The address of the form with this version filled in; without one, whichever the channel offers."""
+        wish = {
+            "cluster": self.catalog.cluster.name,
+            "catalog": self.catalog.name,
+            "package": self.package.name,
+            "channel": self.channel.name,
+            "version": version,
+        }
+        return f"{reverse('deployment-new')}?{urlencode({key: value for key, value in wish.items() if value})}"
+
+    def compared_at(self, version: str) -> str:
+        """The address of what this version would change: compared with the only one that runs, or nothing."""
+        running = {one.bundle for one in self.followers if one.bundle}
+        wish = {"from": running.pop() if len(running) == 1 else "", "to": version}
+        address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
+        return f"{address}?{urlencode({key: value for key, value in wish.items() if value})}"
+
+    def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
+        return [self._one(one, is_head=one.entry.name == head) for one in entries]
+
+    def _one(self, one: ListedEntry, *, is_head: bool) -> ShownVersion:
+        entry, bundle = one.entry, one.bundle
+        why_not = _why_not(one)
+        version = str(bundle.version) if bundle and self.may_install and not why_not else ""
+        return ShownVersion(
+            bundle=entry.name,
+            version=str(bundle.version) if bundle else "",
+            release=bundle.release if bundle else "",
+            is_head=is_head,
+            replaces=entry.replaces,
+            skips=some(entry.skips, MOST_NAMED),
+            skip_range=str(entry.skip_range or ""),
+            content=bundle.content if bundle else "",
+            deprecation=self.package.deprecation_of(entry.name),
+            change=self.changes.get(entry.name),
+            runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
+            install=self.install_at(version) if version else "",
+            comparison=self.compared_at(version) if version else "",
+            why_not=why_not,
+        )
+
+
+def _why_not(one: ListedEntry) -> str:
+    if one.bundle is None:
+        return "The catalog has no bundle of this name."
+    if not one.bundle.image:
+        return "It has no image. Name the address of the chart as the source of a deployment."
+    return ""
+
+
+def is_installable(one: ListedEntry) -> bool:
+    return not _why_not(one)
+
+
+def channel_of(package: Package, wanted: str) -> Channel | None:
+    """The channel of this name; else the default one, else the first; None where there is none at all."""
+    channels = package.channels
+    return channels.get(wanted) or channels.get(package.default_channel) or next(iter(channels.values()), None)
+
+
+def deprecation_of(package: Package, schema: str, name: str = "") -> str | None:
+    """Why the package, or a channel of it, is deprecated; None where it is not."""
+    names = (name,) if name else ("", package.name)
+    return next((one.message for one in package.deprecations if one.schema == schema and one.name in names), None)

@@ -1,0 +1,170 @@
+"""A new deployment of a package of a catalog: the form filled in, and the account and least rights that it takes.
+
+Whoever may not get the catalog or create a deployment is offered nothing. The rights are worked out by a worker, as
+comparisons are: what would change from nothing to the bundle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from approvals import catalogs, services
+from approvals.catalogs.comparisons import own_names
+from approvals.errors import InvalidInput, NotAllowed, NotFound, Refused
+from approvals.models import BundleComparison, Cluster
+from approvals.services import AskedComparison, ComparisonQuestion
+from approvals.web import following
+from approvals.web.access_decorators import only_by_form, person, signed_in
+from approvals.web.following import Followed
+from approvals.web.rendering import part_of
+
+NAMED = ("cluster", "catalog", "package", "channel", "version", "name", "install_namespace", "service_account")
+MAX_WORD = 500
+MOST_NAME = 52
+SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class InstallWish:
+    """What the address of the form names; "" where it does not say."""
+
+    cluster: str = ""
+    catalog: str = ""
+    package: str = ""
+    channel: str = ""
+    version: str = ""
+    name: str = ""
+    install_namespace: str = ""
+    service_account: str = ""
+
+    @classmethod
+    def of(cls, query: Any) -> InstallWish:
+        return cls(**{name: str(query.get(name, "")).strip()[:MAX_WORD] for name in NAMED})
+
+    @property
+    def query(self) -> str:
+        return urlencode({name: getattr(self, name) for name in NAMED if getattr(self, name)})
+
+    @property
+    def is_of_catalog(self) -> bool:
+        return bool(self.cluster and self.catalog and self.package)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is proposed for a wish: `initial` is what the form is filled in with, `part` how far the rights are.
+
+    `why_not` says why nothing is proposed.
+    """
+
+    wish: InstallWish
+    initial: dict[str, Any]
+    part: Followed | None = None
+    why_not: str = ""
+
+
+def proposal(http: HttpRequest) -> Proposal | None:
+    """What the form of a new deployment is filled in with; None where its address names no package."""
+    wish = InstallWish.of(http.GET)
+    if not wish.is_of_catalog:
+        return None
+    try:
+        asked = _asked(http, wish)
+    except NotAllowed:
+        return None  # the form says which right is missing
+    except Refused as refusal:
+        return Proposal(wish, _initial(wish), why_not=str(refusal))
+    row = services.known_comparison(asked)
+    found = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
+    return Proposal(wish, _initial(wish, asked, found), _part(http, wish, asked, row, found))
+
+
+@only_by_form
+@signed_in
+def propose(http: HttpRequest) -> HttpResponse:
+    """Have account and rights worked out, and go back to the form, filled in as it was."""
+    wish = InstallWish.of(http.POST)
+    if not wish.is_of_catalog:
+        raise InvalidInput("A package of a catalog is missing.", field="package")
+    services.compare_bundles(by=person(http), asked=_asked(http, wish))
+    return redirect(f"{reverse('deployment-new')}?{wish.query}")
+
+
+@require_safe
+@signed_in
+@following.by_itself
+def again(http: HttpRequest) -> HttpResponse:
+    """How far it is, alone."""
+    found = proposal(http)
+    if found is None or found.part is None:
+        raise Http404
+    return following.again(http, found.part)
+
+
+def _asked(http: HttpRequest, wish: InstallWish) -> AskedComparison:
+    cluster = Cluster.objects.filter(name=wish.cluster).first()
+    if cluster is None:
+        raise NotFound(f"there is no cluster {wish.cluster}, or none that you may read")
+    services.check_may_compare(by=person(http), cluster=cluster, catalog=wish.catalog)
+    row = catalogs.catalog(cluster, wish.catalog)
+    package = catalogs.package(row, wish.package) if row else None
+    if package is None:
+        raise NotFound(f"catalog {wish.catalog} has no package {wish.package}")
+    bundle = services.bundle_to_install(package, wish.channel, wish.version)
+    question = ComparisonQuestion(
+        package.name, bundle.name, namespace=wish.install_namespace, account=wish.service_account
+    )
+    return services.comparison_asked(by=person(http), cluster=cluster, catalog=wish.catalog, question=question)
+
+
+def _initial(
+    wish: InstallWish, asked: AskedComparison | None = None, found: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What is known of the bundle counts before what only its name says."""
+    namespace, account = own_names(wish.package)
+    known = found or {}
+    config = known.get("config") or {}
+    rest = {"format": asked.wish.format, **({"config": config} if config else {})} if asked else {}
+    return {
+        "cluster": wish.cluster,
+        "name": wish.name or namespace[:MOST_NAME],
+        "install_namespace": wish.install_namespace or known.get("install_namespace") or namespace,
+        "service_account": wish.service_account or known.get("service_account") or account,
+        "kind": "catalog",
+        **{name: getattr(wish, name) for name in ("catalog", "package", "channel", "version")},
+        **({"rest": rest} if rest else {}),
+    }
+
+
+def _part(
+    http: HttpRequest,
+    wish: InstallWish,
+    asked: AskedComparison,
+    row: BundleComparison | None,
+    found: dict[str, Any] | None,
+) -> Followed:
+    is_waiting = row is not None and row.state == BundleComparison.State.WAITING
+    suggested = str(found["suggested_namespace"]) if found else ""
+    is_elsewhere = found is not None and suggested not in ("", found["install_namespace"])
+    there = replace(wish, install_namespace=suggested).query if is_elsewhere else ""
+    facts = {
+        "asked": asked,
+        "row": row,
+        "result": found,
+        "elsewhere": there,
+        "suggested": suggested,
+        "address": f"{reverse('deployment-new')}?{wish.query}",
+    }
+    return Followed(
+        name="proposal",
+        address=f"{reverse('deployment-proposal-again')}?{wish.query}",
+        seconds=SECONDS if is_waiting else 0,
+        body=part_of(http, "deployments/_proposal.html", facts),
+    )

@@ -1,0 +1,164 @@
+"""`catalog diff`: what differs in the catalog, and what would change, which the service works out on demand."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from provisioner.cli.plugin.service import Service, told_by
+from provisioner.cli.usage import Usage
+from provisioner.review.base.text import visible
+from provisioner.review.workloads.container_changes import image_words
+from provisioner.sentences import and_more, number, some
+from provisioner.values import SHAPES, ObjectRef, Severity
+
+NOTHING = "nothing"
+POLL_SECONDS = 1.0
+WAIT_SECONDS = 300.0
+MOST_LINES = 200
+SIGNS = {"create": "+", "update": "~", "replace": "!", "rerun": "~", "delete": "-", "hidden": "?"}
+Record = Mapping[str, Any]
+
+
+def worked_out(service: Service, address: str, asked: Mapping[str, str], *, seconds: float) -> dict[str, Any]:
+    """The comparison as the service knows it, asked for where it does not yet; says meanwhile what is being done.
+
+    Raises Usage where it failed or takes longer, and ServiceSilent where the service refuses it.
+    """
+    with told_by(service):
+        found, told, end = service.post(address, asked), "", time.monotonic() + seconds
+        while found["state"] == "waiting":
+            words = visible(found["progress"] or "waiting for a worker")
+            if words != told:
+                print(f"{words} …", file=sys.stderr)
+                told = words
+            if time.monotonic() > end:
+                raise Usage(f"it is not ready after {seconds:g} s: run the command again, it goes on meanwhile")
+            time.sleep(POLL_SECONDS)
+            found = service.get(address, **asked)
+        if found["state"] == "failed":
+            raise Usage(f"it could not be compared: {found['problem']} [{found['problem_code']}]")
+        return {**found, "result": _whole(service, address, asked, found["result"])}
+
+
+def _whole(service: Service, address: str, asked: Mapping[str, str], result: dict[str, Any]) -> dict[str, Any]:
+    """The result with all parts of its report."""
+    report = result["report"]
+    findings, actions, parts = [*report["findings"]], [*report["plan"]["actions"]], report["parts"]
+    while (at := parts["findings"]["next"]) is not None or parts["actions"]["next"] is not None:
+        begins = {
+            "findings_from": len(findings) if at is None else at,
+            "actions_from": len(actions) if parts["actions"]["next"] is None else parts["actions"]["next"],
+        }
+        more = service.get(address, **asked, **begins)["result"]["report"]
+        added = more["findings"], more["plan"]["actions"]
+        if not any(added):
+            raise Usage("the service stopped in the middle of the report: run the command again")
+        findings, actions, parts = findings + added[0], actions + added[1], more["parts"]
+    whole = {key: value for key, value in report.items() if key not in ("parts", "is_whole")}
+    return {**result, "report": {**whole, "findings": findings, "plan": {**report["plan"], "actions": actions}}}
+
+
+def is_changing(result: Record) -> bool:
+    """Whether anything would change."""
+    return any(one["action"] != "none" for one in result["report"]["plan"]["actions"])
+
+
+def lines_of(comparison: Record) -> Iterator[str]:
+    """The comparison for a terminal."""
+    result = comparison["result"]
+    yield f"In namespace {result['install_namespace']}, without the live objects of the cluster:"
+    yield from (f"  {one}" for one in result["report"]["headline"])
+    yield from (f"  hidden from you: {one}" for one in result["hidden"])
+    yield from _titled("objects", _objects(result["report"]["plan"]["actions"]))
+    yield from _titled("permissions", _rights(result["permissions"]))
+    yield from _titled("images", _images(result["images"]))
+    yield from _titled("findings", _findings(result["report"]["findings"]))
+    if result["installer"]:
+        yield from _titled("installer", _installer(result))
+
+
+def _titled(title: str, lines: Iterator[str]) -> Iterator[str]:
+    found = list(lines)
+    if found:
+        yield ""
+        yield f"{title}:"
+        yield from (f"  {one}" for one in found[:MOST_LINES])
+        if left := and_more(len(found) - MOST_LINES, "lines; -o json has all"):
+            yield f"  {left}"
+
+
+def _objects(actions: Sequence[Record]) -> Iterator[str]:
+    for one in actions:
+        if one["action"] in SIGNS:
+            yield f"{SIGNS[one['action']]} {_name(one['ref'])}"
+
+
+def _rights(permissions: Record) -> Iterator[str]:
+    for one in permissions["accounts"]:
+        yield str(one["sentence"])
+        yield from (f"  {SHAPES[risk['severity']]} {risk['sentence']}" for risk in one["risks"])
+        for sign, kind in (("+", "gained"), ("-", "lost")):
+            yield from (f"  {sign} {words}" for words in one[kind])
+            if left := and_more(one[f"{kind}_count"] - len(one[kind]), "rights"):
+                yield f"  {sign} {left}"
+    yield from (str(one["sentence"]) for one in permissions["everybody"])
+    yield from (f"not known: {one}" for one in permissions["problems"])
+
+
+def _images(images: Sequence[Record]) -> Iterator[str]:
+    for one in images:
+        sign = "~" if one["before"] and one["after"] else "+" if one["after"] else "-"
+        yield f"{sign} {_name(one['ref'])} {one['container']}: {image_words(one['before'], one['after'])}"
+
+
+def _findings(findings: Sequence[Record]) -> Iterator[str]:
+    loud = [one for one in findings if one["severity"] != Severity.SAFE]
+    yield from (f"{SHAPES[one['severity']]} {one['severity']} {one['rule']} {one['message']}" for one in loud)
+    if len(loud) != len(findings):
+        yield f"and {number(len(findings) - len(loud), 'safe finding')}"
+
+
+def _installer(result: Record) -> Iterator[str]:
+    installer = result["installer"]
+    yield f"{result['install_namespace']}/{result['service_account']} needs {installer['summary']}; -o yaml has them"
+    yield from (str(one) for one in installer["obstacles"])
+
+
+def _name(ref: Record) -> str:
+    return str(ObjectRef(**{part: ref[part] for part in ("group", "version", "kind", "namespace", "name")}))
+
+
+def differences(found: Record, before: Record, after: Record) -> Iterator[str]:
+    """What differs between two bundles in the catalog alone."""
+    for key in ("version", "image", "url", "checksum", "deprecation"):
+        if before[key] != after[key]:
+            yield f"{key}: {before[key] or 'none'} → {after[key] or 'none'}"
+    for key, words in (("apis", "API"), ("needs", "constraint on other bundles")):
+        yield from (f"- {words} {one}" for one in sorted(set(before[key]) - set(after[key])))
+        yield from (f"+ {words} {one}" for one in sorted(set(after[key]) - set(before[key])))
+    if before["name"] == after["name"]:
+        return
+    direct = [
+        channel["name"]
+        for channel in found["channels"]
+        for entry in channel["entries"]
+        if entry["name"] == after["name"] and (entry["replaces"] == before["name"] or before["name"] in entry["skips"])
+    ]
+    if direct:
+        yield f"may follow directly in {some(direct)}"
+
+
+def bundle_of(found: Record, words: str) -> Record:
+    """The bundle of a package by name or version. Raises Usage."""
+    if not words:
+        raise Usage("catalog diff needs NAME PACKAGE FROM TO, the last two bundles or versions of the package")
+    fitting = [one for one in found["bundles"] if words in (one["name"], one["version"])]
+    if len(fitting) != 1:
+        has = some([one["version"] for one in found["bundles"]], 10)
+        raise Usage(
+            f"{words}: {number(len(fitting), 'bundle')} of {found['name']} of this name or version; it has {has}"
+        )
+    return dict(fitting[0])

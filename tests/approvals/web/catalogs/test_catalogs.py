@@ -1,0 +1,223 @@
+"""Catalogs in the browser: who may get one sees how it stands and what it offers; nobody else learns of it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals.access import catalogs as readable
+from approvals.models import Catalog
+from approvals.web.catalogs import catalogs as pages
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened, queries, told_in
+from tests.support.approvals.scene import asked
+from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.stored_catalogs import HARBOUR, catalog, stored
+
+SECRETS = ("secret-port", "harbour", "example.com/catalog")
+PAGES = ("/catalogs/prod/secret-port", "/catalogs/prod/secret-port/packages/harbour")
+
+
+def port(here: World, name: str = "port", *documents: object) -> Catalog:
+    row = catalog(name, of=here.cluster)
+    stored(row, *(documents or HARBOUR))
+    return row
+
+
+def many(here: World, count: int, name: str = "port") -> Catalog:
+    names = [f"package-{number:04}" for number in range(count)]
+    return port(here, name, *(one for it in names for one in (package(it), bundle("1.0.0", it))))
+
+
+def named(text: str) -> list[str]:
+    return re.findall(r'href="/catalogs/prod/port/packages/[^"]+">([^<]+)</a>', text)
+
+
+def test_a_list_says_how_each_catalog_stands_why_and_what_comes_next(here: World, browse: Browse) -> None:
+    port(here)
+    catalog("empty", of=here.cluster)
+    since = timezone.now() - timedelta(hours=3)
+    trouble = {"problem": "the server answered 404", "problem_code": "source-unavailable", "problem_since": since}
+    catalog("lost", of=here.cluster, look_at=timezone.now() + timedelta(minutes=9), **trouble)
+    port(here, "unsound", package(), bundle("1.0.0"))
+    text = opened(browse(here.ada), "/catalogs")
+    assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["empty", "lost", "port", "unsound"]
+    for words in (
+        *("being read", "not read", "the server answered 404", "3 h ago", "Next try", "1 problem in it"),
+        *("Check that the source exists", "image example.com/catalog:latest", "sha256:one"),
+    ):
+        assert words in text, words
+
+
+def test_a_catalog_that_fails_after_it_was_read_still_offers_what_was_read(here: World, browse: Browse) -> None:
+    Catalog.objects.filter(pk=port(here).pk).update(
+        problem="no route to host", problem_code="unreachable", problem_since=timezone.now()
+    )
+    text = opened(browse(here.ada), "/catalogs/prod/port")
+    for words in ("source unavailable", "no route to host", "still offered", "harbour"):
+        assert words in text
+
+
+def test_a_list_is_filtered_by_name_and_cluster(here: World, browse: Browse) -> None:
+    for name in ("port", "reef"):
+        catalog(name, of=here.cluster)
+    client = browse(here.ada)
+    found = {
+        query: re.findall(r'href="/catalogs/prod/([^"/]+)"', opened(client, f"/catalogs?{query}"))
+        for query in ("search=REE", "cluster=prod", "cluster=nowhere", "search=%25")
+    }
+    assert found == {"search=REE": ["reef"], "cluster=prod": ["port", "reef"], "cluster=nowhere": [], "search=%25": []}
+    assert "No catalog matches the filter" in opened(client, "/catalogs?search=x")
+
+
+def test_an_empty_list_says_how_one_comes_to_be(here: World, browse: Browse) -> None:
+    assert "kubectl apply" in opened(browse(here.ada), "/catalogs")
+
+
+def test_the_navigation_leads_there_and_says_where_one_is(here: World, browse: Browse) -> None:
+    port(here)
+    client = browse(here.ada)
+    text = opened(client, "/catalogs")
+    assert re.search(r'href="/catalogs" aria-current="page"\s+data-go="l"', text)
+    text = opened(client, "/catalogs/prod/port/packages/harbour")
+    crumbs = text.partition('aria-label="Breadcrumb"')[2].partition("</nav>")[0]
+    assert re.findall(r'href="([^"]+)"', crumbs) == ["/catalogs", "/catalogs/prod/port"]
+    assert '<span aria-current="page">harbour</span>' in crumbs
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_S02_who_may_not_get_a_catalog_learns_nothing_of_it(here: World, browse: Browse, path: str) -> None:
+    """Not even whether there is one of that name."""
+    client = browse(here.bert)
+    before = client.get(path)
+    port(here, "secret-port")
+    after = client.get(path)
+    assert (before.status_code, after.status_code) == (403, 403)
+    texts = [re.sub(r"<input [^>]*csrf[^>]*>|[0-9a-f-]{32,}", "", told_in(one)) for one in (before, after)]
+    assert texts[0] == texts[1]
+    assert "kind: ClusterRole" in texts[1]
+    assert [word for word in SECRETS[1:] if word in texts[1]] == []
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/catalogs/prod/secret-port/packages/harbour/icon"])
+def test_S02_who_is_nobody_on_the_cluster_gets_404(here: World, browse: Browse, path: str) -> None:
+    port(here, "secret-port")
+    client = browse(User.objects.create_user("nobody"))
+    assert client.get(path).status_code == 404
+    assert "secret-port" not in told_in(client.get("/catalogs"))
+
+
+def test_S02_a_list_has_only_those_that_one_may_get_and_names_the_rule_for_the_others(
+    here: World, browse: Browse
+) -> None:
+    for name in ("mine", "theirs"):
+        port(here, name)
+    here.kubernetes.allow("bert", "get", "mine")
+    text = opened(browse(here.bert), "/catalogs")
+    assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["mine"]
+    assert "theirs" not in text
+    assert "kind: ClusterRole" in text
+
+
+def test_a_list_says_where_too_many_would_have_to_be_asked_about(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readable, "MOST_ASKED", 1)
+    for name in "ab":
+        catalog(name, of=here.cluster)
+        here.kubernetes.allow("bert", "get", name)
+    text = opened(browse(here.bert), "/catalogs")
+    assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["a"]
+    assert "Catalogs may be missing here" in text
+
+
+def test_nothing_is_shown_while_nobody_can_be_asked(here: World, browse: Browse) -> None:
+    port(here, "secret-port")
+    here.kubernetes.is_down = True
+    client = browse(here.ada)
+    text = opened(client, "/catalogs")
+    assert "Catalogs may be missing here" in text
+    assert [word for word in SECRETS if word in text] == []
+    assert client.get(PAGES[0]).status_code == 503
+
+
+def test_packages_come_in_pages_in_both_directions_and_are_searched(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "ROWS", 2)
+    many(here, 5)
+    client, path, walked = browse(here.ada), "/catalogs/prod/port", []
+    while path:
+        text = opened(client, path)
+        walked.append(named(text))
+        following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+        path = f"/catalogs/prod/port{following[1]}".replace("&amp;", "&") if following else ""
+    names = [f"package-{number:04}" for number in range(5)]
+    assert walked == [names[:2], names[2:4], names[4:]]
+    assert 'rel="prev"' in text
+    assert named(opened(client, "/catalogs/prod/port?search=0003")) == ["package-0003"]
+    assert "1 package matches." in " ".join(opened(client, "/catalogs/prod/port?search=0003").split())
+    assert "No package matches the filter" in opened(client, "/catalogs/prod/port?search=nothing")
+
+
+@pytest.mark.parametrize("path", ["/catalogs/prod/port", "/catalogs/prod/port?search=package", "/catalogs"])
+def test_a_page_costs_as_many_queries_for_many_packages_as_for_few(here: World, browse: Browse, path: str) -> None:
+    many(here, 3)
+    client = browse(here.ada)
+    client.get(path)
+    few = queries(client, path)
+    Catalog.objects.all().delete()
+    many(here, 60)
+    many(here, 1, name="reef")
+    assert queries(client, path) == few <= 15
+
+
+def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(here: World, browse: Browse) -> None:
+    row = port(here)
+    now = timezone.now()
+    Catalog.objects.filter(pk=row.pk).update(
+        writer={"username": "carol"},
+        looked_at=now,
+        look_at=now + timedelta(minutes=31),
+        spec={**row.spec, "interval": "30m"},
+    )
+    text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
+    for words in ("image example.com/catalog:latest", "every 30m", "in 31 min", ">carol<", "1 package,", "2 versions"):
+        assert words in text, words
+    Catalog.objects.filter(pk=row.pk).update(writer={}, look_at=None)
+    text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
+    assert "unknown" in text
+    assert "not checked again" in text
+
+
+def test_what_is_wrong_in_its_content_is_listed(here: World, browse: Browse) -> None:
+    port(here, "port", package(), bundle("1.0.0"))
+    assert "no channel has these bundles: harbour.v1.0.0" in opened(browse(here.ada), "/catalogs/prod/port")
+
+
+def test_deployments_that_follow_it_are_for_readers_of_the_cluster(here: World, browse: Browse) -> None:
+    port(here)
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
+    world.wish(here.cluster, world.seen("lighthouse", world.spec(format="registry-v1", sources=[source])), here.rita)
+    asked(here.cluster, "bystander", here.rita)
+    text = opened(browse(here.ada), "/catalogs/prod/port")
+    assert re.findall(r'href="/deployments/prod/([^"]+)"', text) == ["lighthouse"]
+    assert re.search(r'data-head="deployments">1<', text)
+    here.kubernetes.closed.add("bundledeploymentrequests")
+    here.kubernetes.allow("bert", "get")
+    text = opened(browse(here.bert), "/catalogs/prod/port")
+    assert "harbour" in text
+    assert "lighthouse" not in text
+    assert 'data-head="deployments"' not in text
+
+
+def test_a_package_whose_name_can_be_no_address_is_there_without_a_link(here: World, browse: Browse) -> None:
+    port(here, "port", package("a/b"), bundle("1.0.0", "a/b"), channel("c", {"name": "a/b.v1.0.0"}, of="a/b"))
+    text = opened(browse(here.ada), "/catalogs/prod/port")
+    assert named(text) == []
+    assert ">a/b</span>" in text

@@ -1,0 +1,112 @@
+"""The page of what would change: who may ask, how it follows, and what it shows of a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals.models import BundleComparison
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened, text_of
+from tests.support.comparisons import begun, fail, finish, port
+
+PAGE = "/catalogs/prod/port/packages/harbour/changes"
+ASKED = f"{PAGE}?from=harbour.v1.0.0&to=harbour.v1.1.0"
+
+
+def test_the_form_names_the_versions_and_says_what_a_comparison_is_not(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    text = opened(browse(here.ada), PAGE)
+    assert "creates no request, approves nothing and does not look at the live objects" in text
+    assert '<option value="harbour.v1.1.0">1.1.0</option>' in text
+
+
+def test_who_lacks_a_right_is_shown_nothing_of_what_others_asked(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here))
+    for page in (PAGE, ASKED, f"{PAGE}/again?from=1.0.0&to=1.1.0"):
+        refused = browse(here.bert).get(page)
+        assert refused.status_code == 403
+        assert "can newly" not in text_of(refused)
+    here.kubernetes.allow("bert", "get", "port")
+    refused = browse(here.bert).get(ASKED)
+    assert refused.status_code == 403
+    assert "kind: ClusterRole" in text_of(refused)
+    assert "can newly" not in text_of(refused)
+    here.kubernetes.allow("bert", "create")
+    assert "can newly" in opened(browse(here.bert), ASKED)
+
+
+def test_it_is_asked_for_by_the_form_and_followed_until_it_is_known(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    client = browse(here.ada)
+    assert "Nobody has asked for this comparison lately" in opened(client, ASKED)
+    answer = client.post(PAGE, {"from": "1.0.0", "to": "1.1.0"})
+    assert answer.status_code == 302
+    row = BundleComparison.objects.get()
+    text = opened(client, answer["Location"])
+    assert 'hx-trigger="every 2s' in text
+    assert "waiting for a worker" in text.lower()
+    finish(row)
+    part = opened(client, f"{PAGE}/again?from=1.0.0&to=1.1.0")
+    assert "hx-trigger" not in part, "it ends by itself"
+    assert "Added: 2" in part
+    assert "Removed: 1" in part
+    assert "csrf" not in part
+
+
+def test_a_result_tells_rights_images_and_findings_as_text(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here))
+    text = opened(browse(here.ada), ASKED)
+    assert "<img src=x" not in text
+    for words in ("harbour/keeper", "Secrets", "without the live objects of the cluster", "Rights that it gains"):
+        assert words in text, words
+    assert "Account and least rights" not in text
+
+
+def test_from_nothing_the_account_and_its_rights_are_shown(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here, before=""), is_first=True)
+    text = opened(browse(here.ada), f"{PAGE}?to=1.1.0")
+    assert "Account and least rights to install it" in text
+    assert "harbour-installer" in text
+
+
+def test_what_failed_says_why_and_what_to_do(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    fail(begun(here))
+    text = opened(browse(here.ada), ASKED)
+    assert "It could not be compared" in text
+    assert "<img" not in text
+    assert "<code>invalid-manifest</code>" in text
+    assert "hx-trigger" not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"from": "1.0.0", "to": ""}, "Choose the version that would run"),
+        ({"from": "1.0.0", "to": "9.9.9"}, "has no bundle or version"),
+        ({"from": "", "to": "1.1.0", "deployment": "nothing"}, "There is no deployment nothing"),
+    ],
+    ids=["nothing chosen", "no such version", "no such deployment"],
+)
+def test_what_cannot_be_asked_is_said_beside_what_was_typed(
+    here: World, browse: Browse, given: dict[str, Any], words: str
+) -> None:
+    port(here, "ada")
+    answer = browse(here.ada).post(PAGE, given)
+    assert answer.status_code == 422
+    assert words in text_of(answer)
+    assert BundleComparison.objects.count() == 0
+
+
+def test_a_quota_is_a_page_that_says_so(here: World, browse: Browse, settings: Any) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "COMPARISONS": 1}
+    port(here, "ada")
+    begun(here)
+    answer = browse(here.ada).post(PAGE, {"to": "1.2.0"})
+    assert answer.status_code == 429
+    assert "PRATIQUE_COMPARISONS" in text_of(answer)

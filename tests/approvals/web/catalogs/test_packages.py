@@ -1,0 +1,231 @@
+"""A package in the browser: its versions and edges, where it runs, and nothing of its publisher's that could do harm."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from approvals.ledger.packages import choosing
+from approvals.models import Catalog
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened, queries
+from tests.support.approvals.revisions import revision
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
+from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, with_words
+
+PAGE = "/catalogs/prod/port/packages/harbour"
+CHAIN = ("1.0.0", "1.1.0", "1.2.0")
+
+
+def port(here: World, *documents: object) -> Catalog:
+    row = catalog(of=here.cluster)
+    stored(row, *(documents or HARBOUR))
+    return row
+
+
+def chain(*versions: str) -> list[dict[str, Any]]:
+    """Each replaces the one before, from 1.0.0 on."""
+    names = [f"harbour.v{one}" for one in versions]
+    entries = [{"name": name, "replaces": before} for name, before in zip(names, ["", *names], strict=False)]
+    return [package(defaultChannel="stable"), *map(bundle, versions), channel("stable", *entries)]
+
+
+def runs(here: World, name: str, version: str = "") -> None:
+    """A deployment of this name that follows the package, of which a version runs where one is named."""
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour", "version": version or ">=0.0.1"}}
+    made = world.wish(here.cluster, world.seen(name, world.spec(format="registry-v1", sources=[source])), here.rita)
+    if version:
+        choosing.bundles_for(made.requests.get())
+        revision(made, 1, "active")
+
+
+def words_of(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+def test_a_package_says_what_it_is_and_lists_its_versions_with_what_each_may_follow(
+    here: World, browse: Browse
+) -> None:
+    port(here)
+    text = opened(browse(here.ada), PAGE)
+    for words in (
+        *("Harbour Operator", "Port Authority", "Keeps ships", "# Harbour", "1.1.0", "1.0.0", "stable (default)"),
+        *('replaces <span class="mono">harbour.v1.0.0</span>', "harbour.v1.0.0 is no longer supported"),
+    ):
+        assert words in text, words
+    fast = opened(browse(here.ada), f"{PAGE}?channel=fast")
+    assert 'every version in <span class="mono">&gt;=0.1.0 &lt;1.1.0</span>' in fast
+    assert 'skips <span class="mono">harbour.v0.9.0</span>' in fast
+
+
+def test_what_runs_where_stands_in_the_list_in_the_picture_and_beside_its_version(here: World, browse: Browse) -> None:
+    port(here, *chain(*CHAIN))
+    runs(here, "lighthouse", "1.1.0")
+    runs(here, "buoy")
+    text = opened(browse(here.ada), PAGE)
+    deployed = text.partition('id="deployed"')[2].partition("</section>")[0]
+    assert re.findall(r'href="/deployments/prod/([^"]+)"', deployed) == ["buoy", "lighthouse"]
+    assert "nothing of it" in deployed
+    assert re.search(r'data-head="runs">1\.1\.0<', deployed)
+    assert text.count('class="edge-dot edge-running" cx') == 2, "of 1.1.0, and in the legend"
+    assert re.search(r'data-head="runs in">\s+lighthouse\s+<', text)
+
+
+def test_who_may_not_read_the_cluster_sees_the_package_and_no_deployment(here: World, browse: Browse) -> None:
+    port(here, *chain(*CHAIN))
+    runs(here, "lighthouse", "1.1.0")
+    here.kubernetes.allow("bert", "get", "port")
+    text = opened(browse(here.bert), PAGE)
+    assert "1.2.0" in text
+    assert "lighthouse" not in text
+    assert 'edge-running" cx="6"' in text
+    assert text.count("edge-running") == 1, "the legend's"
+    assert "deployments/new" not in text, "who may not read the cluster cannot fill in the form"
+
+
+def test_each_version_leads_to_the_form_with_itself_filled_in(here: World, browse: Browse) -> None:
+    port(here, *chain("1.0.0", "1.1.0+2"))
+    text = opened(browse(here.ada), PAGE)
+    assert "deployments/new" not in text, "ada may create none"
+    assert "create" in words_of(text.partition('id="deployed"')[2].partition("</section>")[0])
+    here.kubernetes.allow("ada", "create")
+    cache.clear()
+    text = opened(browse(here.ada), PAGE)
+    start = "/deployments/new?cluster=prod&amp;catalog=port&amp;package=harbour&amp;channel=stable"
+    found = re.findall(r'href="(/deployments/new[^"]+)"', text)
+    assert found == [start, start, f"{start}&amp;version=1.1.0%2B2", f"{start}&amp;version=1.0.0"]
+
+
+def test_what_has_no_image_or_no_bundle_cannot_be_installed_and_says_why(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("ada", "create")
+    listed = [package(defaultChannel="stable"), {**bundle("1.0.0"), "image": ""}]
+    port(here, *listed, channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v2.0.0"}))
+    text = opened(browse(here.ada), PAGE)
+    assert "deployments/new" not in text
+    assert "It has no image" in text
+    assert "The catalog has no bundle of this name" in text
+
+
+def test_changed_content_under_one_version_is_said_first(here: World, browse: Browse) -> None:
+    row = port(here, *chain("1.0.0"))
+    moved = [{**one, "image": "example.com/other"} if one["schema"] == "olm.bundle" else one for one in chain("1.0.0")]
+    stored(row, *moved, digest="sha256:two")
+    text = opened(browse(here.ada), PAGE)
+    assert "The same version has other content than before" in text
+    assert "example.com/harbour:1.0.0" in text
+    assert "changed content" in text
+    assert text.count("example.com/harbour:1.0.0") == 1, "the same problem is not told twice"
+
+
+def test_deprecations_of_package_channel_and_version_are_told(here: World, browse: Browse) -> None:
+    about = [("olm.package", ""), ("olm.channel", "stable"), ("olm.bundle", "harbour.v1.0.0")]
+    entries = [one for schema, name in about for one in deprecated(schema, name)["entries"]]
+    port(here, *chain("1.0.0"), {"schema": "olm.deprecations", "package": "harbour", "entries": entries})
+    text = words_of(opened(browse(here.ada), PAGE))
+    assert "no longer supports this package" in text
+    assert "no longer supports this channel : stable is no longer supported" in text
+    assert "harbour.v1.0.0 is no longer supported" in text
+
+
+def test_hostile_words_are_text_and_hidden_characters_are_seen(here: World, browse: Browse) -> None:
+    words = {
+        "displayName": "Har\u202ebour<script>alert(1)</script>",
+        "description": "<img src=x onerror=alert(1)>\n\n[link](javascript:alert(1)) \u2066hidden\u2069 {{ settings }}",
+        "annotations": {"description": "<svg onload=alert(1)>"},
+        "provider": {"name": "<b>Port</b>"},
+    }
+    port(
+        here,
+        package(defaultChannel="stable"),
+        with_words(bundle("1.0.0"), **words),
+        channel("stable", {"name": "harbour.v1.0.0"}),
+    )
+    for path in (PAGE, "/catalogs/prod/port"):
+        text = opened(browse(here.ada), path)
+        for harm in ("<script>alert", "<img src=x", "<svg onload", "<b>Port", "\u202e", "\u2066", 'href="javascript'):
+            assert harm not in text, (path, harm)
+        assert "Har\\u202ebour" in text
+    assert "{{ settings }}" in opened(browse(here.ada), PAGE)
+
+
+def test_an_icon_is_points_alone_and_an_svg_is_never_shown(here: World, browse: Browse) -> None:
+    svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>").decode()
+    row = port(here)
+    client = browse(here.ada)
+    answer = client.get(f"{PAGE}/icon")
+    assert (answer.content, answer["Content-Type"], answer["X-Content-Type-Options"]) == (PNG, "image/png", "nosniff")
+    assert f'src="{PAGE}/icon"' in opened(client, "/catalogs/prod/port")
+    for media_type in ("image/svg+xml", "image/png"):
+        icon = {"mediatype": media_type, "base64data": svg}
+        stored(row, package(icon=icon), *chain("1.0.0")[1:], digest=media_type)
+        assert client.get(f"{PAGE}/icon").status_code == 404
+        text = opened(client, PAGE)
+        assert "<img" not in text
+        assert "Its icon is not shown" in text
+        assert "onload" not in text
+    assert client.get("/catalogs/prod/port/packages/nothing/icon").status_code == 404
+    assert browse(here.bert).get(f"{PAGE}/icon").status_code == 403
+
+
+def test_a_circle_is_said_and_drawn(here: World, browse: Browse) -> None:
+    entries = [
+        {"name": "harbour.v1.0.0", "replaces": "harbour.v1.1.0"},
+        {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"},
+    ]
+    port(here, package(defaultChannel="stable"), bundle("1.0.0"), bundle("1.1.0"), channel("stable", *entries))
+    text = opened(browse(here.ada), PAGE)
+    assert "replace each other in a circle" in text
+    assert text.count('<g class="edge-line">') == 2
+
+
+def test_ten_thousand_channels_are_bounded_and_any_can_be_typed(here: World, browse: Browse) -> None:
+    names = [f"channel-{number:05}" for number in range(10_000)]
+    entry = {"name": "harbour.v1.0.0"}
+    port(here, package(defaultChannel="channel-00007"), bundle("1.0.0"), *(channel(name, entry) for name in names))
+    client = browse(here.ada)
+    text = opened(client, PAGE)
+    assert "10000 channels; only the first 200 are offered" in " ".join(text.split())
+    assert len(text) < 60_000
+    assert 'value="channel-00007"' in text
+    assert "channel-09999" in opened(client, f"{PAGE}?channel=channel-09999")
+    assert "There is no channel" in opened(client, f"{PAGE}?channel=channel-10000")
+
+
+def test_a_channel_of_a_thousand_versions_comes_in_pages(here: World, browse: Browse) -> None:
+    port(here, *chain(*(f"1.{number}.0" for number in range(1000))))
+    client = browse(here.ada)
+    text = " ".join(opened(client, PAGE).split())
+    assert "1 to 50 of 1000" in text
+    assert "the 40 highest versions" in text
+    assert "960 lower ones" in text
+    assert "harbour.v1.949.0" in opened(client, f"{PAGE}?page=2")
+
+
+def test_a_package_costs_as_many_queries_however_large_it_is(here: World, browse: Browse) -> None:
+    row = port(here, *chain("1.0.0"))
+    runs(here, "buoy-0", "1.0.0")
+    client = browse(here.ada)
+    client.get(PAGE)
+    few = queries(client, PAGE)
+    stored(row, *chain(*(f"1.{number}.0" for number in range(80))), digest="sha256:two")
+    for number in range(1, 6):
+        runs(here, f"buoy-{number}", "1.3.0")
+    assert queries(client, PAGE) == few <= 18
+
+
+@pytest.mark.parametrize("name", ["nothing", "Harbour", "%2e%2e"])
+def test_a_package_that_is_not_there_is_not_found(here: World, browse: Browse, name: str) -> None:
+    port(here)
+    assert browse(here.ada).get(f"/catalogs/prod/port/packages/{name}").status_code == 404
+
+
+def test_a_package_without_channels_says_that_nothing_can_be_installed(here: World, browse: Browse) -> None:
+    port(here, package(), bundle("1.0.0"))
+    text = opened(browse(here.ada), PAGE)
+    assert "This package has no channels" in text
+    assert "no channel has these bundles" in text.lower()

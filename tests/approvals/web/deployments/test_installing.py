@@ -1,0 +1,75 @@
+"""Install: the form of a new deployment filled in, and the account with the least rights that it takes."""
+
+from __future__ import annotations
+
+import html
+
+from approvals.models import BundleComparison
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened, text_of
+from tests.support.comparisons import begun, finish, port
+
+QUERY = "cluster=prod&catalog=port&package=harbour&channel=stable&version=%3C1.2.0"
+PAGE = f"/deployments/new?{QUERY}"
+POSTED = {"cluster": "prod", "catalog": "port", "package": "harbour", "channel": "stable", "version": "<1.2.0"}
+
+
+def field(text: str, name: str) -> str:
+    (found,) = [one for one in text.split("<input") if f'name="{name}"' in one and f'id="id_{name}"' in one]
+    return html.unescape(found.partition('value="')[2].partition('"')[0])
+
+
+def test_the_form_is_filled_in_before_anything_is_worked_out(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    text = opened(browse(here.ada), PAGE)
+    names = ("name", "catalog", "package", "channel", "version", "install_namespace", "service_account")
+    assert [field(text, name) for name in names] == [
+        *("harbour", "port", "harbour", "stable", "<1.2.0"),
+        *("harbour", "harbour-installer"),
+    ]
+    assert '<option value="catalog" selected>' in text
+    assert "registry-v1" in text
+    assert "Propose account and rights" in text
+    assert BundleComparison.objects.count() == 0, "looking at the form asks for nothing"
+
+
+def test_account_and_least_rights_are_proposed_by_a_worker_and_fill_the_form_in(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    client = browse(here.ada)
+    answer = client.post("/deployments/new/proposal", POSTED)
+    assert (answer.status_code, answer["Location"]) == (302, PAGE)
+    text = opened(client, PAGE)
+    assert "Working out account and rights" in text
+    assert 'hx-trigger="every 2s' in text
+    row = BundleComparison.objects.get()
+    assert row.wish["after"].endswith("1" * 64), "the highest version that is asked for"
+    finish(row, is_first=True)
+    part = opened(client, f"/deployments/new/proposal/again?{QUERY}")
+    assert "hx-trigger" not in part
+    assert "kind: &quot;ServiceAccount&quot;" in part
+    assert "kind: ClusterRoleBinding" in part
+    text = opened(client, PAGE)
+    assert field(text, "service_account") == "harbour-installer"
+    assert "watchNamespace" in text, "the config that the format needs"
+
+
+def test_who_may_not_create_a_deployment_or_get_the_catalog_is_offered_nothing(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here, before=""), is_first=True)
+    here.kubernetes.allow("bert", "get")
+    for rights in ([], [("bert", "create", "*")]):
+        here.kubernetes.allowed |= set(rights)
+        here.kubernetes.allowed -= {("bert", "get", "*")} if rights else set()
+        client = browse(here.bert)
+        text = text_of(client.get(PAGE))
+        assert "Propose account" not in text
+        assert "ServiceAccount&quot;" not in text
+        assert client.post("/deployments/new/proposal", POSTED).status_code in (403, 404)
+        assert client.get(f"/deployments/new/proposal/again?{QUERY}").status_code == 404
+
+
+def test_what_the_catalog_does_not_offer_is_said_above_the_form(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    text = opened(browse(here.ada), PAGE.replace("stable", "alpha"))
+    assert "has no channel alpha" in text
+    assert "Propose account" not in text

@@ -1,0 +1,96 @@
+"""Catalogs in a real browser: hostile words and icons break no page, and the picture says what the table says."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import playwright.sync_api as pw
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser.complaints import OPEN_ALL, complaints, listen
+from tests.browser.conftest import SignIn
+from tests.support.approvals.fixtures import World
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
+from tests.support.stored_catalogs import PNG, catalog, stored, with_words
+
+LONG = "n" * 150
+HARM = "\u202e<img src=x onerror=alert(1)>" + "w" * 600
+VERSIONS = ("1.0.0", f"1.1.0-{'x' * 60}", f"2.0.0+{'y' * 60}")
+
+
+def hostile(here: World) -> list[str]:
+    """The addresses of pages about a catalog with words as long and as misleading as one may have."""
+    source = {"kind": "http", "http": {"url": f"https://example.com/{'u' * 400}"}}
+    row = catalog("c" * 200, of=here.cluster, problem=HARM, problem_code="source-unavailable")
+    row.spec = {"source": source}
+    row.save()
+    names = [f"{LONG}.v{one}" for one in VERSIONS]
+    words = {
+        "displayName": HARM,
+        "description": f"{HARM}\n" * 5,
+        "annotations": {"description": HARM},
+        "provider": {"name": HARM},
+    }
+    icon = {"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}
+    entries: list[dict[str, Any]] = [
+        {"name": names[0], "replaces": names[2]},
+        {"name": names[1], "replaces": names[0], "skips": [f"{LONG}.v0.{at}.0" for at in range(50)]},
+        {"name": names[2], "replaces": names[1], "skipRange": "<2.0.0"},
+        {"name": "m" * 250},
+    ]
+    bundles = [with_words(bundle(one, LONG), **words) for one in VERSIONS]
+    stored(
+        row,
+        package(LONG, defaultChannel="d" * 200, icon=icon),
+        *bundles,
+        channel("d" * 200, *entries, of=LONG),
+        *(deprecated(schema, name, LONG) for schema, name in (("olm.package", ""), ("olm.bundle", names[0]))),
+    )
+    return ["/catalogs", f"/catalogs/prod/{row.name}", f"/catalogs/prod/{row.name}/packages/{LONG}"]
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_hostile_words_and_icons_break_no_page(
+    scheme: str, here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    addresses = hostile(here)
+    here.kubernetes.allow("ada", "create")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
+    wrong: dict[str, list[str]] = {}
+    for address in addresses:
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(f"{live_server.url}{address}")
+            page.evaluate(OPEN_ALL)
+            is_wider = page.evaluate("document.documentElement.scrollWidth") > width
+            found = complaints(page) + (["wider than the screen"] if is_wider else [])
+            wrong |= {f"{address[:20]} at {width}": found} if found else {}
+    assert wrong == {}
+    assert heard == []
+    assert page.locator("main img").count() == 1, "the icon, which no words add to"
+
+
+def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    entries: list[dict[str, Any]] = [
+        {"name": "harbour.v1.0.0"},
+        {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"},
+        {"name": "harbour.v2.0.0", "replaces": "harbour.v1.1.0", "skips": ["harbour.v1.0.0"]},
+    ]
+    row = catalog(of=here.cluster)
+    bundles = [bundle(one) for one in ("1.0.0", "1.1.0", "2.0.0")]
+    stored(row, package(defaultChannel="stable"), *bundles, channel("stable", *entries))
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/catalogs/prod/port/packages/harbour")
+    pw.expect(page.get_by_role("img", name="Upgrades in channel stable")).to_be_visible()
+    assert page.locator(".edges .edge-line").count() == 2
+    table = page.get_by_role("table", name="Versions of channel stable")
+    told = [" ".join(one.split()) for one in table.locator("tbody td:nth-child(2)").all_inner_texts()]
+    assert told == [
+        "replaces harbour.v1.1.0 skips harbour.v1.0.0",
+        "replaces harbour.v1.0.0",
+        "none: it can only be installed anew",
+    ]

@@ -1,0 +1,143 @@
+"""What catalogs offer to a deployment, and why it is not taken: each cause in words, with what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import playwright.sync_api as pw
+import pytest
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from approvals.ledger import pivots
+from approvals.ledger.packages import choosing, following
+from approvals.models import BundleDeployment, Catalog, Request
+from approvals.selectors import floating
+from approvals.steps.mirroring.conditions import of_upgrades
+from tests.browser.complaints import complaints, listen
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import revision
+from tests.support.stored_catalogs import catalog, offer
+
+NO_MORE = "who asked may no longer read it: Kubernetes does not let rita get catalogs.core.rukpak.io port. Give them the right"
+
+
+def spec(policy: str = "Request", **asked: Any) -> dict[str, Any]:
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour", **asked}}
+    return world.spec(format="registry-v1", sources=[source], upgradePolicy=policy)
+
+
+def again(here: World, **spec_: Any) -> BundleDeployment:
+    return world.wish(here.cluster, world.seen("harbour", spec_, uid="harbour", generation=2), by=here.rita)
+
+
+def manual(here: World, running: BundleDeployment, port: Catalog) -> None:
+    again(here, **spec("Manual"))
+    offer(port, "1.0.0", "1.1.0")
+
+
+def paused(here: World, running: BundleDeployment, port: Catalog) -> None:
+    manual(here, running, port)
+    pivots.answer_upgrades(running.pk)
+    paused = {**spec("Manual"), "paused": True}
+    world.wish(here.cluster, world.seen("harbour", paused, uid="harbour", generation=3), by=here.rita)
+
+
+def reviewed(here: World, running: BundleDeployment, port: Catalog) -> None:
+    offer(port, "1.0.0", "1.1.0")
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    choosing.bundles_for(made)
+    made.refresh_from_db()
+    Request.objects.filter(pk=world.in_review(made).pk).update(state="approved")
+    offer(port, "1.0.0", "1.1.0", image="example.com/harbour@sha256:" + "1" * 64)
+
+
+def constrained(here: World, running: BundleDeployment, port: Catalog) -> None:
+    again(here, **spec("Manual", version="<1.1.0"))
+    offer(port, "1.0.0", "1.1.0")
+
+
+def edge_missing(here: World, running: BundleDeployment, port: Catalog) -> None:
+    again(here, **spec("Manual"))
+    offer(port, "1.0.0", "1.1.0", "1.2.0")
+
+
+def deprecated(here: World, running: BundleDeployment, port: Catalog) -> None:
+    offer(port, "1.0.0", "1.1.0", deprecates="1.1.0")
+
+
+def forbidden(here: World, running: BundleDeployment, port: Catalog) -> None:
+    following.put_off(running.pk, 300, NO_MORE)
+
+
+def source_down(here: World, running: BundleDeployment, port: Catalog) -> None:
+    since = timezone.now() - timedelta(hours=3)
+    told = "https://internal.example.com/catalog: no answer"
+    Catalog.objects.filter(pk=port.pk).update(problem=told, problem_code="unreachable", problem_since=since)
+
+
+def denied(here: World, running: BundleDeployment, port: Catalog) -> None:
+    offer(port, "1.0.0", "1.1.0")
+    made = pivots.answer_upgrades(running.pk)
+    assert made is not None
+    choosing.bundles_for(made)
+    Request.objects.filter(pk=made.pk).update(state="denied")
+
+
+CAUSES: dict[str, tuple[Callable[[World, BundleDeployment, Catalog], None], list[str]]] = {
+    "Manual": (manual, ["1.1.0", "upgradePolicy is Manual: it is taken when somebody asks for a new request"]),
+    "paused": (paused, ["1.1.0", "the deployment is paused: catalogs are checked again once it is resumed"]),
+    "held by a request": (reviewed, ["1.1.0", "request 2 is settled first: decide or withdraw it"]),
+    "a constraint of the version": (constrained, ["1.1.0 is not in <1.1.0: change catalog.version to take it"]),
+    "no edge": (edge_missing, ["no edge leads to 1.2.0 from what runs; it may follow after 1.1.0"]),
+    "deprecated": (deprecated, ["1.1.0 is deprecated: name it in catalog.version to take it"]),
+    "may not be read any more": (forbidden, ["Nobody can tell what is offered", "Give them the right"]),
+    "the source is down": (source_down, ["he source of Catalog port could not be checked since", "say why"]),
+    "denied": (denied, ["request 2 was for it (denied). It is taken when somebody asks for a new request"]),
+}
+
+
+@pytest.mark.parametrize(("cause", "words"), CAUSES.values(), ids=CAUSES)
+def test_why_what_a_catalog_offers_is_not_taken_can_be_read_by_everybody(
+    cause: Callable[[World, BundleDeployment, Catalog], None],
+    words: list[str],
+    here: World,
+    live_server: LiveServer,
+    sign_in: Any,
+    transactional_db: None,
+    tmp_path: Any,
+) -> None:
+    port = catalog(of=here.cluster)
+    offer(port, "1.0.0")
+    running = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    choosing.bundles_for(running.requests.get())
+    revision(running, 1, "active")
+    pivots.answer_upgrades(running.pk)
+    cause(here, running, port)
+    if cause not in (paused, forbidden):
+        pivots.answer_upgrades(running.pk)
+    here.kubernetes.allow("ada", "get")
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/deployments/prod/harbour")
+    shown = page.locator("dd", has_text="package harbour of port")
+    for text in words:
+        pw.expect(shown).to_contain_text(text)
+    pw.expect(page.get_by_text("internal.example.com")).to_have_count(0)
+    found = []
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        found += complaints(page)
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), width
+        shown.scroll_into_view_if_needed()
+        page.screenshot(path=tmp_path / f"{width}.png")
+    assert found == []
+    assert heard == []
+    deployment = BundleDeployment.objects.get()
+    (condition,) = of_upgrades(floating.offered(deployment=deployment))
+    for text in words[1:] if cause is forbidden else words:
+        assert text in condition.message

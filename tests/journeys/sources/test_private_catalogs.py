@@ -1,0 +1,312 @@
+"""Bundles of a catalog that lie in a registry or a Helm repository that asks for a password."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from approvals import access
+from approvals.errors import InvalidInput
+from approvals.models import AuditEntry, BundleDeployment, Request
+from provisioner.values import Identity, ObjectRef
+from tests.support.journeys.catalogs import look, named, offer, read, written
+from tests.support.journeys.contents.catalogs import HARBOUR, source
+from tests.support.journeys.station import Station, group, role
+from tests.support.servers.http import Asked, FileServer, Reply
+from tests.support.servers.registry import CREDENTIALS, Registry
+
+USER, PASSWORD = CREDENTIALS
+PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+RITA = Identity("rita", ("requesters",))
+BASIC_AUTH = "kubernetes.io/basic-auth"
+PASSWORD_PAIR = {"username": USER, "password": PASSWORD}
+GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
+
+
+def secret(station: Station, type_: str, values: Mapping[str, str], *, is_given: bool = True) -> None:
+    """The Secret pull, which requesters may get."""
+    meta = {"name": "pull", "namespace": station.namespace}
+    station.api.create(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": dict(values)}
+    )
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pull"], "verbs": ["get"]}
+    for each in role("get-pull", station.namespace, rule, group("requesters")) if is_given else []:
+        station.api.create(each)
+    if is_given:
+        station.until_may(RITA, "get", "secrets", name="pull")
+
+
+def docker_config(station: Station, host: str, *, is_given: bool = True) -> None:
+    text = json.dumps({"auths": {host: {"auth": PAIR}}})
+    secret(station, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}, is_given=is_given)
+
+
+def wish(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
+    auth = {"secret": {"name": "pull"}, **({"host": host} if host else {})}
+    more = {"upgradePolicy": upgrades} if upgrades else {}
+    made = source(catalog, asked.pop("of", HARBOUR), auth=auth)
+    return station.wish(f"{station.namespace}-private", made, **{"format": "registry-v1", **more, **asked})
+
+
+def is_told_nowhere(request: Request) -> bool:
+    rows = [
+        *Request.objects.filter(pk=request.pk).values(),
+        *AuditEntry.objects.filter(deployment=request.deployment.name).values(),
+    ]
+    return not any(word in str(rows) for word in (PASSWORD, PAIR))
+
+
+@pytest.mark.proof
+def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_its_registry(
+    any_station: Station, registry: Registry, registry_with_auth: Registry
+) -> None:
+    """The first by a person, the second with nobody there."""
+    station = any_station
+    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
+    docker_config(station, registry_with_auth.host)
+    deployment = wish(station, row.name, upgrades="Automatic")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem) == ("in_review", "")
+    assert station.approve(deployment).state == "applied"
+    policy = station.save_policy("grant", GRANTED)
+    station.let_approve(access.policy_identity(policy).username, deployment.name)
+    offer(registry, row, "1.0.0", "1.1.0", bundles=registry_with_auth)
+    for _ in range(2):
+        look(station)
+    latest = station.latest(deployment)
+    assert (latest.bundles[0]["version"], latest.state, latest.is_unattended) == ("1.1.0", "applied", True)
+    assert is_told_nowhere(latest)
+
+
+def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
+    any_station: Station, registry: Registry, registry_with_auth: Registry
+) -> None:
+    station = any_station
+    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
+    docker_config(station, registry_with_auth.host, is_given=False)
+    deployment = wish(station, row.name)
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("preparing", "forbidden")
+    assert "does not let rita get secrets" in request.problem
+
+
+@pytest.fixture
+def listening(http_server: FileServer) -> Iterator[FileServer]:
+    """A host of the catalog's own choice, which would hear whatever is sent to it."""
+    http_server.forget()
+    yield http_server
+    http_server.forget()
+
+
+def heard(server: FileServer) -> list[str]:
+    return [asked.headers["authorization"] for asked in server.asked if "authorization" in asked.headers]
+
+
+def asks_for_a_password(asked: Asked) -> Reply:
+    return Reply(b"{}", 401, {"WWW-Authenticate": 'Basic realm="harbour"'})
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "names_host", "words"),
+    [
+        pytest.param("docker", {}, False, "as no credentials for {place} were given", id="an entry for another host"),
+        pytest.param(
+            BASIC_AUTH,
+            PASSWORD_PAIR,
+            True,
+            "as no credentials for {place} were given",
+            id="another host in the spec",
+        ),
+        pytest.param(
+            BASIC_AUTH,
+            PASSWORD_PAIR,
+            False,
+            "names no host that it is for, and the catalog chose {place}",
+            id="no host at all",
+        ),
+    ],
+)
+def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
+    sandbox_station: Station,
+    registry: Registry,
+    registry_with_auth: Registry,
+    listening: FileServer,
+    type_: str,
+    values: Mapping[str, str],
+    names_host: bool,
+    words: str,
+) -> None:
+    """The same address with another port is another host."""
+    station, place = sandbox_station, listening.url.removeprefix("http://")
+    digest = f"sha256:{'0' * 64}"
+    listening.serve_reply(f"/v2/harbour/manifests/{digest}", asks_for_a_password)
+    row = read(row_of_one_bundle(station, registry, f"{place}/harbour@{digest}"))
+    if type_ == "docker":
+        docker_config(station, registry_with_auth.host)
+    else:
+        secret(station, type_, values)
+    deployment = wish(station, row.name, host=registry_with_auth.host if names_host else "")
+    station.work()
+    request = station.latest(deployment)
+    assert words.format(place=place) in request.problem
+    assert heard(listening) == []
+    assert is_told_nowhere(request)
+
+
+def row_of_one_bundle(station: Station, registry: Registry, image: str) -> Any:
+    about = {"type": "olm.package", "value": {"packageName": HARBOUR, "version": "1.0.0"}}
+    listed = [
+        {"schema": "olm.package", "name": HARBOUR, "defaultChannel": "stable"},
+        {"schema": "olm.channel", "name": "stable", "package": HARBOUR, "entries": [{"name": "harbour.v1.0.0"}]},
+        {"schema": "olm.bundle", "name": "harbour.v1.0.0", "package": HARBOUR, "image": image, "properties": [about]},
+    ]
+    name = f"{station.namespace}-hub"
+    text = "\n".join(json.dumps(one) for one in listed)
+    registry.push(f"{registry.host}/{name}:latest", {"catalog.json": text.encode()})
+    return named(station, registry, name)
+
+
+def test_S08_user_and_password_open_the_host_that_the_spec_names(
+    sandbox_station: Station, registry: Registry, registry_with_auth: Registry
+) -> None:
+    station = sandbox_station
+    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
+    secret(station, BASIC_AUTH, PASSWORD_PAIR)
+    deployment = wish(station, row.name, host=registry_with_auth.host)
+    station.work()
+    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+
+
+def chart(version: str) -> bytes:
+    """harbour, as `helm package` makes it."""
+    files = {
+        "harbour/Chart.yaml": f"apiVersion: v2\nname: harbour\nversion: {version}\n",
+        "harbour/templates/a.yaml": (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: harbour}\ndata: {version: {{ .Chart.Version }}}\n"
+        ),
+    }
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as archive:
+        for path, text in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return raw.getvalue()
+
+
+def repository(server: FileServer, *versions: str, is_locked: bool = False, is_digested: bool = True) -> str:
+    """A Helm repository with these versions of a chart; its URL."""
+
+    def given(body: bytes) -> Any:
+        def answer(asked: Asked) -> Reply:
+            is_open = not is_locked or asked.headers.get("authorization") == f"Basic {PAIR}"
+            return Reply(body) if is_open else Reply(b"", 401)
+
+        return answer
+
+    entries = []
+    for version in versions:
+        body = chart(version)
+        server.serve_reply(f"/charts/harbour-{version}.tgz", given(body))
+        digest = {"digest": hashlib.sha256(body).hexdigest()} if is_digested else {}
+        entries.append({"version": version, "urls": [f"harbour-{version}.tgz"], **digest})
+    index = json.dumps({"entries": {"harbour": entries}}).encode()
+    return server.serve("/charts/index.yaml", index).removesuffix("/index.yaml")
+
+
+@pytest.fixture
+def mutable(settings: Any, any_station: Station) -> None:
+    """The operator allows URLs without a checksum, which the index has none of."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
+
+
+def charts(station: Station, url: str) -> Any:
+    return read(
+        written(station, f"{station.namespace}-charts", format="helm", source={"kind": "http", "http": {"url": url}})
+    )
+
+
+def installed(station: Station) -> str | None:
+    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "harbour"))
+    return live["data"]["version"] if live else None
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("is_locked", [False, True], ids=["open", "with a password"])
+def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
+    any_station: Station, listening: FileServer, mutable: None, is_locked: bool
+) -> None:
+    station = any_station
+    row = charts(station, repository(listening, "1.0.0", is_locked=is_locked))
+    made = source(row.name, HARBOUR)
+    if is_locked:
+        secret(station, BASIC_AUTH, PASSWORD_PAIR)
+        made = source(
+            row.name, HARBOUR, auth={"secret": {"name": "pull"}, "host": listening.url.removeprefix("http://")}
+        )
+    deployment = station.wish(f"{station.namespace}-chart", made, format="helm")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem) == ("in_review", "")
+    (bundle,), (pin,) = request.bundles, request.pins
+    assert (pin["kind"], pin["digest"], pin["reference"]) == ("http", bundle["checksum"], bundle["url"])
+    assert bundle["digest"] == row.edition.digest
+    assert station.approve(deployment).state == "applied"
+    repository(listening, "1.0.0", "1.1.0", is_locked=is_locked)
+    read(row)
+    look(station)
+    latest = station.latest(deployment)
+    assert (latest.bundles[0]["version"], latest.bundles[0]["step"], latest.state) == ("1.1.0", "follows", "in_review")
+    assert station.approve(deployment).state == "applied"
+    assert installed(station) == "1.1.0"
+    look(station)
+    assert station.latest(deployment).number == 2
+
+
+def test_a_chart_that_is_another_than_its_index_says_is_not_taken(
+    any_station: Station, listening: FileServer, mutable: None
+) -> None:
+    station = any_station
+    row = charts(station, repository(listening, "1.0.0"))
+    listening.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
+    deployment = station.wish(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
+
+
+def test_a_chart_without_a_digest_is_refused_with_what_to_do(
+    any_station: Station, listening: FileServer, mutable: None
+) -> None:
+    station = any_station
+    row = charts(station, repository(listening, "1.0.0", is_digested=False))
+    deployment = station.wish(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
+    station.work()
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
+    assert "has no digest of chart harbour-1.0.0" in request.problem
+    assert "source of kind http" in request.problem
+
+
+@pytest.mark.parametrize(
+    ("auth", "words"),
+    [
+        ({"host": "registry.example.com"}, "secret"),
+        ({"secret": {"name": "pull"}, "host": "https://registry.example.com/x"}, "host"),
+    ],
+    ids=["no Secret", "no host"],
+)
+def test_credentials_that_make_no_sense_are_refused_by_the_api_server(
+    any_station: Station, auth: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        any_station.wish("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")
