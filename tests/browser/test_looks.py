@@ -7,10 +7,9 @@ from typing import Any
 import playwright.sync_api as pw
 import pytest
 
-from tests.browser.complaints import OPEN_ALL, complaints
+from tests.browser.complaints import CHECKED, OPEN_ALL, complaints
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import press
-from tests.browser.test_pages import CHECKED
 from tests.support.approvals.fixtures import World
 
 WIDE = {"width": 2560, "height": 1440}
