@@ -38,7 +38,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("approvals", "0075_catalog_writers"),
+        ("approvals", "0076_bundle_comparisons"),
     ]
 
     operations = [

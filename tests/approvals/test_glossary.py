@@ -23,8 +23,8 @@ PLAIN = frozenset(
         "[a-z]+",
         """
         about access active activity actor address after again agent answered api apitoken approved as ask asked asker
-        askers at attempts author available awaits back because before began begun beyond body broken bulk by byte
-        callback change changed changes check claimed code command computed corrected count create created current
+        askers at attempts author authors available awaits back because before began begun beyond body broken bulk by
+        byte callback change changed changes check claimed code command computed corrected count create created current
         deaths decide default delete deleting deletion deprecated description detail differing display document done
         earlier edit editor end ended etag exchange expires export expression facts failures fields files finished
         followed for format found from front generation given gone group groups has hash headline healthy healthz home

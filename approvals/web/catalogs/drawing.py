@@ -89,6 +89,10 @@ class EdgePicture:
         return {str(kind) for line in self.lines for kind in line.followed.values()}
 
     @property
+    def has_running(self) -> bool:
+        return any(one.is_running for one in self.versions)
+
+    @property
     def is_onward(self) -> bool:
         return any(line.is_onward for line in self.lines)
 

@@ -85,7 +85,8 @@ def denied(here: World, running: BundleDeployment, port: Catalog) -> None:
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
     choosing.bundles_for(made)
-    Request.objects.filter(pk=made.pk).update(state="denied")
+    made.refresh_from_db()
+    Request.objects.filter(pk=world.in_review(made).pk).update(state="denied")
 
 
 CAUSES: dict[str, tuple[Callable[[World, BundleDeployment, Catalog], None], list[str]]] = {
@@ -109,7 +110,6 @@ def test_why_what_a_catalog_offers_is_not_taken_can_be_read_by_everybody(
     live_server: LiveServer,
     sign_in: Any,
     transactional_db: None,
-    tmp_path: Any,
 ) -> None:
     port = catalog(of=here.cluster)
     offer(port, "1.0.0")
@@ -133,8 +133,6 @@ def test_why_what_a_catalog_offers_is_not_taken_can_be_read_by_everybody(
         page.set_viewport_size({"width": width, "height": 800})
         found += complaints(page)
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), width
-        shown.scroll_into_view_if_needed()
-        page.screenshot(path=tmp_path / f"{width}.png")
     assert found == []
     assert heard == []
     deployment = BundleDeployment.objects.get()
