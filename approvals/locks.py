@@ -4,10 +4,10 @@ Who takes several locks takes them in this order, whether by asking for the lock
 
 1. the deployment (several: by key; a namesake that is gone before the one in its place),
 2. its request,
-3. the revision,
-4. rows of one table, by key: the inventory, what was left out, the drift of one object; floating references, and then
-   those who follow them; the packages of catalogs that it follows,
-5. the audit chain; after it only rows that are held already, or that nobody else can see yet.
+3. what it follows, by key: floating references, and then those who follow them; packages of catalogs,
+4. the revision,
+5. rows of one table, by key: the inventory, what was left out, the drift of one object,
+6. the audit chain; after it only rows that are held already, or that nobody else can see yet.
 
 A catalog is locked alone, with no other row but its own editions and history: who follows it only reads it.
 

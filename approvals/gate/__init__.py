@@ -10,7 +10,6 @@ Modules that other rooms use:
 - `planning`: what a request lets be planned: as whom, over which objects that are its own, beside which of others
 - `remedies`: every kind of no: its code, what follows, and who can do what about it
 - `rights`: what Kubernetes says of everybody whose word or wish counts, asked again each time
-- `surroundings`: whether a cluster is what spec.constraints asks for
 """
 
 from approvals.gate import reader
@@ -32,7 +31,7 @@ from approvals.gate.refusals import (
     require_again,
 )
 from approvals.gate.requesters import are_requesters_proved, reads_unattended
-from approvals.gate.wish import live_deployment
+from approvals.gate.wish import live_deployment, unmet_words
 
 __all__ = [
     "Approved",
@@ -65,6 +64,6 @@ __all__ = [
     "reviewed_report",
     "reviewer_checks",
     "rights",
-    "surroundings",
+    "unmet_words",
     "without_lifted",
 ]

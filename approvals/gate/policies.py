@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q, prefetch_related_objects
 
 from approvals import policy
-from approvals.access.sight import private_to_judge
+from approvals.access.sight import is_in_the_way, private_to_judge
 from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
@@ -25,6 +25,11 @@ from provisioner.values import Action, Severity
 Result = PolicyEvaluation.Result
 NOT_SELECTED = "the deployment does not match its selector"
 DESTRUCTIVE = "the request deletes, replaces or adopts objects, which only people can acknowledge"
+# Said whether or not there are any: that would tell whether an object differs (S09).
+ADOPTS = (
+    "of the objects to be adopted it also counts findings that are shown only to people who may get these objects, and "
+    "that nobody can accept"
+)
 
 
 def reviewed_report(request: Request) -> Report:
@@ -43,7 +48,7 @@ def guards_of(request: Request, report: Report, accepted: Accepted) -> tuple[Pol
     facts = facts_of(request, report, waivable)
     found = []
     for each in guards:
-        result, words = _ask_guard(each, request, facts)
+        result, words = _ask_guard(each, request, report, facts)
         words = "; ".join([words, *accepted.lost]) if result in (Result.HOLDS, Result.ERROR) else words
         found.append(_said(each, result, words))
     return tuple(found)
@@ -123,7 +128,7 @@ def _worst(findings: Iterable[Finding]) -> str:
 
 
 def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
-    """The rules of findings, with those that are said under another one (decision 0056): policies know them by name."""
+    """The rules of findings, with those that are said under another one (decision 0057): policies know them by name."""
     kept = {finding.fingerprint for finding in findings}
     also = {rule for one in report.body["findings"] if one["fingerprint"] in kept for rule in one.get("also", ())}
     return sorted({finding.rule for finding in findings} | also)
@@ -183,14 +188,17 @@ def _answer(each: Policy, facts: policy.Facts) -> policy.ExpressionResult:
     return policy.answer(each.expression, facts, policy.POLICY, found)
 
 
-def _ask_guard(each: Policy, request: Request, facts: policy.Facts) -> tuple[str, str]:
+def _ask_guard(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A guard's result and its words."""
     if not _is_selected(each, request):
         return Result.NOT_SELECTED, NOT_SELECTED
     answer = _answer(each, facts)
     if answer.is_true:
         return Result.PASSES, answer.words
-    return (Result.ERROR if answer.is_error else Result.HOLDS), _with_message(each, answer.words)
+    if answer.is_error:
+        return Result.ERROR, _with_message(each, answer.words)
+    words = f"{answer.words}; {ADOPTS}" if _adopts(report) else answer.words
+    return Result.HOLDS, _with_message(each, words)
 
 
 def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
@@ -244,6 +252,12 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
         return "the requester is unknown, so a person who may use the ServiceAccount must approve"
     counts = objection_to(each, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
+
+
+def _adopts(report: Report) -> bool:
+    """Whether objects of others are to be adopted, and none is in the way that is not: then guards see nothing."""
+    is_stopped = any(map(is_in_the_way, report.body["plan"]["actions"]))
+    return bool(report.actions.get(Action.ADOPT, 0)) and not is_stopped
 
 
 def _is_destructive(report: Report) -> bool:

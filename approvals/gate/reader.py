@@ -24,8 +24,7 @@ from approvals.gate.deletions import Slowly
 from approvals.gate.facts import About, Fact, GateFacts, How, Known, ReadUnattended, Running, Sources, Unseen
 from approvals.gate.people import accepted
 from approvals.gate.planned import Approved, collisions_of, plan_facts
-from approvals.gate.surroundings import unmet_words
-from approvals.gate.wish import PendingFacts, learn
+from approvals.gate.wish import PendingFacts, learn, unmet_words
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.lifecycle import AT_WORK

@@ -21,9 +21,9 @@ _REVIEW_AGAIN = "Reviewers check the new report of request {number} and decide a
 MAKE_WAY = (
     "The owner of these objects renames or deletes them, and the request continues automatically. Or someone who may "
     "update BundleDeployment {name} says that they are adopted: with spec.collisionProtection: IfNoController if they "
-    "have no owner, with spec.adoptHelmRelease and the name of the release if a Helm release holds them. The new "
-    "request adopts the objects after reviewers acknowledge it. People who may get the objects see in the report who "
-    "holds them, and what adopting them would change."
+    "have no owner and are neither Secrets nor Kubernetes' own namespaces, with spec.adoptHelmRelease and the name of "
+    "the release if a Helm release holds them. The new request adopts the objects after reviewers acknowledge it. "
+    "People who may get the objects see in the report who holds them, and what adopting them would change."
 )
 _OR_CHANGE = "Or someone who may update BundleDeployment {name} changes it, which creates a new request."
 _RIGHT_AGAIN = "The reviewer signs in again, or a cluster administrator restores the permission"

@@ -1,4 +1,5 @@
-"""What the cluster says of the wish: the BundleDeployment as it stands, its account, and which cluster this is.
+"""What the cluster says of the wish: the BundleDeployment as it stands, its account, which cluster this is, and whether
+it is what spec.constraints asks for.
 
 Nobody else reads the live BundleDeployment to decide by it.
 """
@@ -13,17 +14,20 @@ from typing import Any, TypeVar
 
 from django.utils import timezone
 
+from approvals import policy
 from approvals.access.questions import AUTHENTICATION
 from approvals.gate.facts import Account, Fact, How, Known, LiveSpec, Right, Unknown
 from approvals.gate.planning import reserved_namespaces
 from approvals.ledger.digests import options_digest
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists
+from approvals.selectors.pages import version_words
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, PratiqueError, TryLater
-from provisioner.values import AccessRequest, JsonObject, ObjectRef
+from provisioner.expressions.evaluator import ask
+from provisioner.values import AccessRequest, HealthState, JsonObject, ObjectRef
 
 T = TypeVar("T")
 
@@ -113,3 +117,29 @@ def own_right(request: Request, api: Api) -> Right:
     words = f"Pratique's worker is not allowed to impersonate ServiceAccount {namespace}/{name}"
     is_given = any(ask_self(api, one) for one in either)
     return Right(is_given, words)
+
+
+def unmet_words(request: Request, api: Api) -> str:
+    """What of spec.constraints is not so now, "" if all is. Raises InvalidConstraint, and TryLater by the cluster."""
+    constraints = request.spec.get("constraints") or {}
+    if not constraints or request.purpose == Request.Purpose.DELETE:
+        return ""
+    texts = policy.expressions_of(constraints)
+    policy.check_constraints(constraints, ask(policy.CONSTRAINT, texts))
+    around = _surroundings(request, api)
+    found = policy.unmet(constraints, around, ask(policy.CONSTRAINT, texts, policy.facts_of(around)))
+    return f"waiting for its constraints: {'; '.join(found)}" if found else ""
+
+
+def _surroundings(request: Request, api: Api) -> policy.ConstraintFacts:
+    running = {one.name: one for one in lists.running_beside(deployment=request.deployment)}
+    return policy.ConstraintFacts(
+        kubernetes_version=api.version(),
+        apis=frozenset(policy.api_name(one.group, one.version, one.kind) for one in api.resources()),
+        versions={
+            name: version_words(one.active_revision.request.spec).split(" ")[0]
+            for name, one in running.items()
+            if one.active_revision
+        },
+        healthy=frozenset(name for name, one in running.items() if one.health == HealthState.CURRENT),
+    )

@@ -21,9 +21,16 @@ from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, Revi
 from approvals.models.listing import RequestAsker, RequestRule, RequestText
 from approvals.models.objects import Drift, OptionalObject, Stray
 from approvals.models.policy import Policy, PolicyEvaluation
-from approvals.models.report import Finding, Report
 from approvals.models.request import Content, LookupAnswers, Outcome, Request
-from approvals.models.review import REQUEST_CHANGES, Dismissal, Review, Verdict, VoidedRound
+from approvals.models.review import (
+    REQUEST_CHANGES,
+    Dismissal,
+    Finding,
+    Report,
+    Review,
+    Verdict,
+    VoidedRound,
+)
 from approvals.models.viewed import ViewedObject
 from approvals.models.workspace import NewsRead, SavedView
 

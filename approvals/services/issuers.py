@@ -185,18 +185,14 @@ def _sign_in(tokens: Tokens, found: IssuerIdentities, browser: Browser, before: 
     row = signing_in.begin(user, browser, before)
     row.grant = _grant(tokens)
     row.save(update_fields=["grant"])
-    # What the issuer said before counts no longer, also where it now says nothing.
-    Proof.objects.filter(sign_in=row, identity__authenticator=OIDC).delete()
-    for identity, proved in identities:
-        signing_in.note(identity, proved, sign_in=row)
+    signing_in.carry_only(row, identities, OIDC)
     audit.record(
         verb="identity.proved",
         actor=Actor(user.get_username(), "oidc"),
         facts={
             "issuer": verified.issuer.url,
             "subject": verified.subject,
-            "clusters": {one.cluster.name: one.identity.username for one in found.proved},
-            "groups": {one.cluster.name: list(one.identity.groups) for one in found.proved},
+            **signing_in.told_of(found.proved),
             "address": browser.address,
         },
     )

@@ -246,6 +246,25 @@ def note(identity: KubernetesIdentity, proved: Proved, **holder: Any) -> None:
     Proof.objects.update_or_create(identity=identity, **holder, defaults=facts)
 
 
+def carry_only(
+    row: SignIn, proofs: Iterable[tuple[KubernetesIdentity, Proved]], authenticator: KubernetesIdentity.Authenticator
+) -> None:
+    """Have the session carry these proofs; what the same authenticator said before counts no longer, also where it now
+    says nothing."""
+    Proof.objects.filter(sign_in=row, identity__authenticator=authenticator).delete()
+    for identity, proved in proofs:
+        note(identity, proved, sign_in=row)
+
+
+def told_of(proved: Iterable[Proved]) -> dict[str, Any]:
+    """Who somebody is on each cluster, for the audit."""
+    said = list(proved)
+    return {
+        "clusters": {one.cluster.name: one.identity.username for one in said},
+        "groups": {one.cluster.name: list(one.identity.groups) for one in said},
+    }
+
+
 def check_enterable(user: User) -> None:
     """No cluster's word enters an account that is somebody by another's word."""
     if not user.is_active:

@@ -14,11 +14,10 @@ from django.utils import timezone
 from approvals import gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
-from approvals.gate import Reason, planning, reader
+from approvals.gate import Reason, planning, reader, unmet_words
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import RefusalKind, reason
 from approvals.gate.rights import last_writer_of
-from approvals.gate.surroundings import unmet_words
 from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
 from approvals.ledger.packages import choosing

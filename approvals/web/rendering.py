@@ -52,7 +52,10 @@ _engine = DjangoTemplates(
         "NAME": "pages",
         "DIRS": _configured["DIRS"],
         "APP_DIRS": True,
-        "OPTIONS": {**_configured["OPTIONS"], "builtins": ["approvals.web.tags", "approvals.web.icons"]},
+        "OPTIONS": {
+            **_configured["OPTIONS"],
+            "builtins": ["approvals.web.tags", "approvals.web.times", "approvals.web.icons"],
+        },
     }
 )
 

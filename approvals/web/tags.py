@@ -1,17 +1,14 @@
-"""Filters of the pages: severities, times, digests and JSON facts in the words and shapes that people read."""
+"""Filters of the pages: severities, digests and JSON facts in the words and shapes that people read."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
 from django.forms import BaseForm, BoundField
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -90,7 +87,6 @@ TONES = {
     "Unknown": "warn",
     "NotFound": "warn",
 }
-UNITS = ((86400, "day"), (3600, "h"), (60, "min"))
 
 
 @register.filter
@@ -124,61 +120,6 @@ def state(word: str) -> SafeString:
         TONES.get(word, "plain"),
         {**STATE_WORDS, **HEALTH_WORDS}.get(word, word),
     )
-
-
-@register.filter
-def ago(at: datetime | None) -> SafeString:
-    """How long ago, or how far ahead, with the exact time on hover."""
-    if at is None:
-        return SafeString("never")
-    gap = timezone.now() - at
-    soon = "just now" if gap >= timedelta(0) else "within a minute"
-    words = soon if abs(gap) < timedelta(minutes=1) else _span(gap)
-    return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
-
-
-@register.filter
-def moment(at: datetime) -> SafeString:
-    """The exact time in UTC, and how long ago that is."""
-    return format_html("{} UTC · {}", at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"), ago(at))
-
-
-@register.filter
-def ago_of(text: str) -> SafeString:
-    """The same of a time as Kubernetes writes it; what is none stays as it is."""
-    try:
-        at = parse_datetime(text)
-    except ValueError:
-        at = None
-    return ago(at) if at and at.tzinfo else escape(text)
-
-
-def _span(gap: timedelta) -> str:
-    """Whole units, rounded down: what ends "in 3 h" lasts at least that long, but for a 24th of the unit.
-
-    Thirty days that began a moment ago are 30 days, not 29.
-    """
-    seconds = int(abs(gap).total_seconds())
-    if gap > timedelta(0):
-        return f"{_in_units(seconds, spare=0)} ago"
-    return f"in {_in_units(seconds, spare=24)}"
-
-
-def _in_units(seconds: int, *, spare: int) -> str:
-    """`seconds`, at least 60, in the largest unit of which it holds one; what lacks 1/`spare` of it counts, too."""
-    for size, unit in UNITS:
-        number = (seconds + (size // spare if spare else 0)) // size
-        if number:
-            return f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''}"
-    return f"{seconds // 60} min"
-
-
-@register.filter
-def milliseconds(number: float) -> str:
-    """`0.4 ms`, `12 ms`, `3.2 s`."""
-    if number >= 1000:
-        return f"{number / 1000:.1f} s"
-    return f"{number:.0f} ms" if number >= 1 else f"{number:.1f} ms"
 
 
 @register.filter

@@ -7,9 +7,9 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 
+from provisioner.child_process import started
 from provisioner.expressions.limits import CPU_SECONDS, MAX_ANSWER_BYTES, MEMORY_BYTES, START_SECONDS, WALL_SECONDS
 from provisioner.expressions.messages import HEAD
 
@@ -135,18 +135,7 @@ class Child:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A new child. Of our environment it sees where modules are, and of our files its two pipes."""
     try:
-        return subprocess.Popen(  # noqa: S603 -- our own interpreter and module; what is untrusted comes through a pipe
-            [sys.executable, "-B", "-m", MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            close_fds=True,
-            process_group=0,
-            cwd="/",
-            env={"PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path)},
-        )
+        return started(MODULE)
     except OSError as exc:
         raise Lost(f"its evaluator could not be started ({type(exc).__name__})") from exc

@@ -57,6 +57,10 @@ class Section(StrEnum):
     PREFLIGHT = "preflight"
     CONTENT = "content"
 
+    @property
+    def heading(self) -> str:
+        return "Custom resources" if self is Section.CRDS else str(self).capitalize()
+
 
 class Certainty(StrEnum):
     """Whether a finding's severity holds as it stands, or only if a stored object is as the finding says."""
@@ -85,7 +89,7 @@ class Finding:
     `sources` are objects beside the plan of which it is made, such as roles: where there are any, all of them have to
     be readable. One without a name stands for every object of its kind, in its namespace where it names one.
     `is_withheld` where `server_words` hold all that the check said, and `message` is what stands for it.
-    `also` are the ids of further rules that say the same of the same cause, and are told with it (decision 0056).
+    `also` are the ids of further rules that say the same of the same cause, and are told with it (decision 0057).
     """
 
     rule: str

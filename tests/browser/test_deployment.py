@@ -10,7 +10,6 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django.live_server_helper import LiveServer
 
-from approvals import services
 from approvals.models import BundleDeployment, Outcome, Request
 from approvals.steps import evaluate
 from tests.browser.complaints import OPEN_ALL, complaints, listen
@@ -79,14 +78,7 @@ def test_what_runs_follows_the_request_until_it_is_applied(
 def test_a_denial_and_a_wrong_form_can_be_used_by_everybody(
     here: World, request_: Request, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:
-    services.review(
-        by=acting(here.ada),
-        request_id=request_.pk,
-        decision="Deny",
-        subject_digest=request_.subject_digest,
-        reason="not on a Friday",
-        channel="browser",
-    )
+    world.review(request_, acting(here.ada), "Deny", reason="not on a Friday")
     evaluate.run(Request.objects.get(pk=request_.pk), "w")
     for verb in ("get", "update"):
         here.kubernetes.allow("rita", verb)

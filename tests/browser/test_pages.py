@@ -11,43 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.models import KubernetesIdentity, Outcome, Request, Review
-from tests.browser.complaints import OPEN_ALL, complaints, listen
+from tests.browser.complaints import CHECKED, OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import press
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-
-CHECKED = [
-    "inbox",
-    "all-requests",
-    "request",
-    "reviewed-request",
-    "deletion",
-    "printed-report",
-    "change",
-    "change-split",
-    "changes",
-    "findings",
-    "activity",
-    "rights",
-    "schemas",
-    "deployments",
-    "deployment",
-    "deployment-form",
-    "catalogs",
-    "catalog",
-    "catalog-package",
-    "deployment-install",
-    "catalog-changes",
-    "catalog-first",
-    "catalog-comparing",
-    "clusters",
-    "policies",
-    "policy",
-    "policy-form",
-    "audit",
-    "me",
-]
 
 
 def test_somebody_signs_in_and_approves_by_clicking(

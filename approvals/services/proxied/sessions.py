@@ -63,18 +63,14 @@ def _sign_in(said: Said, proved: tuple[Proved, ...], browser: Browser, before: C
     row = signing_in.begin(user, browser, before)
     row.proxy, row.proxy_subject = said.proxy.name, said.subject
     row.save(update_fields=["proxy", "proxy_subject"])
-    # What a proxy said before counts no longer, also where it now says nothing.
-    Proof.objects.filter(sign_in=row, identity__authenticator=PROXY).delete()
-    for identity, one in rows:
-        signing_in.note(identity, one, sign_in=row)
+    signing_in.carry_only(row, rows, PROXY)
     audit.record(
         verb="identity.proved",
         actor=Actor(user.get_username(), "proxy"),
         facts={
             "proxy": said.proxy.name,
             "subject": said.subject,
-            "clusters": {one.cluster.name: one.identity.username for one in proved},
-            "groups": {one.cluster.name: list(one.identity.groups) for one in proved},
+            **signing_in.told_of(proved),
             "address": browser.address,
         },
     )

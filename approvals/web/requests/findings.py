@@ -18,7 +18,7 @@ from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
 from approvals.web.requests.bar import bar_of
 from approvals.web.requests.deciding import form_of, written_in
-from approvals.web.requests.shown import WORDS, ShownReport, by_rule, together
+from approvals.web.requests.shown import ShownReport, by_rule, together
 from provisioner.values import Section, Severity
 
 FINDINGS_PER_PAGE = 50
@@ -116,4 +116,4 @@ def filter_of(http: HttpRequest) -> FindingFilter:
 
 def choices() -> dict[str, object]:
     """What the form of the filter offers."""
-    return {"section_choices": [(str(one), WORDS[one]) for one in Section], "severity_choices": [*map(str, Severity)]}
+    return {"section_choices": [(str(one), one.heading) for one in Section], "severity_choices": [*map(str, Severity)]}

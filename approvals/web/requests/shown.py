@@ -32,18 +32,6 @@ MAX_PRIVATE = 100
 MAX_OPENED = 25
 # What so many more statements of a section say stands on the page as well.
 MAX_STATEMENTS = 40
-WORDS = {
-    Section.OBJECTS: "Objects",
-    Section.AVAILABILITY: "Availability",
-    Section.PERMISSIONS: "Permissions",
-    Section.CRDS: "Custom resources",
-    Section.PODS: "Pods",
-    Section.WEBHOOKS: "Webhooks",
-    Section.IMAGES: "Images",
-    Section.PREFLIGHT: "Preflight",
-    Section.CONTENT: "Content",
-}
-
 # The page that draws what a section says.
 PICTURES = {Section.PERMISSIONS: "request-rights", Section.CRDS: "request-schemas"}
 SAID_IN_WORDS = ("basis", "live")
@@ -251,7 +239,7 @@ class ShownReport:
         seen = [one.record for one in shown if not one.hidden]
         return ShownSection(
             section.name,
-            WORDS[section.name],
+            section.name.heading,
             section.counts,
             section.known_counts,
             section.is_loud,

@@ -20,6 +20,7 @@ from provisioner.values import CollisionProtection, GroupKind, JsonObject, Objec
 
 _SECRET = GroupKind("", "Secret")
 _OF_HELM = "the Helm release"
+_KUBERNETES = "Kubernetes itself"
 _KUBECTL = "kubectl"
 # How other deployers mark what is theirs, in labels or annotations.
 _MARKS = {
@@ -56,7 +57,7 @@ def objection_to_adoption(live: JsonObject, options: Options) -> Objection | Non
     if holder:
         return Objection(f"{found}: something else holds it", said)
     if is_system_namespace(ref):
-        return Objection(f"{found}: it belongs to Kubernetes itself")
+        return Objection(f"{found}: it belongs to {_KUBERNETES}")
     if ref.group_kind == _SECRET:
         return Objection(
             f"{found}: a Secret is never adopted, because that would tell whether its values are the same", owner
@@ -68,6 +69,8 @@ def present_owner(live: JsonObject, others: Mapping[str, str] | None = None) -> 
     """Who holds an object, for who may read it: by our records (`others` as in Options), its marks, or its writers."""
     if others and uid_of(live) in others:
         return f"the BundleDeployment {others[uid_of(live)]}"
+    if is_system_namespace(ObjectRef.of(live)):
+        return _KUBERNETES
     holder, meta = holder_of(live), live.get("metadata") or {}
     namespace = (meta.get("annotations") or {}).get(helm_releases.NAMESPACE)
     if holder:

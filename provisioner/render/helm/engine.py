@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from base64 import b64encode
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import Any
 
+from provisioner.child_process import started
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
 from provisioner.render.helm.values import without_credentials
@@ -91,22 +91,10 @@ def _asked(question: bytes) -> bytes:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A new child. Of our environment it sees where modules are, and of our files its two pipes."""
-    path = os.pathsep.join(os.path.abspath(one) for one in sys.path)
     # Whatever would ask the network asks a port where nobody listens.
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
     try:
-        return subprocess.Popen(  # noqa: S603 -- our own interpreter and module; what is untrusted comes through a pipe
-            [sys.executable, "-B", "-m", MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            close_fds=True,
-            process_group=0,
-            cwd="/",
-            env={"PYTHONPATH": path, "GOMAXPROCS": "2", **nowhere},
-        )
+        return started(MODULE, GOMAXPROCS="2", **nowhere)
     except OSError as exc:
         raise TryLater(f"what renders charts could not be started ({type(exc).__name__})") from exc
 

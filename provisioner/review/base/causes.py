@@ -1,6 +1,6 @@
 """What several rules say of one cause is one finding: the rule that says most leads, `also` names the others.
 
-Only findings that one waiver may cover stand together: nothing that nobody may accept, nothing unknown (decision 0056).
+Only findings that one waiver may cover stand together: nothing that nobody may accept, nothing unknown (decision 0057).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from provisioner.review.base.facts import fingerprint
+from provisioner.review.base.facts import fingerprint, said
 from provisioner.review.base.places import UNJUDGED
 from provisioner.values import Finding, Severity
 
@@ -22,6 +22,12 @@ _TELLING = frozenset({"AVL-01", "AVL-02", "OBJ-07", "OBJ-10"})
 # Rules that name fields which may not change, and not what they change to.
 _NAMING = frozenset({"IMM-01", "SEC-03"})
 _NO_RULE = ": no rule judges "
+# What the first of two rules finds of an object implies what the second one finds there, as far as `_is_implied` says.
+_DELETED, _NOT_CHECKED = "DEL-01", "WH-10"
+_NO_VERSION, _NOT_SERVED = "CRD-14", "CRD-12"
+_NO_TLS, _HOST = "ING-04", "SV-02"
+_OF_NODE, _OTHER_MOUNTS = "POD-05", "POD-28"
+_IMPLIES = {_DELETED: _NOT_CHECKED, _NO_VERSION: _NOT_SERVED, _NO_TLS: _HOST, _OF_NODE: _OTHER_MOUNTS}
 _BETWEEN = re.compile(r"[:,;]?\s+")
 _POLICY, _ITS_PODS, _OTHER_PODS = "NP-02", "NP-05", ["other pods"]
 _Key = tuple[object, ...]
@@ -41,11 +47,11 @@ def said_by_cause(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
-    """Each finding with what adds nothing to it: that no rule judges a field of which it tells, and that a policy is
-    about other pods where it names them."""
+    """Each finding with what adds nothing to it: what it implies, that no rule judges a field of which it tells, and
+    that a policy is about other pods where it names them."""
     by_object: dict[object, list[int]] = {}
     for position, one in enumerate(findings):
-        if one.ref is not None and (one.rule in (*_TELLING, *_NAMING, _ITS_PODS)) and one.is_new:
+        if one.ref is not None and (one.rule in (*_TELLING, *_NAMING, *_IMPLIES, _ITS_PODS)) and one.is_new:
             by_object.setdefault(one.ref.identity, []).append(position)
     told: dict[int, list[Finding]] = {}
     for one in findings:
@@ -62,6 +68,8 @@ def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _adds_nothing(finding: Finding, leading: Finding) -> bool:
+    if leading.rule in _IMPLIES:
+        return finding.rule == _IMPLIES[leading.rule] and _is_implied(finding, leading)
     if finding.rule == _POLICY:
         return leading.rule == _ITS_PODS and finding.evidence.get("changes") == _OTHER_PODS
     if finding.rule != UNJUDGED or finding.evidence.get("left_out") or leading.rule == _ITS_PODS:
@@ -73,6 +81,18 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
         named = [one for one in changed if one and ".".join(map(str, one)) in words]
         return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
     return fields == [leading.path]
+
+
+def _is_implied(finding: Finding, leading: Finding) -> bool:
+    if Severity.UNKNOWN in (finding.severity, leading.severity) or finding.ref is None:
+        return False
+    name = said(finding.ref)
+    if leading.rule == _NO_TLS:
+        hosts = leading.evidence.get("hosts")
+        plain = [f"{name} serves {host}, without TLS" for host in hosts] if isinstance(hosts, list) else []
+        return finding.message in plain
+    # Pods that stay and mount another folder of the node have other mounts; what else differs is said by itself.
+    return leading.rule != _OF_NODE or finding.message == f"{name} has other mounts"
 
 
 def _words_beside_the_name(finding: Finding) -> frozenset[str]:
@@ -128,14 +148,25 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
 
 
 def _words(leading: Finding, others: Sequence[Finding]) -> str:
-    """Of a deleted CRD both rules say the same; what is critical loses none of its words (S24)."""
+    """Of a deleted CRD both rules say the same, and what is implied is no news; what is critical loses none of its
+    words (S24)."""
+    if leading.rule == _DELETED:
+        return _with_consequences(leading, others)
     if leading.rule in _NAMING:
         return _with_values(leading.message, [one.message.partition(_NO_RULE)[2] for one in others])
-    if leading.rule in (_DELETED_CRD[0], _ITS_PODS, *_TELLING):
+    if leading.rule in (_DELETED_CRD[0], _ITS_PODS, _NO_VERSION, _NO_TLS, _OF_NODE, *_TELLING):
         return leading.message
     name, _, _ = leading.message.partition("` ")
     more = (one.message.removeprefix(f"{name}` ") for one in others)
     return "; ".join((leading.message, *more))
+
+
+def _with_consequences(leading: Finding, others: Iterable[Finding]) -> str:
+    """That an object is deleted, with what follows from that."""
+    deletes = f"Deletes {said(leading.ref)}" if leading.ref else ""
+    more = "; ".join(one.message.removeprefix(f"{deletes}: ") for one in others if one.message.startswith(deletes))
+    between = ": " if leading.message == deletes else "; "
+    return f"{leading.message}{between}{more}" if more else leading.message
 
 
 def _with_values(message: str, changes: Iterable[str]) -> str:

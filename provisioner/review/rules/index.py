@@ -16,17 +16,6 @@ from provisioner.values import Section, Severity
 
 # From docs/rules, where the page lies, to the files.
 _FILES = "../../provisioner/review/rules"
-_TITLES = {
-    Section.OBJECTS: "Objects",
-    Section.AVAILABILITY: "Availability",
-    Section.PERMISSIONS: "Permissions",
-    Section.CRDS: "Custom resources",
-    Section.PODS: "Pods",
-    Section.WEBHOOKS: "Webhooks",
-    Section.IMAGES: "Images",
-    Section.PREFLIGHT: "Preflight",
-    Section.CONTENT: "Content",
-}
 _INTRODUCTION = """\
 <!-- Written by `make docs` from the files of the rules. Do not edit. -->
 # Rules
@@ -61,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _section(section: Section, rules: Iterable[RuleText]) -> Iterator[str]:
-    yield f"## {_TITLES[section]}\n\n| rule | severity | title |\n|---|---|---|"
+    yield f"## {section.heading}\n\n| rule | severity | title |\n|---|---|---|"
     for one in rules:
         if one.section is section:
             yield f"| [{one.id}]({_FILES}/{one.id}.md) | {', '.join(one.severities)} | {one.title} |"

@@ -139,14 +139,7 @@ def comes(here: World, way: str, name: str) -> Caller:
 
 
 def approve(request: Request, caller: Caller, decision: str = "Approve") -> Review:
-    return services.review(
-        by=caller,
-        request_id=request.pk,
-        decision=decision,
-        subject_digest=request.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    return world.review(request, caller, decision)
 
 
 @pytest.mark.parametrize(("one", "other", "asks", "approves"), PAIRS, ids=[" ".join(pair) for pair in PAIRS])

@@ -206,14 +206,7 @@ def test_what_requests_changes_is_dismissed_by_who_may_override(here: World, req
 def test_the_request_says_how_it_stands_and_what_differs_since_the_review(
     here: World, request_: Request, call: Call
 ) -> None:
-    services.review(
-        by=world.acting(here.ada),
-        request_id=request_.pk,
-        decision="RequestChanges",
-        subject_digest=request_.subject_digest,
-        reason="pin it",
-        channel="rest",
-    )
+    world.review(request_, world.acting(here.ada), "RequestChanges", reason="pin it", channel="rest")
     shown = call(here.ada, "get", f"requests/{request_.uid}").json()
     assert (shown["status"]["summary"], shown["status"]["by"]) == ("changes requested", ["ada"])
     assert shown["since_your_review"] is None

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from approvals import services
 from approvals.chat import incoming
 from approvals.chat.slack import button_value
 from approvals.models import ChatDelivery, KubernetesIdentity, LinkCode, Report, Request, Review
@@ -192,14 +191,7 @@ def test_a_worker_that_died_after_the_review_tells_of_it_the_second_time(
 
 def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World, asked: Request, link: Linker) -> None:
     link(here.ada, "UADA")
-    services.review(
-        by=acting(here.ada),
-        request_id=asked.pk,
-        decision="Deny",
-        subject_digest=asked.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    world.review(asked, acting(here.ada), "Deny")
     press(asked)
     assert act().words == "Approve by ada is recorded for strimzi"
     assert [one.decision for one in Review.objects.counted()] == ["Approve"]
@@ -215,14 +207,7 @@ def test_an_old_button_does_not_replace_what_was_decided_since(
     if is_acted_on:
         act()
         ChatDelivery.objects.update(done_at=None, words="")
-    services.review(
-        by=acting(here.ada),
-        request_id=asked.pk,
-        decision="Deny",
-        subject_digest=asked.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    world.review(asked, acting(here.ada), "Deny")
     assert "you made a later decision through browser: Deny" in act().words
     assert [one.decision for one in Review.objects.counted()] == ["Deny"]
 

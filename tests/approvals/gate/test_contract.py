@@ -25,7 +25,7 @@ RIGHTS = {
     "still_known_of",
 }
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
-EVALUATES = {"gate/policies.py", "gate/surroundings.py", "services/policies.py"}
+EVALUATES = {"gate/policies.py", "gate/wish.py", "services/policies.py"}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

@@ -58,7 +58,7 @@ def test_who_waits_for_a_lock_holds_none_that_comes_after_it(migrated_database_u
     assert said == [f"{name} waits holding nothing" for _, name, *_ in cases]
 
 
-# Where a deployment follows packages of catalogs, their rows come before the audit chain, by their keys.
+# Where a deployment follows packages of catalogs, their rows come before the revision and the audit chain, by key.
 FOLLOWING = """
 from approvals.models import FollowedPackage
 def on_packages(request, act):
@@ -66,14 +66,15 @@ def on_packages(request, act):
         FollowedPackage.objects.create(deployment=request.deployment, position=position, catalog="hub", package="p")
     first, second = FollowedPackage.objects.filter(deployment=request.deployment).order_by("pk")
     FollowedPackage.objects.filter(pk=first.pk).update(problem="stands behind the second one now")
-    row = "FROM approvals_followedpackage WHERE id="
+    rows = "approvals_followedpackage p, approvals_revision r"
+    later = f"FROM {rows} WHERE p.id={second.pk} AND r.request_id={request.pk} FOR UPDATE NOWAIT"
     chain = f"SELECT pg_try_advisory_xact_lock({audit.CHAIN_LOCK})"
-    return meanwhile(f"SELECT 1 {row}{first.pk} FOR UPDATE", f"{chain} {row}{second.pk} FOR UPDATE NOWAIT", act)
+    return meanwhile(f"SELECT 1 FROM approvals_followedpackage WHERE id={first.pk} FOR UPDATE", f"{chain} {later}", act)
 """
 
 
 @pytest.mark.parametrize("migrated_database_url", ["postgres"], indirect=True)
-def test_packages_that_are_followed_are_locked_before_the_audit_is_written(migrated_database_url: str) -> None:
+def test_packages_that_are_followed_are_locked_before_the_revision_and_the_audit(migrated_database_url: str) -> None:
     lines = [
         f"name = {name!r}\nrequest = {setting}\nprint(name, on_packages(request, lambda: {act}))"
         for name, (setting, act) in HOLDING_THE_DEPLOYMENT.items()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,8 @@ from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.support.servers.serving import Handler, serving
 
 AUDIENCE = "pratique"
 
@@ -62,7 +62,7 @@ class Signer:
 def running_signer() -> Iterator[Signer]:
     signer = Signer()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Keys(Handler):
         def do_GET(self) -> None:
             signer.asked[self.path] = signer.asked.get(self.path, 0) + 1
             known = {"/.well-known/openid-configuration": signer.document, "/keys": signer.jwks}
@@ -72,14 +72,5 @@ def running_signer() -> Iterator[Signer]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Tests say themselves what went wrong."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    signer.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(Keys) as signer.url:
         yield signer
-    finally:
-        server.shutdown()
-        server.server_close()

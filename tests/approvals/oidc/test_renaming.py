@@ -81,14 +81,7 @@ def asked_by(here: World, caller: Caller) -> Request:
 
 
 def approve(request: Request, caller: Caller, channel: str = "browser") -> Review:
-    return services.review(
-        by=caller,
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="",
-        channel=channel,
-    )
+    return world.review(request, caller, channel=channel)
 
 
 def by_api_token(after: Caller, here: World) -> Caller:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from approvals import access, gate, services
+from approvals import access, gate
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.gate.policies import facts_of
 from approvals.models import Finding, Policy, Request, Review, Verdict
@@ -241,17 +241,24 @@ def test_a_guard_that_is_not_true_holds_everybody_back(
     here: World, request_: Request, expression: str, result: str
 ) -> None:
     guard = save(here, kind="guard", name="freeze", expression=expression, message="frozen until Monday")
-    services.review(
-        by=acting(here.ada),
-        request_id=request_.pk,
-        decision="Approve",
-        subject_digest=request_.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    world.review(request_, acting(here.ada))
     assert look(request_).state == "in_review"
     assert words_of(guard)[0] == result
     assert "frozen until Monday" in words_of(guard)[1]
+
+
+def test_S09_a_guard_says_of_adopted_objects_that_it_counts_more_than_everybody_sees(
+    here: World, request_: Request
+) -> None:
+    """It says so whatever there is, so that nobody learns from it whether an object differs."""
+    report = request_.reports.get()
+    report.actions = {"adopt": 1}
+    report.save(update_fields=["actions"])
+    guard = save(here, kind="guard", name="careful", expression="false", message="not on a Friday")
+    assert look(request_).state == "in_review"
+    words = "of the objects to be adopted it also counts findings that are shown only to people who may get these"
+    assert words_of(guard)[0] == "holds"
+    assert words_of(guard)[1].startswith(f"not on a Friday: `false` is false; {words}")
 
 
 def test_dry_run_says_what_it_would_do_and_does_nothing(here: World, request_: Request) -> None:

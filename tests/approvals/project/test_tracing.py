@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.support.folders import ROOT
 from tests.support.patience import scaled
 from tests.support.servers.process import Options, Server, answers_on, free_port, wait_until
+from tests.support.servers.serving import Handler, serving
 
 SECONDS = 90.0
 
@@ -24,10 +23,11 @@ class Collector:
     """Keeps the names of the spans that it is sent, by service."""
 
     def __init__(self) -> None:
+        self.url = ""
         self.spans: dict[str, set[str]] = {}
         kept = self.spans
 
-        class Handler(BaseHTTPRequestHandler):
+        class Spans(Handler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
@@ -39,23 +39,14 @@ class Collector:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, format: str, *args: object) -> None:
-                return None
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
+        self.handler = Spans
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     found = Collector()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    with serving(found.handler) as found.url:
+        yield found
 
 
 def settings(collector: Collector, folder: Path, redis: str) -> Options:

@@ -90,14 +90,7 @@ def asked_by(here: World, caller: Caller) -> Request:
 
 
 def approve(request: Request, caller: Caller) -> Review:
-    return services.review(
-        by=caller,
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    return world.review(request, caller)
 
 
 WAYS: dict[str, tuple[Way, Way]] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from approvals import gate, services
+from approvals import gate
 from approvals.ledger.labels import MAX_KEPT
 from approvals.lifecycle import MAX_ROUNDS
 from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request
@@ -189,14 +189,7 @@ def test_S14_more_labels_than_are_kept_leave_policies_alone_that_select_by_none(
 
 def test_S05_labels_do_not_take_back_a_no_that_is_not_counted_yet(here: World) -> None:
     request = labelled(here, tier="prod")
-    services.review(
-        by=world.acting(here.ada),
-        request_id=request.pk,
-        decision="Deny",
-        subject_digest=request.subject_digest,
-        reason="no",
-        channel="browser",
-    )
+    world.review(request, world.acting(here.ada), "Deny", reason="no")
     assert relabel(here).state == "in_review"
     assert look(Request.objects.get()).state == "denied"
 

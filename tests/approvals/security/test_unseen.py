@@ -14,6 +14,7 @@ from approvals.chat import incoming
 from approvals.errors import TooSerious
 from approvals.models import ChatDelivery, Report, Request, Review
 from approvals.project import configuration
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.senders import decision_body, post_webhook, webhook_headers
 from tests.support.approvals.world import acting
@@ -23,14 +24,7 @@ SEEN = [Review.Channel.BROWSER, Review.Channel.REST]
 
 
 def decide(request: Request, by: User, channel: str, decision: str = "Approve") -> Review:
-    return services.review(
-        by=acting(by),
-        request_id=request.pk,
-        decision=decision,
-        subject_digest=request.subject_digest,
-        reason="",
-        channel=channel,
-    )
+    return world.review(request, acting(by), decision, channel=channel)
 
 
 def limit(settings: Settings, severity: str) -> None:

@@ -30,14 +30,7 @@ def asked(here: World, name: str, worst: str = "notable") -> Request:
 
 def changes_requested(here: World, name: str = "a") -> Review:
     request = asked(here, name)
-    return services.review(
-        by=world.acting(here.ada),
-        request_id=request.pk,
-        decision="RequestChanges",
-        subject_digest=request.subject_digest,
-        reason="pin the image",
-        channel="browser",
-    )
+    return world.review(request, world.acting(here.ada), "RequestChanges", reason="pin the image")
 
 
 def whole(answer: Any) -> str:

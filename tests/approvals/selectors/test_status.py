@@ -8,7 +8,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals import services
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.selectors.status import MAX_CAUSE, Beside, ReasonGiven, RequestStatus, status, status_of, statuses
@@ -99,14 +98,7 @@ def test_of_a_deployment_that_is_gone_nothing_is_offered() -> None:
 
 
 def test_a_denial_and_a_withdrawal_are_read_with_their_authors(here: World, request_: Request) -> None:
-    services.review(
-        by=acting(here.ada),
-        request_id=request_.pk,
-        decision="Deny",
-        subject_digest=request_.subject_digest,
-        reason="not on a Friday",
-        channel="browser",
-    )
+    world.review(request_, acting(here.ada), "Deny", reason="not on a Friday")
     evaluate.run(Request.objects.get(pk=request_.pk), "w")
     found = status(Request.objects.get(pk=request_.pk))
     assert (found.label, found.cause, found.by) == ("denied", "Not on a Friday.", ("ada",))

@@ -233,7 +233,7 @@ def test_a_guard_can_refuse_to_be_waived(here: World, request_: Request, express
 
 @pytest.mark.parametrize("rules", ["rules", "new_rules"])
 def test_a_guard_sees_each_rule_of_one_cause_until_it_is_accepted(here: World, rules: str) -> None:
-    """Of a deleted CRD two rules say the same, in one finding: policies know both by name (decision 0056)."""
+    """Of a deleted CRD two rules say the same, in one finding: policies know both by name (decision 0057)."""
     here.kubernetes.allow("ada", "override", "strimzi")
     world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     request = report(Request.objects.get(), finding(1, rule="CRD-08", also=["DEL-01"]))

@@ -225,14 +225,7 @@ def test_a_row_says_in_words_how_a_request_stands(here: World, browse: Browse) -
     seen = world.seen("strimzi", world.spec("2.0.0"), uid=old.deployment.uid, generation=2)
     world.wish(here.cluster, seen, here.rita)
     new = world.in_review(old.deployment.requests.get(number=2), worst="notable")
-    services.review(
-        by=world.acting(here.ada),
-        request_id=new.pk,
-        decision="RequestChanges",
-        subject_digest=new.subject_digest,
-        reason="pin the image",
-        channel="browser",
-    )
+    world.review(new, world.acting(here.ada), "RequestChanges", reason="pin the image")
     failed = asked(here, "argo")
     Request.objects.filter(pk=failed.pk).update(
         state="failed", problem="the registry did not answer", remedy="ask again"

@@ -43,6 +43,18 @@ def running(*programs: str) -> Iterator[list[subprocess.Popen[bytes]]]:
             process.wait()
 
 
+@contextmanager
+def one_too_large(settings: Any) -> Iterator[tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
+    """A large and a small process that have started, which together use more than a worker may."""
+    with running(LARGE, SMALL) as (large, small):
+        for process in (large, small):
+            assert process.stdout
+            assert process.stdout.readline()
+        most = int((others_mib(large, small) + 200) / 0.9)
+        settings.PRATIQUE = {**settings.PRATIQUE, "WORKER_MEMORY_MIB": most}
+        yield large, small
+
+
 def others_mib(*wards: subprocess.Popen[bytes]) -> float:
     """What this process holds, with all that earlier tests of it started and that still run."""
     own = {pid for ward in wards for pid in linux.family(ward.pid)}
@@ -114,12 +126,7 @@ def test_S26_a_stream_of_new_ones_does_not_hold_up_who_takes_longer() -> None:
 
 
 def test_S26_the_largest_process_is_ended_and_only_that(settings: Any) -> None:
-    with running(LARGE, SMALL) as (large, small):
-        for process in (large, small):
-            assert process.stdout
-            assert process.stdout.readline()
-        most = int((others_mib(large, small) + 200) / 0.9)
-        settings.PRATIQUE = {**settings.PRATIQUE, "WORKER_MEMORY_MIB": most}
+    with one_too_large(settings) as (large, small):
         warden = Warden()
         wards = [Ward(process.pid, is_suspect=False, end=process.kill) for process in (large, small)]
         for ward in wards:
@@ -146,12 +153,7 @@ def test_of_a_process_that_is_gone_nothing_is_known(read: Callable[[int], float]
 
 def test_S26_while_one_that_was_ended_still_holds_its_memory_no_other_is_ended(settings: Any) -> None:
     """On a busy machine a killed process is there for some looks more."""
-    with running(LARGE, SMALL) as (large, small):
-        for process in (large, small):
-            assert process.stdout
-            assert process.stdout.readline()
-        most = int((others_mib(large, small) + 200) / 0.9)
-        settings.PRATIQUE = {**settings.PRATIQUE, "WORKER_MEMORY_MIB": most}
+    with one_too_large(settings) as (large, small):
         warden = Counting()
         ended: list[str] = []
         for process, name in ((large, "large"), (small, "small")):

@@ -34,9 +34,7 @@ class Late:
         self.station = station
         self.name = f"{station.namespace}-late"
         source = bundles.image(registry, self.name, bundles.app(self.name, "1"))
-        wished = station.wish(self.name, source)
-        station.work()
-        assert station.approve(wished).state == "applied"
+        wished = station.applied(self.name, source)
         station.look_after(wished)
         self.deployment = BundleDeployment.objects.get(pk=wished.pk)
         self.ref = of if isinstance(of, ObjectRef) else ObjectRef("", "v1", of, station.namespace, f"{self.name}-x")
@@ -44,6 +42,11 @@ class Late:
 
     def inventory(self) -> DatabaseInventory:
         return DatabaseInventory(self.deployment, self.deployment.active_revision, lambda: None)
+
+    def pause(self, *, is_paused: bool) -> None:
+        rita = acting(self.station.people["rita"])
+        about = {"by": rita, "deployment": self.deployment, "reason": "wait", "via": "browser"}
+        services.pause_deployment(**about, is_paused=is_paused)
 
     def drop(self) -> None:
         """What a successor does whose plan knows nothing of it: it reads what is pending, and finds it in vain."""
@@ -192,14 +195,12 @@ def test_S20_while_it_is_paused_for_days_what_may_be_on_its_way_is_not_forgotten
     late = Late(any_station, registry)
     late.drop()
     late.arrive()
-    rita = acting(any_station.people["rita"])
-    pause = {"by": rita, "deployment": late.deployment, "reason": "wait", "via": "browser"}
-    services.pause_deployment(**pause, is_paused=True)
+    late.pause(is_paused=True)
     Stray.objects.update(begun_at=timezone.now() - 2 * strays.LOOKED_FOR)
     late.look()
     assert late.is_there
     assert Stray.objects.get().look_at > timezone.now()
-    services.pause_deployment(**pause, is_paused=False)
+    late.pause(is_paused=False)
     late.look()
     assert not late.is_there
 
@@ -214,12 +215,10 @@ def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(
     late = Late(any_station, registry)
     late.drop()
     late.arrive()
-    rita = acting(any_station.people["rita"])
-    pause = {"by": rita, "deployment": late.deployment, "reason": "wait", "via": "browser"}
-    services.pause_deployment(**pause, is_paused=True)
+    late.pause(is_paused=True)
     late.look()
     assert late.is_there
-    services.pause_deployment(**pause, is_paused=False)
+    late.pause(is_paused=False)
     Request.objects.update(state="applying")
     late.look()
     assert late.is_there

@@ -10,7 +10,6 @@ from pytest_django import Settings
 from approvals import services, tasks
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment
-from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.station import Station
 
@@ -41,10 +40,7 @@ def apply(station: Station, name: str) -> BundleDeployment:
 
 
 def condition(station: Station, deployment: BundleDeployment) -> Any:
-    station.look_after(deployment)
-    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
-    live: Any = station.api.get(ref)
-    return next(one for one in live["status"]["conditions"] if one["type"] == "UpToDate")
+    return station.condition(deployment, "UpToDate")
 
 
 @pytest.mark.proof

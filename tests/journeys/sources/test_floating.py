@@ -11,11 +11,10 @@ from django.utils import timezone
 from approvals import services, tasks
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots, references
-from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuditEntry, BundleDeployment, FloatingReference
 from approvals.steps.polling import Poll
 from approvals.working import do
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import Identity
 from tests.support.approvals.world import acting
 from tests.support.journeys.floating import (
     branch,
@@ -40,10 +39,7 @@ def repository(git_server: GitServer, any_station: Station) -> Repository:
 
 @pytest.fixture
 def applied(any_station: Station, repository: Repository) -> BundleDeployment:
-    deployment = any_station.wish(repository.path.stem, branch(repository))
-    any_station.work()
-    assert any_station.approve(deployment).state == "applied"
-    return deployment
+    return any_station.applied(repository.path.stem, branch(repository))
 
 
 @pytest.mark.proof
@@ -125,16 +121,7 @@ def test_S25_a_request_that_somebody_has_begun_to_review_is_followed_by_one_succ
     station = any_station
     deployment = station.wish(repository.path.stem, branch(repository))
     station.work()
-    first = station.latest(deployment)
-    services.review(
-        by=acting(station.people["alice"]),
-        request_id=first.pk,
-        decision="RequestChanges",
-        subject_digest=first.subject_digest,
-        reason="name the owner",
-        channel="browser",
-        acknowledges=[],
-    )
+    first = station.review(deployment, "RequestChanges", reason="name the owner")
     for version in ("2", "3"):
         last = commit(repository, station, version)
         look(deployment)
@@ -155,16 +142,8 @@ def test_S05_who_wrote_the_interval_is_a_requester_of_the_next_request_and_makes
     any_station: Station, repository: Repository, applied: BundleDeployment
 ) -> None:
     station = any_station
-    mallory = SpecWriter(Identity("mallory", ("requesters",)), "cluster", None, timezone.now())
-
-    def write(live: Any) -> None:
-        live["spec"]["sources"][0]["interval"] = "5m"
-
-    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", applied.name)
-    station.edit(ref, write)
-    live = station.api.get(ref)
-    assert live is not None
-    changed = pivots.see(cluster=station.cluster, obj=live, writer=mallory)
+    mallory = Identity("mallory", ("requesters",))
+    changed = station.rewrite(applied, lambda spec: spec["sources"][0].update(interval="5m"), mallory)
     assert changed.generation > applied.generation
     assert numbers(applied) == [(1, "applied")]
     assert changed.followed_references.get().interval_seconds == 300

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from approvals.models import ChatAccount, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.senders import SIGNING_SECRET, TEAM, WEBHOOK_SECRET
+from tests.support.servers.serving import Handler, serving
 
 
 @dataclass
@@ -34,7 +33,7 @@ class Listener:
 def listener() -> Iterator[Listener]:
     heard = Listener()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Hook(Handler):
         def do_POST(self) -> None:
             heard.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(heard.status)
@@ -42,17 +41,9 @@ def listener() -> Iterator[Listener]:
                 self.send_header(name, value)
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    heard.url = f"http://127.0.0.1:{server.server_port}/services/hook"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield heard
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hook) as url:
+        heard.url = f"{url}/services/hook"
+        yield heard
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from approvals.models import (
     Proof,
     Report,
     Request,
+    Review,
     SignIn,
 )
 from approvals.services import Browser
@@ -254,6 +255,27 @@ def in_review(request: Request, *, worst: str = "safe", actions: list[dict[str, 
 
 def yesterday() -> Any:
     return timezone.now() - timedelta(days=1)
+
+
+def review(
+    request: Request,
+    by: Caller,
+    decision: str = "Approve",
+    *,
+    reason: str = "",
+    channel: str = "browser",
+    **more: Any,
+) -> Review:
+    """What `by` decides of the subject that `request` is about now."""
+    return services.review(
+        by=by,
+        request_id=request.pk,
+        decision=decision,
+        subject_digest=request.subject_digest,
+        reason=reason,
+        channel=channel,
+        **more,
+    )
 
 
 def following(deployment: BundleDeployment, reference: dict[str, Any], follower: dict[str, Any]) -> None:

@@ -52,10 +52,7 @@ def running(station: Station, deployment: BundleDeployment) -> str:
 
 
 def sources_condition(station: Station, deployment: BundleDeployment) -> Mapping[str, Any]:
-    station.look_after(deployment)
-    live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-    assert live is not None
-    return next(one for one in live["status"]["conditions"] if one["type"] == "SourcesAvailable")
+    return station.condition(deployment, "SourcesAvailable")
 
 
 def found(request: Request, rule: str) -> list[Mapping[str, Any]]:

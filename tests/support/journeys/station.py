@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.audit import Actor
-from approvals.ledger import claims
+from approvals.ledger import claims, pivots
+from approvals.ledger.pivots import SpecWriter
 from approvals.lifecycle import WORKABLE
 from approvals.models import BundleDeployment, Cluster, KubernetesIdentity, Policy, Request
 from approvals.steps.advance import advance
@@ -88,19 +89,24 @@ class Station:
         refused = request.outcomes.filter(state="failed").values_list("server_words", flat=True)
         return "\n".join([*(one["words"] for one in request.server_words), *refused])
 
-    def agree(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
-        """Approve what is on the table, naming every deletion; no worker looks at it yet. `more` is of the review."""
+    def review(self, deployment: BundleDeployment, decision: str, by: str = "alice", **more: Any) -> Request:
+        """What one of the people says of what is on the table; no worker looks at it yet. `more` is of the review."""
         request = self.latest(deployment)
         assert request.state == "in_review", (request.state, request.problem)
-        said = {"reason": "read it", "channel": "browser", "acknowledges": services.to_acknowledge(request), **more}
+        said = {"reason": "read it", "channel": "browser", "acknowledges": [], **more}
         services.review(
             by=acting(self.people[by]),
             request_id=request.pk,
-            decision="Approve",
+            decision=decision,
             subject_digest=request.subject_digest,
             **said,
         )
         return request
+
+    def agree(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
+        """Approve it, naming every deletion."""
+        said = {"acknowledges": services.to_acknowledge(self.latest(deployment)), **more}
+        return self.review(deployment, "Approve", by, **said)
 
     def approve(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
         """The same, and let the machine work."""
@@ -108,6 +114,36 @@ class Station:
         self.work()
         request.refresh_from_db()
         return request
+
+    def applied(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
+        """A deployment of these sources whose first request is approved and applied."""
+        deployment = self.wish(name, *sources, **options)
+        self.work()
+        assert self.approve(deployment).state == "applied"
+        return deployment
+
+    def rewrite(
+        self, deployment: BundleDeployment, change: Callable[[Any], object], writer: Identity
+    ) -> BundleDeployment:
+        """Its spec changed with kubectl, and what the watch sees of that: who wrote it."""
+        ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
+        self.edit(ref, lambda live: change(live["spec"]))
+        seen = self.api.get(ref)
+        assert seen is not None
+        wrote = SpecWriter(writer, "cluster", None, timezone.now())
+        return pivots.see(cluster=self.cluster, obj=seen, writer=wrote)
+
+    def status(self, deployment: BundleDeployment) -> Mapping[str, Any]:
+        """What kubectl shows of it now."""
+        self.look_after(deployment)
+        live = self.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
+        assert live is not None
+        found = live["status"]
+        assert isinstance(found, dict)
+        return found
+
+    def condition(self, deployment: BundleDeployment, kind: str) -> Mapping[str, Any]:
+        return next(one for one in self.status(deployment)["conditions"] if one["type"] == kind)
 
     def look_after(self, deployment: BundleDeployment) -> BundleDeployment:
         look_after(deployment.pk)

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from approvals.management.demo.bundles import checksums, pack
+from tests.support.servers.serving import Handler, serving
 
 # Below the limit of one file.
 PER_FILE = 100
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        return None
+class _Files(Handler, SimpleHTTPRequestHandler):
+    """Those of a folder."""
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address under which the files of `folder` are to be had."""
     folder.mkdir(parents=True, exist_ok=True)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(partial(_Files, directory=str(folder))) as url:
+        yield url
 
 
 def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into: Path) -> str:

@@ -12,7 +12,7 @@ from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _OWNED = ReviewRule("OWN-03", Section.OBJECTS, Severity.NOTABLE)
 _RELEASE = re.compile(r"the Helm release (?P<name>\S+)(?: in (?P<namespace>\S+))?")
-_NOBODY = "nobody by their marks"
+_NOBODY, _KUBERNETES = "nobody by their marks", "Kubernetes itself"
 MAX_NAMES = 500
 
 
@@ -48,6 +48,8 @@ def _what_to_do(owner: str) -> str:
         return f"a request does so with spec.adoptHelmRelease: {release['name']}{where}"
     if owner.startswith(_NOBODY):
         return "a request does so with spec.collisionProtection: IfNoController, but for Secrets"
+    if owner == _KUBERNETES:
+        return "no request does so: leave Kubernetes' own namespaces out of the bundle"
     return "a request is stopped until that owner has let go"
 
 

@@ -54,11 +54,4 @@ def unattended(of: Request) -> Request:
 
 
 def approve(request: Request, by: User) -> Review:
-    return services.review(
-        by=acting(by),
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="",
-        channel="browser",
-    )
+    return world.review(request, acting(by))

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from approvals import access, services
+from approvals import access
 from approvals.errors import ProofTooOld
 from approvals.models import ChatAccount, KubernetesIdentity, Proof, Request, Review, SignIn
 from provisioner.values import Identity
@@ -96,14 +96,7 @@ def test_S25_no_door_decides_with_old_groups(here: World, carla: User) -> None:
     for caller in (access.of_sign_in(sign_in), access.of_token(token), access.of_chat(chat)):
         assert caller.proofs
         with pytest.raises(ProofTooOld):
-            services.review(
-                by=caller,
-                request_id=request.pk,
-                decision="Approve",
-                subject_digest=request.subject_digest,
-                reason="",
-                channel="rest",
-            )
+            world.review(request, caller, channel="rest")
 
 
 @pytest.mark.parametrize("hours", [11, 13])

@@ -180,14 +180,7 @@ def test_S01_the_attack_of_the_issue_a_token_of_second_decides_nothing_on_demo(t
     thief = two.by_token("second", "ada", "evil")
     assert thief.user != ada
     with pytest.raises(NotAllowed, match="no Kubernetes identity on cluster demo"):
-        services.review(
-            by=thief,
-            request_id=request.pk,
-            decision="Approve",
-            subject_digest=request.subject_digest,
-            reason="",
-            channel="browser",
-        )
+        world.review(request, thief)
     assert list(KubernetesIdentity.objects.filter(user=ada).order_by("pk").values()) == before
     assert not Review.objects.exists()
 

@@ -9,7 +9,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from approvals import services
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Outcome, Request
 from approvals.steps import evaluate
@@ -27,14 +26,7 @@ def words_of(html: str) -> str:
 
 
 def denied(request: Request, here: World, reason: str) -> None:
-    services.review(
-        by=acting(here.ada),
-        request_id=request.pk,
-        decision="Deny",
-        subject_digest=request.subject_digest,
-        reason=reason,
-        channel="browser",
-    )
+    world.review(request, acting(here.ada), "Deny", reason=reason)
     evaluate.run(Request.objects.get(pk=request.pk), "w")
 
 

@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.utils import timezone
 
-from approvals import services
 from approvals.models import BundleDeployment, Cluster, Outcome, Report, Request, VoidedRound
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer, AccessRequest, Identity
@@ -176,14 +175,7 @@ def test_progress_tells_that_the_page_is_old(
 
 def test_who_has_decided_is_shown_what_became_of_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
     serious = afternoon["serious"]
-    services.review(
-        by=acting(here.ada),
-        request_id=serious.pk,
-        decision="Deny",
-        subject_digest=serious.subject_digest,
-        reason="no",
-        channel="browser",
-    )
+    world.review(serious, acting(here.ada), "Deny", reason="no")
     Request.objects.filter(pk=serious.pk).update(state="denied")
     response = browse(here.ada).get(f"/requests/{serious.uid}/progress?seen=in_review-1")
     assert response["HX-Refresh"] == "true"

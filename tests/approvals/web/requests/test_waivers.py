@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from approvals import services
 from approvals.models import AuditEntry, Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
@@ -253,15 +252,7 @@ def test_S09_a_secret_that_one_may_not_see_is_not_offered(here: World, browse: B
 
 
 def waive(here: World, request: Request, fingerprint: str, reason: str) -> None:
-    services.review(
-        by=acting(here.ada),
-        request_id=request.pk,
-        decision="Approve",
-        subject_digest=request.subject_digest,
-        reason="",
-        channel="rest",
-        waives=[Waiver(fingerprint, reason)],
-    )
+    world.review(request, acting(here.ada), channel="rest", waives=[Waiver(fingerprint, reason)])
 
 
 @pytest.mark.parametrize("where", ["requests/{}", "requests/{}/report.html", "audit"])

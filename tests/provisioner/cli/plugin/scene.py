@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import kubeconfig
 from tests.support.kubernetes.live import until_served
+from tests.support.servers.serving import Handler, serving
 
 DIGEST = "sha256:" + "a" * 64
 TOKEN = "prq_" + "t" * 43
@@ -75,7 +74,7 @@ def usual_answers() -> dict[str, tuple[int, Any]]:
 def recording() -> Iterator[Recorder]:
     recorder = Recorder(answers=usual_answers())
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Recording(Handler):
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             sent = self.rfile.read(length).decode() if length else ""
@@ -95,17 +94,8 @@ def recording() -> Iterator[Recorder]:
         def do_DELETE(self) -> None:
             self.do_GET()
 
-        def log_message(self, *_: object) -> None:
-            """Tests say themselves what went wrong."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    recorder.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(Recording) as recorder.url:
         yield recorder
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def wish(endpoint: Endpoint, folder: Path, *, page: str = "", digest: str = DIGEST) -> ClusterClient:

@@ -150,3 +150,10 @@ def test_the_plan_is_the_same_whether_what_stands_in_the_way_differs_or_not(scen
 )
 def test_the_owner_is_told_by_marks_and_else_by_who_wrote(meta: dict[str, Any], owner: str) -> None:
     assert present_owner({"metadata": meta}) == owner
+
+
+@pytest.mark.parametrize("marks", [{"managedFields": [{"manager": "kube-apiserver"}]}, {"labels": {ARGO: "web"}}])
+def test_a_namespace_of_kubernetes_itself_belongs_to_nobody_else(marks: dict[str, Any]) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", **marks}}
+    assert present_owner(namespace) == "Kubernetes itself"
+    assert present_owner({**namespace, "metadata": {"name": "shop", **marks}}) != "Kubernetes itself"

@@ -89,6 +89,78 @@ def test_a_field_of_which_no_other_rule_tells_stands_by_itself(other: Finding) -
     assert said_by_cause([other, FIXED]) == [other, FIXED]
 
 
+CHECKER = ObjectRef("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", "boats")
+LETS_IN = "what it refused or changed is now accepted as it is"
+CHECKER_GOES = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS).at(
+    CHECKER, "Deletes ValidatingWebhookConfiguration boats"
+)
+NOT_CHECKED = ReviewRule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS).at(
+    CHECKER, f"Deletes ValidatingWebhookConfiguration boats: {LETS_IN}"
+)
+NO_VERSION = ReviewRule("CRD-14", Section.CRDS, Severity.BREAKING).at(CRD, "no version is served any more")
+NOT_SERVED = ReviewRule("CRD-12", Section.CRDS, Severity.BREAKING).at(CRD, "version v1 is not served any more")
+INGRESS = ObjectRef("networking.k8s.io", "v1", "Ingress", "shop", "web")
+NO_TLS = ReviewRule("ING-04", Section.OBJECTS, Severity.DANGEROUS).at(
+    INGRESS, "Ingress shop/web no longer serves a.example by TLS", evidence={"hosts": ["a.example"]}
+)
+PLAIN_HOST = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE).at(
+    INGRESS, "Ingress shop/web serves a.example, without TLS"
+)
+WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
+OF_NODE = ReviewRule("POD-05", Section.PODS, Severity.CRITICAL).at(
+    WEB, "Deployment shop/web lets its pods mount folders of the node (/srv)"
+)
+OTHER_MOUNTS = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE).at(WEB, "Deployment shop/web has other mounts")
+
+
+@pytest.mark.parametrize(
+    ("graver", "implied", "words"),
+    [
+        (CHECKER_GOES, NOT_CHECKED, NOT_CHECKED.message),
+        (replace(CHECKER_GOES, message="Renames it; it differs"), NOT_CHECKED, f"Renames it; it differs; {LETS_IN}"),
+        (NO_VERSION, NOT_SERVED, NO_VERSION.message),
+        (NO_TLS, PLAIN_HOST, NO_TLS.message),
+        (OF_NODE, OTHER_MOUNTS, OF_NODE.message),
+    ],
+    ids=["deleted webhooks", "renamed webhooks", "no version served", "host without TLS", "folder of the node"],
+)
+def test_what_a_graver_finding_implies_is_said_with_it(graver: Finding, implied: Finding, words: str) -> None:
+    (one,) = said_by_cause([implied, graver])
+    assert (one.rule, one.severity, one.also, one.message) == (graver.rule, graver.severity, (implied.rule,), words)
+    assert one.evidence[SAID_WITH][implied.rule]["message"] == implied.message
+
+
+def test_every_version_that_is_not_served_stands_with_none_is_served() -> None:
+    other = replace(NOT_SERVED, message="version v2 is not served any more", fingerprint="other")
+    (one,) = said_by_cause([NOT_SERVED, other, NO_VERSION])
+    assert [kept["message"] for kept in one.evidence[SAID_WITH]["CRD-12"]] == [NOT_SERVED.message, other.message]
+
+
+@pytest.mark.parametrize(
+    ("graver", "other"),
+    [
+        (NO_TLS, replace(PLAIN_HOST, message="Ingress shop/web serves b.example, without TLS")),
+        (NO_TLS, replace(PLAIN_HOST, message="Ingress shop/web serves a.example")),
+        (NO_TLS, replace(PLAIN_HOST, is_new=False)),
+        (OF_NODE, replace(OTHER_MOUNTS, message="Deployment shop/web has another command and other mounts")),
+        (replace(OF_NODE, is_new=False), OTHER_MOUNTS),
+        (CHECKER_GOES, replace(NOT_CHECKED, ref=replace(CHECKER, name="other"))),
+        (CHECKER_GOES, replace(NOT_CHECKED, severity=Severity.UNKNOWN)),
+    ],
+    ids=[
+        "another host",
+        "a host with TLS",
+        "a host as before",
+        "another command",
+        "a folder as before",
+        "another object",
+        "unknown",
+    ],
+)
+def test_what_is_not_implied_stands_by_itself(graver: Finding, other: Finding) -> None:
+    assert said_by_cause([other, graver]) == [other, graver]
+
+
 @pytest.mark.parametrize(
     ("name", "field"),
     [("spec.type", ("spec", "type")), ("web", ("spec", "cluster")), ("web", ("clusterIP",)), ("web", ())],

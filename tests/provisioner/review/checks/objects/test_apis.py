@@ -29,6 +29,11 @@ SERVED = (
 )
 
 
+def autoscaler_of(api_version: str) -> dict[str, Any]:
+    target = {"apiVersion": api_version, "kind": "Deployment", "name": "a"}
+    return an_object("autoscaling/v2", "HorizontalPodAutoscaler", "a", "shop", spec={"scaleTargetRef": target})
+
+
 def found_by(*objects: dict[str, Any], **around: Any) -> list[Finding]:
     actions = [planned(one, Action.CREATE) for one in objects]
     return judged_by(facts(*actions, around=ClusterSurroundings(**around)), [apis.CHECK])
@@ -81,24 +86,12 @@ def test_old_and_unstable_apis_are_said(obj: tuple[str, str], version: str, rule
     ("obj", "count"),
     [
         pytest.param(
-            an_object(
-                "autoscaling/v2",
-                "HorizontalPodAutoscaler",
-                "a",
-                "shop",
-                spec={"scaleTargetRef": {"apiVersion": "extensions/v1beta1", "kind": "Deployment", "name": "a"}},
-            ),
+            autoscaler_of("extensions/v1beta1"),
             1,
             id="an autoscaler's target",
         ),
         pytest.param(
-            an_object(
-                "autoscaling/v2",
-                "HorizontalPodAutoscaler",
-                "a",
-                "shop",
-                spec={"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
-            ),
+            autoscaler_of("apps/v1"),
             0,
             id="a target of today",
         ),

@@ -42,5 +42,14 @@ def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:
     assert {len(one.evidence["objects"]) for one in told} == {27, 1}
 
 
+def test_nobody_is_advised_to_adopt_what_belongs_to_kubernetes() -> None:
+    obj = an_object("v1", "Namespace", "kube-system")
+    (told,) = found(replace(planned(obj, Action.UPDATE, before=obj), owner="Kubernetes itself"))
+    assert told.message == (
+        "1 object belongs to Kubernetes itself: Namespace kube-system. The report is as if this deployment adopted it; "
+        "no request does so: leave Kubernetes' own namespaces out of the bundle"
+    )
+
+
 def test_nothing_is_said_where_nothing_is_planned_for_others() -> None:
     assert found(owned("z", "")) == []

@@ -14,7 +14,7 @@ from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
 from provisioner.api_groups import OWN_GROUP
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import Identity
 from tests.support.approvals.world import acting
 from tests.support.journeys.catalogs import look, look_at_source, named, offer
 from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, source
@@ -31,9 +31,15 @@ def offered(any_station: Station, registry: Registry) -> Catalog:
 
 
 def wish(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
-    more = {"upgradePolicy": upgrades} if upgrades else {}
-    made = source(row.name, of, **asked)
-    return station.wish(f"{station.namespace}-{of}", made, format="registry-v1", **more)
+    return station.wish(f"{station.namespace}-{of}", source(row.name, of, **asked), **_as_operator(upgrades))
+
+
+def running(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "") -> BundleDeployment:
+    return station.applied(f"{station.namespace}-{of}", source(row.name, of), **_as_operator(upgrades))
+
+
+def _as_operator(upgrades: str) -> dict[str, str]:
+    return {"format": "registry-v1", **({"upgradePolicy": upgrades} if upgrades else {})}
 
 
 def versions(deployment: BundleDeployment) -> list[tuple[str, str]]:
@@ -41,17 +47,8 @@ def versions(deployment: BundleDeployment) -> list[tuple[str, str]]:
     return [(one.bundles[0]["version"] if one.bundles else "", one.state) for one in rows]
 
 
-def status(station: Station, deployment: BundleDeployment) -> Mapping[str, Any]:
-    station.look_after(deployment)
-    live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name))
-    assert live is not None
-    found = live["status"]
-    assert isinstance(found, dict)
-    return found
-
-
 def upgrade_condition(station: Station, deployment: BundleDeployment) -> tuple[str, str, str]:
-    found = {one["type"]: one for one in status(station, deployment)["conditions"]}["UpgradeAvailable"]
+    found = station.condition(deployment, "UpgradeAvailable")
     return found["status"], found["reason"], found["message"]
 
 
@@ -61,9 +58,7 @@ def rules(request: Request) -> set[str]:
 
 @pytest.fixture
 def applied(any_station: Station, offered: Catalog) -> BundleDeployment:
-    deployment = wish(any_station, offered)
-    any_station.work()
-    assert any_station.approve(deployment).state == "applied"
+    deployment = running(any_station, offered)
     look(any_station)
     return deployment
 
@@ -81,7 +76,7 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
     (bundle,), (pin,) = request.bundles, request.pins
     assert (bundle["bundle"], bundle["step"]) == ("harbour.v1.0.0", "first")
     assert bundle["image"].endswith(f"@{pin['digest']}")
-    (shown,) = status(station, deployment)["bundles"]
+    (shown,) = station.status(deployment)["bundles"]
     assert shown == {
         "catalog": offered.name,
         "catalogDigest": row.edition.digest,  # type: ignore[union-attr] # it was read
@@ -140,9 +135,7 @@ def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
 ) -> None:
     """1.0.0 is approved by a person; 1.1.0 and 1.2.0 follow by themselves; 2.0.0 waits for people."""
     station = any_station
-    deployment = wish(station, offered, upgrades="Automatic")
-    station.work()
-    assert station.approve(deployment).state == "applied"
+    deployment = running(station, offered, upgrades="Automatic")
     policy = station.save_policy("grant", GRANTED)
     station.let_approve(access.policy_identity(policy).username, deployment.name)
     offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
@@ -171,9 +164,7 @@ def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
 def test_an_operator_of_the_corpus_follows_its_edges_by_people(station: Station, registry: Registry) -> None:
     """It replaces roles and its rights could undo approvals, so that no grant may approve it, whatever the policy."""
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.32.0", of=KIALI)
-    deployment = wish(station, row, of=KIALI, upgrades="Automatic")
-    station.work()
-    assert station.approve(deployment).state == "applied"
+    deployment = running(station, row, of=KIALI, upgrades="Automatic")
     station.save_policy("grant", "true")
     offer(registry, row, "1.32.0", "1.33.0", "1.34.0", of=KIALI)
     for _ in range(2):
@@ -202,9 +193,7 @@ def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
     any_station: Station, registry: Registry, offered: Catalog
 ) -> None:
     station = any_station
-    deployment = wish(station, offered, upgrades="Manual")
-    station.work()
-    assert station.approve(deployment).state == "applied"
+    deployment = running(station, offered, upgrades="Manual")
     offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
     look(station)
     assert versions(deployment) == [("1.0.0", "applied")]
@@ -222,12 +211,8 @@ def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
     any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     station = any_station
-    mallory = SpecWriter(Identity("mallory", ("requesters",)), "cluster", None, timezone.now())
-    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", applied.name)
-    station.edit(ref, lambda live: live["spec"].update(upgradePolicy="Automatic"))
-    live = station.api.get(ref)
-    assert live is not None
-    changed = pivots.see(cluster=station.cluster, obj=live, writer=mallory)
+    mallory = Identity("mallory", ("requesters",))
+    changed = station.rewrite(applied, lambda spec: spec.update(upgradePolicy="Automatic"), mallory)
     look(station)
     assert changed.generation > applied.generation
     assert len(versions(applied)) == 1
@@ -243,16 +228,7 @@ def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
     station = any_station
     deployment = wish(station, offered)
     station.work()
-    first = station.latest(deployment)
-    services.review(
-        by=acting(station.people["alice"]),
-        request_id=first.pk,
-        decision="RequestChanges",
-        subject_digest=first.subject_digest,
-        reason="name the owner",
-        channel="browser",
-        acknowledges=[],
-    )
+    first = station.review(deployment, "RequestChanges", reason="name the owner")
     for more in (["1.1.0"], ["1.1.0", "1.2.0"]):
         offer(registry, offered, "1.0.0", *more)
         look(station)

@@ -1,0 +1,1 @@
+"""Catalogs, what changes in them, and deployments that follow their packages."""
