@@ -39,6 +39,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `retention`: which claims a StatefulSet takes along
 - `catalogs`: file-based catalogs of OLM, and which version may follow which
 - `versions`: versions and ranges of them
+- `masking`: values in plain objects that nobody should be shown
 - `phases`: the phases in which objects enter a cluster
 - `cli`: the command `pratique`
 """
@@ -51,6 +52,7 @@ __all__ = [
     "errors",
     "expressions",
     "health_checks",
+    "masking",
     "phases",
     "pipeline",
     "plugins",

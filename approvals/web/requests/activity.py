@@ -105,7 +105,7 @@ def _log(http: HttpRequest, request: Request) -> Followed:
         "phases": apply_log.phases(apply_log.rows_of(request)),
     }
     seconds = 0 if request.state in SETTLED else QUICK_SECONDS if request.state in AT_WORK else SLOW_SECONDS
-    address = f"{reverse('request-activity-log', args=[request.uid])}?seen={request.state}"
+    address = f"{reverse('request-activity-list', args=[request.uid])}?seen={request.state}"
     return Followed("log", address, seconds, part_of(http, "requests/activity/_log.html", facts))
 
 

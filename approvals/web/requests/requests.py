@@ -261,7 +261,7 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
         "mark": _mark(request),
         "revision": getattr(request, "revision", None),
         "paused": pause_words(deployment=request.deployment),
-        "phases": apply_log.phases(apply_log.rows_of(request)),
+        "phases": apply_log.phases(apply_log.rows_of(request)) if counted else [],
         "has_lost_its_worker": apply_log.has_lost_its_worker(request, timezone.now()),
     }
 

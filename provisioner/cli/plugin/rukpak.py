@@ -33,8 +33,8 @@ _FORMATS = {
     "registry+v1": "registry-v1",
     "registry-v1": "registry-v1",
 }
-# What a number in YAML looked like, nobody knows any more: the tag 1.10 is 1.1 by then.
-_IN_QUOTES = "; write numbers in quotes"
+# What they looked like, nobody knows any more: the tag 1.10 is 1.1 by then, and a Secret named n is false.
+_IN_QUOTES = "; write numbers, and words such as n and yes, in quotes"
 _NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
 # RukPak's own fields that have no counterpart, with what is so instead.
 _WITHOUT = {
@@ -213,7 +213,7 @@ def _proposed_git(body: Record, at: str, made: Converted) -> dict[str, Any]:
 def _git_ref(ref: object, at: str, made: Converted) -> dict[str, str]:
     """A text means a commit if it looks like one, else a branch: which of both nobody says."""
     if isinstance(ref, Mapping):
-        given = {name: _text(ref, name, at) for name in ("commit", "branch", "tag") if ref.get(name)}
+        given = {name: _text(ref, name, at) for name in ("commit", "branch", "tag") if _is_given(ref, name)}
         if len(given) != 1 or len(ref) != len(given):
             raise Usage(f"{at}: expected exactly one of commit, branch and tag")
     elif isinstance(ref, str) and ref:
@@ -270,14 +270,14 @@ def _auth(auth: object, at: str, made: Converted) -> dict[str, Any]:
         raise Usage(f"{at}.auth: expected an object")
     inner = auth.get("secret")
     secret = inner if isinstance(inner, Mapping) else auth
-    if not secret.get("name"):
+    if not _is_given(secret, "name"):
         if auth.get("insecureSkipVerify") is not None:
             _say_rest(auth, f"{at}.auth", ("secret",), made)
             return {}
         raise Usage(f"{at}.auth: expected secret.name")
     _say_rest(auth, f"{at}.auth", ("secret",) if secret is inner else ("name", "namespace"), made)
     where = f"{at}.auth.secret" if secret is inner else f"{at}.auth"
-    kept = {name: _text(secret, name, where) for name in ("name", "namespace") if secret.get(name)}
+    kept = {name: _text(secret, name, where) for name in ("name", "namespace") if _is_given(secret, name)}
     if "namespace" not in kept:
         words = f"RukPak read Secret {kept['name']} in its own namespace; Pratique reads it in installNamespace"
         made.left_out.append(f"{at}.auth: {words}: copy it there")
@@ -377,16 +377,21 @@ def _list(parent: Record, name: str, at: str = "spec") -> list[Any]:
 def _text(parent: Record, name: str, at: str) -> str:
     found = parent.get(name)
     if not isinstance(found, str) or not found:
-        raise Usage(f"{at}.{name}: expected a text{_IN_QUOTES if found else ''}")
+        raise Usage(f"{at}.{name}: expected a text{_IN_QUOTES if _is_given(parent, name) else ''}")
     return found
 
 
+def _is_given(parent: Record, name: str) -> bool:
+    """Also where it is `n`, which YAML of Kubernetes reads as false."""
+    return parent.get(name) is not None and parent[name] != ""
+
+
 def _optional(parent: Record, name: str, at: str) -> str:
-    return _text(parent, name, at) if parent.get(name) else ""
+    return _text(parent, name, at) if _is_given(parent, name) else ""
 
 
 def _first(parent: Record, names: Iterable[str], at: str) -> str:
-    return next((_text(parent, name, at) for name in names if parent.get(name)), "")
+    return next((_text(parent, name, at) for name in names if _is_given(parent, name)), "")
 
 
 def _texts(meta: Record, part: str) -> dict[str, str]:

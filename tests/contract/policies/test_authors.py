@@ -33,7 +33,7 @@ pytestmark = pytest.mark.controlplane
 
 ADMISSION = ROOT / "deploy/admission"
 RBAC = "rbac.authorization.k8s.io"
-FORBIDDEN, CREATED, OK = 403, 201, 200
+FORBIDDEN, INVALID, CREATED, OK = 403, 422, 201, 200
 JSON_PATCH = "application/json-patch+json"
 _numbers = itertools.count(1)
 
@@ -220,6 +220,7 @@ SPEC_WRITES = {
         obj, {"metadata": {"annotations": {ANNOTATION: stamp("carol")}}, "spec": {"paused": True}}, "bob"
     ),
     "forging replace": lambda it, obj: it.replace(_changed(obj, **{ANNOTATION: stamp("carol")}), "bob"),
+    "giving up annotations": lambda it, obj: _given_up(it, obj, paused=True),
     "removing patch": lambda it, obj: it.patch(
         obj, {"metadata": {"annotations": None}, "spec": {"paused": True}}, "bob"
     ),
@@ -234,12 +235,37 @@ def test_S05_whoever_changes_the_spec_is_written_down_however_they_do_it(writing
     assert writing.stamp_now(obj) == stamp("bob")
 
 
+NO_SPEC = {
+    "merge patch": lambda it, obj: it.patch(obj, {"spec": None}, "bob"),
+    "replace": lambda it, obj: it.replace({part: obj[part] for part in ("apiVersion", "kind", "metadata")}, "bob"),
+}
+
+
+@pytest.mark.parametrize("how", NO_SPEC)
+def test_a_write_that_drops_the_spec_is_refused_in_words_of_the_schema(writing: Writing, how: str) -> None:
+    """The policies come before the schema: theirs would be that an expression could not be evaluated."""
+    reply = NO_SPEC[how](writing, writing.created("alice"))
+    assert reply.code == INVALID
+    assert "spec: Required value" in reply.message
+    assert "expression" not in reply.message
+
+
 def _without(obj: dict[str, Any], **labels: str) -> dict[str, Any]:
     """As a GitOps tool has it in its repository: no annotation of ours."""
     return {**obj, "metadata": {**obj["metadata"], "annotations": {}, "labels": labels}}
 
 
+def _given_up(it: Writing, obj: dict[str, Any], **spec: Any) -> Reply:
+    """Server-side apply of what somebody exported, and then without its annotations: what is left of them is null."""
+    name = obj["metadata"]["name"]
+    exported = it.wish(name=name, annotations={ANNOTATION: it.stamp_now(obj)})
+    assert it.apply(exported, "alice", "exporter").code == OK
+    wish = it.wish(name=name, annotations={})
+    return it.apply({**wish, "spec": {**wish["spec"], **spec}}, "bob", "exporter")
+
+
 OTHER_WRITES = {
+    "giving up annotations": _given_up,
     "labels": lambda it, obj: it.patch(obj, {"metadata": {"labels": {"team": "b"}}}, "bob"),
     "another annotation": lambda it, obj: it.patch(obj, {"metadata": {"annotations": {"a": "b"}}}, "bob"),
     "finalizers": lambda it, obj: it.patch(obj, {"metadata": {"finalizers": ["example.com/a"]}}, "bob"),

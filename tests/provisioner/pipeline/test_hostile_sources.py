@@ -28,7 +28,7 @@ from provisioner.source import EgressPolicy, HttpSource, Source
 from provisioner.unpack import UnpackLimits
 from provisioner.values import Content
 from tests.provisioner.pipeline.staging import CONFIG_MAP
-from tests.provisioner.source.hostile import HASTY, HERE, Speaker
+from tests.support.servers.hostile import HASTY, HERE, Speaker
 from tests.support.servers.http import FileServer, Reply
 
 MAP = (CONFIG_MAP % ("one", "x")).encode()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.provisioner.source.hostile import Speaker
+from tests.support.servers.hostile import Speaker
 from tests.support.servers.http import FileServer
 
 

@@ -11,7 +11,7 @@ import pytest
 from provisioner.errors import ForbiddenAddress, Unreachable
 from provisioner.source import EgressPolicy, HttpSource, fetch
 from provisioner.source.egress import resolve
-from tests.provisioner.source.hostile import HERE, MAX
+from tests.support.servers.hostile import HERE, MAX
 from tests.support.servers.http import FileServer
 
 

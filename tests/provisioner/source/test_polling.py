@@ -12,8 +12,8 @@ import pytest
 
 from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, SourceUnavailable, Unreachable
 from provisioner.source import GitSource, HttpSource, ImageSource, Polled, is_floating, poll
-from tests.provisioner.source.hostile import HASTY, HERE, MAX
 from tests.provisioner.source.places import sha256
+from tests.support.servers.hostile import HASTY, HERE, MAX
 from tests.support.servers.http import Asked, FileServer, Reply
 from tests.support.servers.registry import Registry
 

@@ -12,6 +12,7 @@
 """
 
 __all__ = [
+    "planned",
     "shown",
     "views",
 ]

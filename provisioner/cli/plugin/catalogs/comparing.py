@@ -35,7 +35,7 @@ def worked_out(service: Service, address: str, asked: Mapping[str, str], *, seco
                 print(f"{words} …", file=sys.stderr)
                 told = words
             if time.monotonic() > end:
-                raise Usage(f"it is not ready after {seconds:g} s: run the command again, it goes on meanwhile")
+                raise Usage(f"it is not ready after {seconds:g} s. The service continues: run the command again")
             time.sleep(POLL_SECONDS)
             found = service.get(address, **asked)
         if found["state"] == "failed":

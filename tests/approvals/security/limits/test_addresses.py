@@ -79,7 +79,7 @@ CLOSED = {
     "request-review",
     "request-review-dismiss",
     "request-activity",
-    "request-activity-log",
+    "request-activity-list",
     "request-withdraw",
     "request-changes",
     "request-change",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 
+from django.core.cache import cache
+
 from approvals.models import BundleComparison
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
@@ -60,6 +62,7 @@ def test_who_may_not_create_a_deployment_or_get_the_catalog_is_offered_nothing(h
     for rights in ([], [("bert", "create", "*")]):
         here.kubernetes.allowed |= set(rights)
         here.kubernetes.allowed -= {("bert", "get", "*")} if rights else set()
+        cache.clear()
         client = browse(here.bert)
         text = text_of(client.get(PAGE))
         assert "Propose account" not in text

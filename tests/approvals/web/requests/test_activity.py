@@ -58,7 +58,7 @@ def test_the_tab_follows_what_happens_until_the_request_is_settled(
 ) -> None:
     client, request = browse(here.ada), afternoon["serious"]
     Request.objects.filter(pk=request.pk).update(state="applying")
-    address = f"/requests/{request.uid}/activity/log?seen=applying"
+    address = f"/requests/{request.uid}/activity/list?seen=applying"
     assert f'hx-get="{address}" hx-trigger="every 2s' in text_of(client.get(f"/requests/{request.uid}/activity"))
     first = client.get(address)
     assert "HX-Refresh" not in first.headers

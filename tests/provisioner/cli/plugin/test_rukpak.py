@@ -243,6 +243,8 @@ def test_what_rukpak_did_not_ask_for_has_to_be_said(where: Where, option: str) -
         ({"source": {"kind": ["git"]}}, r"spec.sources\[0\].kind"),
         ({"source": {"destination": 1.5}}, r"spec.sources\[0\].destination"),
         ({"git": {"ref": {"tag": 1.1}}}, r"spec.sources\[0\].git.ref.tag"),
+        ({"git": {"directory": False}}, r"spec.sources\[0\].git.directory"),
+        ({"git": {"auth": {"namespace": "ns", "name": False}}}, r"spec.sources\[0\].git.auth.name"),
         ({"git": {"directory": ["a"]}}, r"spec.sources\[0\].git.directory"),
         ({"git": {"auth": {"secret": {"name": {"a": "b"}}}}}, r"spec.sources\[0\].git.auth.secret.name"),
     ],

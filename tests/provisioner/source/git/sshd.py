@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from tests.provisioner.source.hostile import Speaker
+from tests.support.servers.hostile import Speaker
 from tests.support.servers.http import GIT_ENV
 
 KEX, KEY, CIPHER, MAC = b"curve25519-sha256", b"ssh-ed25519", b"aes128-ctr", b"hmac-sha2-256"

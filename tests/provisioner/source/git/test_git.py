@@ -15,7 +15,7 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Forbid
 from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Pin, SourceKind
-from tests.provisioner.source.hostile import HASTY, HERE, MAX
+from tests.support.servers.hostile import HASTY, HERE, MAX
 from tests.support.servers.http import Asked, Authority, FileServer, GitServer, Listening, Reply, Repository
 from tests.support.servers.registry import CREDENTIALS
 

@@ -11,7 +11,7 @@ from provisioner.source import GitSource, course, poll
 from provisioner.source.history import course_in
 from provisioner.source.pack import GitObject
 from provisioner.values import Course
-from tests.provisioner.source.hostile import HERE, MAX
+from tests.support.servers.hostile import HERE, MAX
 from tests.support.servers.http import GitServer, Repository
 
 

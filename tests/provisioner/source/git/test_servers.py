@@ -13,7 +13,7 @@ from dulwich.web import make_wsgi_chain
 
 from provisioner.source import GitSource, fetch
 from provisioner.unpack import unpack
-from tests.provisioner.source.hostile import HERE, MAX
+from tests.support.servers.hostile import HERE, MAX
 from tests.support.servers.http import GitServer, Repository
 
 FILES = {"deploy/a.yaml": b"kind: A\n", "deploy/b.yaml": b"kind: B\n" * 200}
