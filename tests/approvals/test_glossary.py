@@ -28,7 +28,7 @@ PLAIN = frozenset(
         deaths decide default delete deleting deletion deprecated description detail differing display document done
         earlier edit editor end ended etag exchange expires export expression facts failures fields files finished
         followed for format found from front generation given gone group groups has hash headline healthy healthz home
-        icon id in install is key kind known kubeconfig kubernetes labels last leave length lines linked list look
+        icon id in install is key kind known kubeconfig kubernetes labels last leave length lines linked list log look
         looked may me message metrics mirrored mode more moved name names namespace new news no not nothing number
         observed offers oidc options others out overdue override own password paused people planned polls position
         previous problem problems progress prove proved provider purpose query reached read readyz reason received

@@ -7,7 +7,7 @@ from typing import Any
 import playwright.sync_api as pw
 import pytest
 
-from tests.browser.complaints import CHECKED, OPEN_ALL, complaints
+from tests.browser.complaints import OPEN_ALL, complaints
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import press
 from tests.support.approvals.fixtures import World
