@@ -40,7 +40,6 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `catalogs`: file-based catalogs of OLM, and which version may follow which
 - `masking`: values in plain objects that nobody should be shown
 - `versions`: versions and ranges of them
-- `masking`: values in plain objects that nobody should be shown
 - `phases`: the phases in which objects enter a cluster
 - `cli`: the command `pratique`
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.approvals.metrics.catalog import Known, known
+from tests.approvals.metrics.catalogue import Known, known
 from tests.support.folders import ROOT
 
 RULES = ROOT / "deploy/prometheus/alerts.yaml"

@@ -18,6 +18,7 @@ for name, writer in (("known", {"username": "kim", "groups": ["night"]}), ("unkn
         cluster=cluster, uid=name, name=name, generation=1, resource_version="1", spec={"source": source},
         writer=writer, seen_at=now,
     )
+print("filled")
 """
 READ = """
 print(json.dumps({one.name: one.authors for one in model("Catalog").order_by("name")}))
