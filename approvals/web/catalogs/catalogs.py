@@ -10,7 +10,7 @@ from approvals.models import Catalog
 from approvals.selectors import floating, keyset
 from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import of_catalog, person, signed_in
-from approvals.web.catalogs.standing import standing_of
+from approvals.web.catalogs.condition import condition_of
 from approvals.web.paging import page_of
 from approvals.web.rendering import note_too_old, page
 
@@ -32,7 +32,7 @@ def index(http: HttpRequest) -> HttpResponse:
     shown = keyset.in_order(rows, window.keys)
     facts = {
         "window": window,
-        "rows": [(one, standing_of(one)) for one in shown],
+        "rows": [(one, condition_of(one)) for one in shown],
         "search": search,
         "cluster": cluster,
         "clusters": [one for one, _ in readable.answers],
@@ -57,7 +57,8 @@ def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
     problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
     facts = {
         "catalog": catalog,
-        "standing": standing_of(catalog),
+        "condition": condition_of(catalog),
+        "writers": _writers(catalog),
         "interval": floating.interval_words(catalogs.interval(catalog)),
         "problems": problems[:PROBLEMS],
         "problems_left": len(problems) - PROBLEMS,
@@ -70,3 +71,9 @@ def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
         "has_more_followers": len(followers) > FOLLOWERS,
     }
     return page(http, "catalogs/catalog.html", facts)
+
+
+def _writers(catalog: Catalog) -> list[str]:
+    """Who wrote the parts of its source; empty where of any part nobody can tell."""
+    found = catalogs.authors_by_part(catalog.authors, catalog.spec) or {}
+    return sorted({str(one.get("username") or "") for one in found.values()})

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals.access import catalogs as readable
+from approvals.catalogs import authors
 from approvals.models import Catalog
 from approvals.web.catalogs import catalogs as pages
 from tests.support.approvals import world
@@ -179,17 +180,17 @@ def test_a_page_costs_as_many_queries_for_many_packages_as_for_few(here: World, 
 
 def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(here: World, browse: Browse) -> None:
     row = port(here)
-    now = timezone.now()
+    now, spec = timezone.now(), {**row.spec, "interval": "30m"}
     Catalog.objects.filter(pk=row.pk).update(
-        writer={"username": "carol"},
+        authors=authors.written([], spec, {"username": "carol"}),
         looked_at=now,
         look_at=now + timedelta(minutes=31),
-        spec={**row.spec, "interval": "30m"},
+        spec=spec,
     )
     text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
     for words in ("image example.com/catalog:latest", "every 30m", "in 31 min", ">carol<", "1 package,", "2 versions"):
         assert words in text, words
-    Catalog.objects.filter(pk=row.pk).update(writer={}, look_at=None)
+    Catalog.objects.filter(pk=row.pk).update(authors=[], look_at=None)
     text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
     assert "unknown" in text
     assert "not checked again" in text

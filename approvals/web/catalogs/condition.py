@@ -21,7 +21,7 @@ NEXT_STEPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CatalogCondition:
     """A label with its tone, why, and the next step; "" where there is nothing to say."""
 
     tone: str
@@ -30,17 +30,19 @@ class Standing:
     next_step: str = ""
 
 
-def standing_of(catalog: Catalog) -> Standing:
+def condition_of(catalog: Catalog) -> CatalogCondition:
     edition, next_step = catalog.edition, NEXT_STEPS.get(catalog.problem_code, "")
     if catalog.problem and edition is None:
-        return Standing("bad", "not read", catalog.problem, next_step)
+        return CatalogCondition("bad", "not read", catalog.problem, next_step)
     if catalog.problem:
         still = "What was read before is still offered."
-        return Standing("warn", "source unavailable", catalog.problem, f"{next_step} {still}".strip())
+        return CatalogCondition("warn", "source unavailable", catalog.problem, f"{next_step} {still}".strip())
     if edition is None:
-        return Standing("info", "being read", "It is read for the first time; its packages appear when that is done.")
+        return CatalogCondition(
+            "info", "being read", "It is read for the first time; its packages appear when that is done."
+        )
     if edition.problem_count:
         found = number(edition.problem_count, "problem")
         cause = "What is wrong in its content is left out or doubtful; the other packages are not affected."
-        return Standing("warn", f"{found} in it", cause, "Its publisher can correct it.")
-    return Standing("good", "read")
+        return CatalogCondition("warn", f"{found} in it", cause, "Its publisher can correct it.")
+    return CatalogCondition("good", "read")
