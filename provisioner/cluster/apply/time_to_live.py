@@ -1,8 +1,11 @@
-"""A Job of a hook is written without its time to live, which it gets once it is recorded that it has succeeded.
+"""A Job of a hook is written with the longest time to live, and gets its own once it is recorded that it has succeeded.
 
 Else the cluster could delete it before anybody has seen how it ended: before the answer to its write came, or while a
 worker that died is not replaced yet. Then nobody could tell whether it has run, and whoever carries on would run it
-again. A Job that failed never gets it, so that people can read its logs.
+again. A Job that failed never gets its own, so that people can read its logs.
+
+The field is there all the time, because clusters have admission policies that add it where it is missing, or refuse a
+Job without it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from typing import Any
 
 from provisioner.values import GroupKind, JsonObject, Manifest, PlannedAction
 
+# The largest int32, which the field is: 68 years.
+LONGEST_SECONDS = 2**31 - 1
 _JOB, _FIELD = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
 
 
@@ -24,12 +29,12 @@ def held_back(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, Pla
     """The manifest and its plan as they are until it has succeeded."""
     if not has_time_to_live(manifest):
         return manifest, planned
-    after = _without(planned.after) if planned.after is not None else None
-    return replace(manifest, body=_without(manifest.body)), replace(planned, after=after)
+    after = _kept(planned.after) if planned.after is not None else None
+    return replace(manifest, body=_kept(manifest.body)), replace(planned, after=after)
 
 
-def _without(body: JsonObject) -> JsonObject:
-    return {**body, "spec": {key: value for key, value in _spec(body).items() if key != _FIELD}}
+def _kept(body: JsonObject) -> JsonObject:
+    return {**body, "spec": {**_spec(body), _FIELD: LONGEST_SECONDS}}
 
 
 def _spec(body: JsonObject) -> dict[str, Any]:

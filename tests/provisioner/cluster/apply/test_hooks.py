@@ -274,6 +274,39 @@ def test_one_that_fails_stays_whatever_its_time_to_live_is(real_scene: Scene) ->
     assert scene.live(job), "people need its log"
 
 
+def test_one_has_a_time_to_live_all_the_time_where_an_admission_policy_adds_it(real_scene: Scene) -> None:
+    """As clusters have that clear what is finished: what the dry-run had is what the write has."""
+    scene = real_scene
+    here = {"matchLabels": {"kubernetes.io/metadata.name": scene.namespace}}
+    jobs = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
+    added = "Object{spec: Object.spec{ttlSecondsAfterFinished: 3600}}"
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": scene.namespace}}
+    spec = {
+        "matchConstraints": {"namespaceSelector": here, "resourceRules": [jobs]},
+        "matchConditions": [{"name": "missing", "expression": "!has(object.spec.ttlSecondsAfterFinished)"}],
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": added}}],
+    }
+    policy = {**about, "kind": "MutatingAdmissionPolicy", "spec": spec}
+    binding = {**about, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": scene.namespace}}
+    numbers = itertools.count()
+
+    def is_in_force() -> bool:
+        made: Any = scene.cluster.create(scene.job(f"probe-{next(numbers)}"))
+        return "ttlSecondsAfterFinished" in made["spec"]
+
+    for one in (policy, binding):
+        scene.cluster.create(one)
+    try:
+        wait_until(is_in_force, "the policy adds what is missing")
+        outcomes = Chart(scene).deploy([hook(fleeting(scene))], scene.config_map())
+    finally:
+        for one in (binding, policy):
+            scene.cluster.delete(ObjectRef.of(one))
+    assert failures(outcomes) == []
+
+
 def test_a_time_to_live_that_cannot_be_written_is_no_failure_of_the_run(chart: Chart) -> None:
     scene = chart.scene
 
