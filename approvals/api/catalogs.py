@@ -21,7 +21,7 @@ from approvals.api.scopes import caller_of
 from approvals.api.views import ClusterScoped
 from approvals.errors import NotFound
 from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster
-from approvals.services import AskedComparison, ComparisonQuestion
+from approvals.services import AskedComparison
 
 SEARCH = OpenApiParameter("search", str, description="only packages in whose names and words each word of it stands")
 
@@ -103,7 +103,7 @@ class CatalogViewSet(ClusterScoped):
         the same question, and GET this until `state` is no longer `waiting`. The result of a comparison is kept for a
         while, for everybody who may know it. A large report comes in parts, like that of a request.
         """
-        asked = self._asked(self._question(request.query_params))
+        asked = self._asked(request.query_params)
         part = shapes.ComparisonPart(data=request.query_params)
         part.is_valid(raise_exception=True)
         row = services.known_comparison(asked)
@@ -122,19 +122,18 @@ class CatalogViewSet(ClusterScoped):
         approves nothing, so that the scope `read` is enough. Each person may have PRATIQUE_COMPARISONS under way, and
         ask for PRATIQUE_COMPARISONS_PER_HOUR.
         """
-        asked = self._asked(self._question(request.data))
+        asked = self._asked(request.data)
         row = services.compare_bundles(by=caller_of(request), asked=asked)
         is_under_way = row.state == BundleComparison.State.WAITING
         code = status.HTTP_202_ACCEPTED if is_under_way else status.HTTP_200_OK
         return Response(self._shown(asked, row, {}), status=code)
 
-    def _question(self, given: Any) -> ComparisonQuestion:
+    def _asked(self, given: Any) -> AskedComparison:
+        """Who may not get the catalog is not told what is wrong with the question."""
+        row = self.get_object()
         form = shapes.ComparisonQuestionSerializer(data=given)
         form.is_valid(raise_exception=True)
-        return shapes.question_of(self.kwargs["package"], form.validated_data)
-
-    def _asked(self, question: ComparisonQuestion) -> AskedComparison:
-        row = self.get_object()
+        question = shapes.question_of(self.kwargs["package"], form.validated_data)
         return services.comparison_asked(
             by=caller_of(self.request), cluster=row.cluster, catalog=row.name, question=question
         )

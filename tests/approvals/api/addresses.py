@@ -36,7 +36,7 @@ CLOSED = {
     "api-catalog-detail": "catalogs/prod/port",
     "api-catalog-packages": "catalogs/prod/port/packages",
     "api-catalog-package": "catalogs/prod/port/packages/harbour",
-    "api-catalog-changes": "catalogs/prod/port/packages/harbour/changes?to=1.0.0",
+    "api-catalog-changes": "catalogs/prod/port/packages/harbour/changes",
 }
 
 

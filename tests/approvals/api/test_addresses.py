@@ -100,6 +100,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-request-reviews", "post"),
         ("api-request-withdraw", "post"),
         ("api-request-dismiss", "post"),
+        ("api-catalog-changes", "post"),
     }
     assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
 

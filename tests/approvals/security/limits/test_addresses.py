@@ -12,6 +12,7 @@ from django.urls import reverse
 from approvals.models import (
     ApiToken,
     AuditEntry,
+    BundleComparison,
     BundleDeployment,
     ChatAccount,
     Cluster,
@@ -27,6 +28,7 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import SECRETS, told_in
 from tests.support.approvals.world import enter
+from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
 # Nobody has to sign in for these, and they know nothing of requests.
 OUTSIDE = {
@@ -59,9 +61,12 @@ OWN = {
 FILTERED = {
     "audit",
     "audit-export",
+    "catalogs",
     "clusters",
     "deployment-new",
     "deployment-offers",
+    "deployment-proposal",
+    "deployment-proposal-again",
     "deployments",
     "inbox",
     "inbox-list",
@@ -72,8 +77,13 @@ FILTERED = {
     "policies",
     "policy-new",
 }
-# About one request, deployment or policy: refused as a whole.
+# About one catalog, request, deployment or policy: refused as a whole.
 CLOSED = {
+    "catalog",
+    "catalog-package",
+    "catalog-icon",
+    "catalog-changes",
+    "catalog-changes-again",
     "request",
     "request-progress",
     "request-review",
@@ -109,6 +119,7 @@ METHODS = ["get", "head", "post", "put", "patch", "delete"]
 RECORDS = (
     ApiToken,
     AuditEntry,
+    BundleComparison,
     BundleDeployment,
     ChatAccount,
     Cluster,
@@ -119,6 +130,9 @@ RECORDS = (
     SavedView,
     ViewedObject,
 )
+NAMED = {"policy": "routine", "catalog": "port"}
+# What only the catalog says.
+OFFERED = "Keeps ships"
 # Whatever a form of ours would like to see.
 FORM = {
     "decision": "Deny",
@@ -143,7 +157,8 @@ def address(name: str, afternoon: dict[str, Any]) -> str:
         "uid": afternoon["serious"].uid,
         "position": 0,
         "cluster": "prod",
-        "name": "routine" if name.startswith("policy") else "lighthouse",
+        "name": next((it for start, it in NAMED.items() if name.startswith(start)), "lighthouse"),
+        "package": "harbour",
         "view_id": 1,
         "review_id": Review.objects.values_list("pk", flat=True).first() or 1,
         "token_id": ApiToken.objects.values_list("pk", flat=True).first() or 1,
@@ -166,6 +181,7 @@ def test_S02_every_address_has_its_place_in_this_table() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: dict[str, Any], name: str) -> None:
+    stored(catalog("port", of=here.cluster), *HARBOUR)
     url, form, before = address(name, afternoon), form_for(name), written()
     User.objects.create_user("nobody")
     for who in ("nobody", "bert", ""):
@@ -175,7 +191,7 @@ def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: 
         for method in METHODS:
             response = getattr(client, method)(url, form if method == "post" else None)
             where = f"{method} {url} by {who or 'a stranger'}"
-            assert [word for word in SECRETS if word not in url and word in told_in(response)] == [], where
+            assert [word for word in (*SECRETS, OFFERED) if word not in url and word in told_in(response)] == [], where
             assert name in OUTSIDE or response.status_code in (expected(name) if who else {302, 405}), where
     assert written() == before
     assert here.kubernetes.objects == {}
