@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import structlog
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.utils.module_loading import import_string
 
 from approvals import instruments
@@ -68,12 +68,24 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     threading.Thread(target=_end_with_worker, daemon=True, name="tether").start()
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
     _limit(order.most_mib)
-    told.send_bytes(READY)
+    _tell(told, READY)
     with aside.telling(partial(_say_that_it_rests, told)):
         code = _look(work, order.holder) if is_ours else STOPPED
-    told.send_bytes(json.dumps(instruments.counted()).encode())
+    _tell(told, json.dumps(instruments.counted()).encode())
     connections.close_all()
     _end(code)
+
+
+def _tell(told: Connection[bytes, bytes], message: bytes) -> None:
+    """Where the worker is gone, end here: it gives the claim back when this has ended, and now nobody else does."""
+    try:
+        told.send_bytes(message)
+    except OSError:
+        try:
+            HELD.let_go(claims.let_go)
+        except DatabaseError as exc:
+            logger.warning("could not give the claim back, so that it lapses", extra={"error": str(exc)})
+        _end(STOPPED)
 
 
 def _say_that_it_rests(told: Connection[bytes, bytes]) -> None:

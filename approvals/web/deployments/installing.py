@@ -70,7 +70,16 @@ class Proposal:
     why_not: str = ""
 
 
-def proposal(http: HttpRequest) -> Proposal | None:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a wish; `is_in_form` where the form on the same page is filled in with it."""
+
+    row: BundleComparison | None
+    result: dict[str, Any] | None
+    is_in_form: bool
+
+
+def proposal(http: HttpRequest, *, is_with_form: bool = True) -> Proposal | None:
     """What the form of a new deployment is filled in with; None where its address names no package."""
     wish = InstallWish.of(http.GET)
     if not wish.is_of_catalog:
@@ -83,7 +92,8 @@ def proposal(http: HttpRequest) -> Proposal | None:
         return Proposal(wish, _initial(wish), why_not=str(refusal))
     row = services.known_comparison(asked)
     found = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
-    return Proposal(wish, _initial(wish, asked, found), _part(http, wish, asked, row, found))
+    known = _Known(row, found, is_in_form=is_with_form)
+    return Proposal(wish, _initial(wish, asked, found), _part(http, wish, asked, known))
 
 
 @only_by_form
@@ -102,7 +112,7 @@ def propose(http: HttpRequest) -> HttpResponse:
 @following.by_itself
 def again(http: HttpRequest) -> HttpResponse:
     """How far it is, alone."""
-    found = proposal(http)
+    found = proposal(http, is_with_form=False)
     if found is None or found.part is None:
         raise Http404
     return following.again(http, found.part)
@@ -143,13 +153,8 @@ def _initial(
     }
 
 
-def _part(
-    http: HttpRequest,
-    wish: InstallWish,
-    asked: AskedComparison,
-    row: BundleComparison | None,
-    found: dict[str, Any] | None,
-) -> Followed:
+def _part(http: HttpRequest, wish: InstallWish, asked: AskedComparison, known: _Known) -> Followed:
+    row, found = known.row, known.result
     is_waiting = row is not None and row.state == BundleComparison.State.WAITING
     suggested = str(found["suggested_namespace"]) if found else ""
     is_elsewhere = found is not None and suggested not in ("", found["install_namespace"])
@@ -158,6 +163,7 @@ def _part(
         "asked": asked,
         "row": row,
         "result": found,
+        "is_in_form": known.is_in_form,
         "elsewhere": there,
         "suggested": suggested,
         "address": f"{reverse('deployment-new')}?{wish.query}",

@@ -48,11 +48,13 @@ def test_account_and_least_rights_are_proposed_by_a_worker_and_fill_the_form_in(
     finish(row, is_first=True)
     part = opened(client, f"/deployments/new/proposal/again?{QUERY}")
     assert "hx-trigger" not in part
+    assert "Fill in the form with this" in part
     assert "kind: &quot;ServiceAccount&quot;" in part
     assert "kind: ClusterRoleBinding" in part
     text = opened(client, PAGE)
     assert field(text, "service_account") == "harbour-installer"
     assert "watchNamespace" in text, "the config that the format needs"
+    assert "Fill in the form" not in text, "it is"
 
 
 def test_who_may_not_create_a_deployment_or_get_the_catalog_is_offered_nothing(here: World, browse: Browse) -> None:
