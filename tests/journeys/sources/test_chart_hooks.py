@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from approvals import services
 from approvals.models import HookRun
@@ -89,8 +91,12 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     ]
     (unused,) = messages(station, wished, "SRC-01")
     assert "templates/test.yaml" in unused
-    first = station.approve(wished)
+    with CaptureQueriesContext(connection) as queries:
+        first = station.approve(wished)
     assert first.state == "applied", first.problem
+    for name in ("first", "migrate"):
+        assert any(f"waiting until this hook has ended: Job.batch {here}/{name}" in one["sql"] for one in queries)
+    assert not any("before the next phase" in one["sql"] for one in queries)
     outcomes = list(first.outcomes.order_by("position").values_list("object", "state"))
     assert outcomes == [
         (f"Job.batch {here}/first", "done"),
