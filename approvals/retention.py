@@ -171,9 +171,20 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
             details._default_manager.filter(request=row).delete()
         OptionalObject.objects.filter(revision__request=row).delete()
         row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
+        row.spec_values = []
         row.cleared_at = now
         row.save(
-            update_fields=["unused_files", "requirements", "chart_values", "server_words", "lookups", "cleared_at"]
+            update_fields=[
+                *(
+                    "unused_files",
+                    "requirements",
+                    "chart_values",
+                    "spec_values",
+                    "server_words",
+                    "lookups",
+                    "cleared_at",
+                )
+            ]
         )
         audit.record(verb="request.cleared", actor=MACHINE, request=row, facts={"settledBefore": before})
     return 1

@@ -148,8 +148,17 @@ def version_words(spec: Mapping[str, Any] | None) -> str:
     sources = (spec or {}).get("sources") or [{}]
     source = sources[0]
     body = source.get(source.get("kind", "")) or {}
-    more = f" +{len(sources) - 1}" if len(sources) > 1 else ""
-    return _version(body) + more
+    return _version(body) + _more_sources(spec)
+
+
+def bundle_words(request: Request) -> str:
+    """What the chart or operator bundle of a request calls its version; "" where it has none, or nobody knows yet."""
+    return f"{request.bundle_version}{_more_sources(request.spec)}" if request.bundle_version else ""
+
+
+def _more_sources(spec: Mapping[str, Any] | None) -> str:
+    count = len((spec or {}).get("sources") or ())
+    return f" +{count - 1}" if count > 1 else ""
 
 
 def _version(body: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ A worker that takes it up begins at the first phase again: what is as the plan s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -71,7 +72,7 @@ def carry_out(request: Request, api: Api, approved: Approved, worker: str) -> No
         deadline_seconds=apply_seconds(request.spec) - request.worked_seconds,
         before_phase=partial(_begin_phase, notes, revision, again.before_phase),
         at_phase=partial(_reach, request),
-        before_wait=partial(_say_what_is_waited_for, notes, revision),
+        before_wait=partial(_say_what_is_waited_for, notes, revision, {one.ref for one in approved.content.hooks}),
         while_waiting=partial(notes.pulse, again.while_waiting),
         checks=health_checks(request.spec),
         owner=owner_of(revision),
@@ -102,12 +103,20 @@ def _begin_phase(notes: Notes, revision: Revision, check: Callable[[], None], _:
     applying.exclude(message="").update(message="")
 
 
-def _say_what_is_waited_for(notes: Notes, revision: Revision, refs: Sequence[ObjectRef]) -> None:
-    """For who watches: it may take minutes, in which nothing else is heard of the apply."""
+def _say_what_is_waited_for(
+    notes: Notes, revision: Revision, hooks: AbstractSet[ObjectRef], refs: Sequence[ObjectRef]
+) -> None:
+    """For who watches: it may take minutes, in which nothing else is heard of the apply.
+
+    A hook is waited for by itself, until it has ended.
+    """
     notes.write()
     named = some(refs, MAX_NAMED)
+    words = "waiting until these are ready before the next phase"
+    if hooks >= set(refs):
+        words = "waiting until this hook has ended"
     applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
-    applying.update(message=f"waiting until these are ready before the next phase: {named}")
+    applying.update(message=f"{words}: {named}")
 
 
 @dataclass

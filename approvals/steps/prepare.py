@@ -242,6 +242,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         unused_files=_unused_record(prepared.content.unused),
         requirements=[asdict(one) for one in prepared.content.requirements],
         chart_values=prepared.content.values,
+        spec_values=sorted(prepared.content.spec_values),
         bundle_version=prepared.content.version,
         source_moves=[asdict(one) for one in prepared.moves],
         lookups=[

@@ -100,6 +100,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         unused=_unused(fetched_by.unused_files),
         requirements=_requirements(fetched_by.requirements),
         values=fetched_by.chart_values,
+        spec_values=frozenset(fetched_by.spec_values),
         version=fetched_by.bundle_version,
         lookups=_lookups(fetched_by.lookups),
     )

@@ -13,15 +13,15 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals import audit
-from approvals.models import AuditEntry, Review
-from approvals.selectors.pages import version_words
+from approvals.models import AuditEntry, Request, Review
+from approvals.selectors.pages import bundle_words, version_words
 from approvals.source_refs import body_of
 from approvals.web.requests.changes.planned import action_words
 from approvals.web.requests.shown import RuleGroup, ShownFinding
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.review.base.text import with_names
+from provisioner.review.base.text import visible, with_names
 from provisioner.sentences import and_more
 from provisioner.values import SHAPES
 
@@ -180,9 +180,40 @@ def label_words(labels: Mapping[str, str]) -> list[str]:
 
 
 @register.filter
-def version(spec: Mapping[str, Any] | None, name: str) -> str:
-    """What people call the version that a spec of this deployment asks for: `1.0.0` of an archive `name-1.0.0`."""
-    return re.sub(rf"^{re.escape(name)}-(?=v?\d)", "", version_words(spec))
+def version(request: Request | None, name: str) -> str:
+    """The version of a request of the deployment `name`: as its bundle says, else as its source is called."""
+    return (visible(bundle_words(request)) if request else "") or source_version(request, name)
+
+
+@register.filter
+def source_version(request: Request | None, name: str) -> str:
+    """What people call the source of a request of the deployment `name`: `1.0.0` of an archive `name-1.0.0`."""
+    words = visible(version_words(request.spec)) if request else ""
+    return re.sub(rf"^{re.escape(name)}-(?=v?\d)", "", words)
+
+
+@register.filter
+def versions(item: Request) -> tuple[str, str]:
+    """From which version to which, the first "" where nothing runs.
+
+    By their sources where both bundles say the same of themselves: else nobody would see that they differ.
+    """
+    name, before = item.deployment.name, _running_before(item)
+    said = version(before, name), version(item, name)
+    sources = source_version(before, name), source_version(item, name)
+    return sources if said[0] == said[1] and sources[0] != sources[1] else said
+
+
+@register.filter
+def source_change(item: Request) -> str:
+    """What the sources before and after are called, for who points at the versions."""
+    name = item.deployment.name
+    after = "" if item.purpose == Request.Purpose.DELETE else source_version(item, name)
+    return " → ".join(filter(None, (source_version(_running_before(item), name), after)))
+
+
+def _running_before(item: Request) -> Request | None:
+    return item.from_revision.request if item.from_revision else None
 
 
 @register.filter

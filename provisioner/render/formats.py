@@ -59,7 +59,8 @@ class Rendering:
 class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
     bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
-    objects of the cluster that it was told of, and the namespace in which it would be installed."""
+    objects of the cluster that it was told of, the namespace in which it would be installed, and the paths of those
+    values that the spec sets."""
 
     objects: Iterable[Found]
     used: Collection[str]
@@ -68,6 +69,7 @@ class Rendered:
     version: str = ""
     lookups: tuple[Lookup, ...] = ()
     suggested_namespace: str = ""
+    spec_values: frozenset[str] = frozenset()
 
 
 Format = Callable[[Tree, Rendering], Rendered]
@@ -106,7 +108,14 @@ def _helm(tree: Tree, rendering: Rendering) -> Rendered:
         target=rendering.target,
         limits=rendering.limits,
     )
-    return Rendered(found.objects, found.used, values=found.values, version=found.version, lookups=found.lookups)
+    return Rendered(
+        found.objects,
+        found.used,
+        values=found.values,
+        version=found.version,
+        lookups=found.lookups,
+        spec_values=found.spec_values,
+    )
 
 
 FORMATS: dict[str, Format] = {"helm": _helm, "plain": _plain, "registry-v1": _registry}
@@ -162,6 +171,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.version[:MAX_VERSION],
         rendered.lookups,
         rendered.suggested_namespace,
+        rendered.spec_values,
     )
 
 

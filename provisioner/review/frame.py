@@ -185,7 +185,8 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     staying = (one for one in facts.plan.actions if one.action is Action.NONE)
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
-    words = headline(public, facts.plan, let_go=let_go)
+    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    words = headline(public, facts.plan, let_go=let_go, hooks=hooks)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
 

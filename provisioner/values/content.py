@@ -224,9 +224,10 @@ class Content:
     `manifests` are the objects that stay, `hooks` those that run at a moment (`with_hooks`). `pins`, `unused` and
     `requirements` say where they came from, what came with them and what their bundle asks of its cluster; `values`
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
-    nobody knows; `version` what the bundle says of itself, "" where its format has none; `lookups` what a chart was
-    told of the cluster's objects; `suggested_namespace` where the bundle would be installed, "" where it does not say
-    or nobody knows any more. The digest does not cover these.
+    nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
+    says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
+    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more. The
+    digest does not cover these.
     """
 
     manifests: tuple[Manifest, ...]
@@ -241,6 +242,7 @@ class Content:
     version: str = ""
     lookups: tuple[Lookup, ...] = ()
     suggested_namespace: str = field(default="", compare=False)
+    spec_values: frozenset[str] = frozenset()
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

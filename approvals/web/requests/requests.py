@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.requests import apply_log, overview, viewer_options
 from approvals.web.requests.bar import bar_of
+from approvals.web.requests.changes.planned import Hooks
 from approvals.web.requests.changes.shown import ShownChanges
 from approvals.web.requests.deciding import DecisionForm, Written, form_of, written_in
 from approvals.web.requests.grid import grids
@@ -200,7 +201,7 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
     sight = ShownReport(person(http), request.deployment.cluster, report)
     stopping = overview.blockers(report.body, sight)
     containers = _containers(person(http), request, report)
-    rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report))
+    rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report), report.body["findings"])
     # What is said of accounts is asked of Kubernetes one by one: only what says which rights come and go.
     of_rights = [one for one in report.body["findings"] if overview.tells_of_rights(one)]
     seen = [record for record in of_rights[:MAX_ASKED] if sight.may_show(record)]
@@ -222,12 +223,15 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
     }
 
 
-def _rows(shown: ShownChanges) -> tuple[list[tuple[int, Mapping[str, Any]]], int]:
-    """Every planned action that does something, with its position in the plan, as this viewer may know it; and how many
-    do nothing. A stored Secret that is hidden is a row, whatever happens to it.
+def _rows(
+    shown: ShownChanges, findings: Iterable[Mapping[str, Any]]
+) -> tuple[list[tuple[int, Mapping[str, Any], str]], int]:
+    """Every planned action that does something, with its position in the plan, as this viewer may know it, and when it
+    runs as a hook; and how many do nothing. A stored Secret that is hidden is a row, whatever happens to it.
     """
-    records = shown.records()
-    rows = [(at, one) for at, one in records if one["action"] != "none" or one["problem"]]
+    records, hooks = shown.records(), Hooks(findings)
+    written = [(at, one) for at, one in records if one["action"] != "none" or one["problem"]]
+    rows = [(at, one, hooks.words_of(one)) for at, one in written]
     return rows, sum(1 for _, one in records if one["action"] == "none")
 
 

@@ -15,7 +15,7 @@ from provisioner.render.helm.engine import ChartJob, render
 from provisioner.render.helm.hooks import with_hooks
 from provisioner.render.helm.lookups import filled, wanted_lookups
 from provisioner.render.helm.manifests import rendered_objects
-from provisioner.render.helm.values import flat, merged
+from provisioner.render.helm.values import flat, merged, set_paths
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import LookedUp, Target
@@ -26,13 +26,15 @@ from provisioner.values import Lookup, Tree
 
 @dataclass(frozen=True, slots=True)
 class RenderedChart:
-    """Its objects, the files that were used, its values, its version, and what it may have looked up."""
+    """Its objects, the files that were used, its values, its version, what it may have looked up, and the paths of
+    those values that the spec sets."""
 
     objects: Iterator[Found]
     used: list[str]
     values: dict[str, str]
     version: str
     lookups: tuple[Lookup, ...]
+    spec_values: frozenset[str]
 
 
 def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this room
@@ -78,7 +80,8 @@ def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this 
     used = [*(path for path in inside if path not in left_out), *wanted.files]
     values = flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values))
     version = str(_mapping(files[CHART], CHART, meter).get("version") or "")
-    return RenderedChart(objects, [*used, *(file for paths in extra for file in paths)], values, version, lookups)
+    used += [file for paths in extra for file in paths]
+    return RenderedChart(objects, used, values, version, lookups, set_paths(wanted.values))
 
 
 def _told(config: Mapping[str, Any], install_namespace: str, target: Target | None) -> tuple[LookedUp, ...] | None:

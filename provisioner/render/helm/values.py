@@ -69,6 +69,11 @@ def flat(values: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def set_paths(values: Mapping[str, Any]) -> frozenset[str]:
+    """The paths at which `values` set something over others, among the first MAX_VALUES: an empty mapping sets none."""
+    return frozenset(path for path, text in flat(values).items() if text != "{}")
+
+
 def _is_words(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) and len(one) <= MAX_WORD_LENGTH for one in value)
 

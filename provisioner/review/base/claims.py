@@ -45,12 +45,14 @@ class Claim:
     `*` for all kinds of its group, EVERY_KIND for all there are. `paths` are patterns such as
     `spec.ports.*.nodePort`: `*` is one key or item, a pattern holds for the field and all below it, and a key with dots
     stands in brackets, where `*` is any text (`metadata.annotations.[prometheus.io/*]`). Of kinds that make pods
-    `{pod}` is the spec of the pods, `{pod-meta}` their metadata.
+    `{pod}` is the spec of the pods, `{pod-meta}` their metadata. With `is_of_hooks` it holds for objects that run as
+    hooks and for no others.
     """
 
     rule: str
     kinds: frozenset[GroupKind]
     paths: tuple[str, ...]
+    is_of_hooks: bool = False
 
     def parts(self, path: str, kind: GroupKind) -> tuple[str, ...]:
         """One of its patterns as parts, as it is for objects of `kind`; none where it has no meaning there."""

@@ -83,8 +83,11 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
 
     `everything` is what is claimed by all checks, also those that crashed: by it a kind is known.
     """
-    claims, known = Claims((*sound, *harmless_here(facts))), _Kinds(Claims(everything))
+    judging = (*sound, *harmless_here(facts))
+    claims, claims_of_hooks = Claims(one for one in judging if not one.is_of_hooks), Claims(judging)
+    known = _Kinds(Claims(everything))
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
+    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
     left: list[_Left] = []
     unknown: list[Finding] = []
     harmless: list[Finding] = []
@@ -92,7 +95,8 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         if planned.action not in _WRITTEN:
             continue
         is_known = known.has(planned.ref)
-        found = _left(planned, wished.get(planned.ref.identity), claims, is_known=is_known)
+        judges = claims_of_hooks if planned.ref.identity in hooks else claims
+        found = _left(planned, wished.get(planned.ref.identity), judges, is_known=is_known)
         if found is None:
             unknown.append(_of_unshown(planned, is_known=is_known))
             continue

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from provisioner.review.base.facts import said
 from provisioner.sentences import and_more, some_phrases
-from provisioner.values import Action, Finding, Plan, Section, Severity
+from provisioner.values import Action, Finding, ObjectIdentity, Plan, Section, Severity
 
 MAX_SENTENCES, TOTALS = 5, 2  # the last ones say how much there is of everything
 MAX_CHARACTERS = 240
@@ -25,13 +25,20 @@ _QUOTED = re.compile(r"`[^`]*`")
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
 
-def headline(findings: Sequence[Finding], plan: Plan, *, let_go: int = 0, about: str = "") -> tuple[str, ...]:
+def headline(
+    findings: Sequence[Finding],
+    plan: Plan,
+    *,
+    let_go: int = 0,
+    hooks: Collection[ObjectIdentity] = (),
+    about: str = "",
+) -> tuple[str, ...]:
     """At most five sentences about `findings`, which are in the order of a report.
 
-    `let_go` is how many objects stay that were the deployment's and will not be. `about` stands in place of what
-    happens to objects.
+    `let_go` is how many objects stay that were the deployment's and will not be, `hooks` which objects run as hooks.
+    `about` stands in place of what happens to objects.
     """
-    totals = [about or _objects(plan) + _let_go(let_go), _severities(findings)]
+    totals = [about or _objects(plan, hooks) + _let_go(let_go), _severities(findings)]
     new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)
@@ -117,16 +124,27 @@ def _severities(findings: Iterable[Finding]) -> str:
     return f"Findings: {', '.join(words)}." if words else "Findings: none."
 
 
-def _objects(plan: Plan) -> str:
+def _objects(plan: Plan, hooks: Collection[ObjectIdentity]) -> str:
     counts = plan.counts()
     changing, new, gone = sum(counts[one] for one in _CHANGING), counts[Action.CREATE], counts[Action.DELETE]
     again = counts[Action.RERUN]
-    told = [(changing, "to change"), (new, "to create"), (gone, "to delete"), (again, "to run again as a hook")]
+    running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
+    told = [
+        (changing, "to change"),
+        (new, f"to create{_as_hooks(running, new)}"),
+        (gone, "to delete"),
+        (again, "to run again as a hook"),
+    ]
     first, *others = [(count, words) for count, words in told if count] or [(0, "")]
     if not first[0]:
         return "No object changes."
     rest = "".join(f", {count} {words}" for count, words in others)
     return f"{_number(first[0], 'object')} {first[1]}{rest}."
+
+
+def _as_hooks(count: int, total: int) -> str:
+    words = "as hooks" if count > 1 else "as a hook"
+    return (f" {words}" if count == total else f" ({count} {words})") if count else ""
 
 
 def _let_go(count: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors.pages import version_words
 from approvals.web import tags
 from provisioner.values import SHAPES, Severity
@@ -47,7 +48,50 @@ def test_a_version_is_what_people_call_it(source: dict[str, Any], words: str) ->
 )
 def test_the_name_of_the_deployment_is_no_part_of_its_version(file: str, words: str) -> None:
     spec = {"sources": [{"kind": "http", "http": {"url": f"https://x/{file}"}}]}
-    assert tags.version(spec, "app") == words
+    assert tags.version(Request(spec=spec, bundle_version=""), "app") == words
+
+
+def of_bundle(digit: str, version: str, *, sources: int = 1) -> Request:
+    """Of an image by digest, whose bundle says `version` of itself."""
+    source = {"kind": "image", "image": {"ref": f"reg.example/app@sha256:{digit * 64}"}}
+    return Request(spec={"sources": [source] * sources}, bundle_version=version)
+
+
+def test_a_bundle_is_called_as_it_says_and_its_digest_is_kept() -> None:
+    request = of_bundle("a", "4.12.0")
+    assert (tags.version(request, "app"), tags.source_version(request, "app")) == ("4.12.0", "sha256:aaaaaaaaaaaa")
+    assert tags.version(of_bundle("a", "4.12.0", sources=3), "app") == "4.12.0 +2"
+    assert tags.version(of_bundle("a", "1.0\u202e"), "app") == "1.0\\u202e"
+    assert tags.version(None, "app") == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (of_bundle("a", "4.12.0"), of_bundle("b", "4.15.1"), ("4.12.0", "4.15.1")),
+        (None, of_bundle("b", "4.15.1"), ("", "4.15.1")),
+        (of_bundle("a", "4.12.0"), of_bundle("b", ""), ("4.12.0", "sha256:bbbbbbbbbbbb")),
+        (of_bundle("a", "4.12.0"), of_bundle("b", "4.12.0"), ("sha256:aaaaaaaaaaaa", "sha256:bbbbbbbbbbbb")),
+        (of_bundle("a", "4.12.0"), of_bundle("a", "4.12.0"), ("4.12.0", "4.12.0")),
+    ],
+    ids=["another version", "first", "not known yet", "same version of another image", "same image"],
+)
+def test_a_request_goes_from_one_version_to_another(
+    before: Request | None, after: Request, words: tuple[str, str]
+) -> None:
+    after.deployment = BundleDeployment(name="app")
+    after.from_revision = Revision(request=before) if before else None
+    assert tags.versions(after) == words
+
+
+def test_the_sources_of_a_change_are_told_to_who_points_at_its_versions() -> None:
+    after, before = of_bundle("b", "4.15.1"), Revision(request=of_bundle("a", "4.12.0"))
+    after.deployment = BundleDeployment(name="app")
+    assert tags.source_change(after) == "sha256:bbbbbbbbbbbb"
+    after.from_revision = before
+    assert tags.source_change(after) == "sha256:aaaaaaaaaaaa → sha256:bbbbbbbbbbbb"
+    after.purpose = Request.Purpose.DELETE
+    assert tags.source_change(after) == "sha256:aaaaaaaaaaaa"
 
 
 def test_a_fact_of_the_audit_is_told_in_words() -> None:

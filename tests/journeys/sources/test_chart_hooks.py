@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from approvals import services
 from approvals.models import HookRun
@@ -38,6 +40,7 @@ def job(name: str, when: str, weight: int = 0) -> bytes:
 def chart(version: str) -> dict[str, bytes]:
     return {
         "chart/Chart.yaml": f"apiVersion: v2\nname: shop\nversion: {version}\n".encode(),
+        "chart/values.yaml": f"about: '{version}'\n".encode(),
         "chart/templates/settings.yaml": SETTINGS.encode(),
         "chart/templates/migrate.yaml": job("migrate", "pre-install,pre-upgrade", 5),
         "chart/templates/first.yaml": job("first", "pre-install"),
@@ -89,8 +92,12 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     ]
     (unused,) = messages(station, wished, "SRC-01")
     assert "templates/test.yaml" in unused
-    first = station.approve(wished)
+    with CaptureQueriesContext(connection) as queries:
+        first = station.approve(wished)
     assert first.state == "applied", first.problem
+    for name in ("first", "migrate"):
+        assert any(f"waiting until this hook has ended: Job.batch {here}/{name}" in one["sql"] for one in queries)
+    assert not any("before the next phase" in one["sql"] for one in queries)
     outcomes = list(first.outcomes.order_by("position").values_list("object", "state"))
     assert outcomes == [
         (f"Job.batch {here}/first", "done"),
@@ -107,7 +114,10 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     wish(station, repository, config={"values": {"any": "thing", "password": "canary"}})
     station.work()
     (values,) = messages(station, wished, "VAL-01")
-    assert values == '2 values of the chart changed: `any` is new, "thing"; `password` is new, "hidden"'
+    assert values == (
+        '3 values of the chart changed, 2 of them by the spec: `any` is new, "thing"; `password` is new, "hidden"; '
+        '`about` was "1.0.0", is "2.0.0"'
+    )
     (again,) = messages(station, wished, "HOOK-01")
     assert f"Job {here}/migrate again, and deletes what its last run left, before other objects are written" in again
     second = station.approve(wished)

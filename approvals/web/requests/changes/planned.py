@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from approvals.access.sight import reference
 from approvals.web.requests.changes.wishes import Filter
 from provisioner.phases import PHASES, phase_name
+from provisioner.review.base.facts import said
 from provisioner.values import Severity
 
 SIGNS = {
@@ -26,19 +28,25 @@ SIGNS = {
 WORDS = {"none": "unchanged"}
 # As long as Kubernetes lets a group, a kind, a namespace and a name be.
 MAX_NAME = 640
+# The rule that says of each hook when it runs.
+_HOOK = "HOOK-01"
 _WORST = {str(severity): place for place, severity in enumerate(Severity)}
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One object of a plan as its viewer may know it. `worst` is the severity of its worst finding, "" without one."""
+    """One object of a plan as its viewer may know it.
+
+    `worst` is the severity of its worst finding, "" without one; `hook` when it runs as a hook, "" where it is none.
+    """
 
     position: int
     record: Record
     name: str
     is_viewed: bool
     worst: str
+    hook: str = ""
 
     @property
     def action(self) -> str:
@@ -86,10 +94,30 @@ def object_name(ref: Mapping[str, str]) -> str:
     return "/".join((ref["group"], ref["kind"], ref["namespace"], ref["name"]))[:MAX_NAME]
 
 
+class Hooks:
+    """When the objects run that do so as hooks, by what a report says of them."""
+
+    def __init__(self, findings: Iterable[Record]) -> None:
+        told = [one for one in findings if one["rule"] == _HOOK and one["ref"]]
+        # Of many that are alike it is said once.
+        self._moments = {
+            name: one["evidence"].get("moments") or ()
+            for one in told
+            for name in one["evidence"].get("objects") or [said(reference(one["ref"]))]
+        }
+
+    def words_of(self, record: Record) -> str:
+        """`before`, or `before and after`; "" for an object that is no hook, or that the viewer may not see."""
+        if record["action"] == "hidden":
+            return ""
+        return " and ".join(self._moments.get(said(reference(record["ref"])), ())).replace("-", " ")
+
+
 def planned(
-    records: Iterable[tuple[int, Record]], findings: Iterable[Record], viewed: Collection[str]
+    records: Iterable[tuple[int, Record]], findings: Sequence[Record], viewed: Collection[str]
 ) -> list[Planned]:
     """The objects that something happens to, phase by phase, in the order of the plan."""
+    hooks = Hooks(findings)
     worst: dict[str, str] = {}
     for one in findings:
         if one["ref"]:
@@ -99,7 +127,7 @@ def planned(
     for position, record in records:
         name = object_name(record["ref"])
         if record["action"] != "none" or record["problem"]:
-            found.append(Planned(position, record, name, name in viewed, worst.get(name, "")))
+            found.append(Planned(position, record, name, name in viewed, worst.get(name, ""), hooks.words_of(record)))
     return sorted(found, key=lambda one: PHASES.index(one.phase))
 
 

@@ -1,9 +1,10 @@
-"""Which values of a chart changed since the content that runs: those of the wish and those of the chart itself."""
+"""Which values of a chart changed since the content that runs: first those that the spec sets, then the chart's own."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule
@@ -24,16 +25,25 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     # Of more than are kept nobody knows whether one came or went.
     is_cut = max(len(before), len(after)) >= MAX_VALUES
     known = before.keys() & after.keys() if is_cut else before.keys() | after.keys()
-    changed = [path for path in sorted(known) if not _is_same(before.get(path), after.get(path))]
-    if not changed:
+    found = [path for path in sorted(known) if not _is_same(before.get(path), after.get(path))]
+    if not found:
         return
+    by_spec = facts.previous.spec_values | facts.content.spec_values
+    changed = sorted(found, key=lambda path: not _is_under(path, by_spec))
+    count = sum(_is_under(path, by_spec) for path in found)
+    of_spec = f", {count} of them by the spec" if 0 < count < len(found) else ""
     told = [_told(path, before.get(path), after.get(path)) for path in changed[:MAX_SHOWN]]
-    words = f"{number(len(changed), 'value')} of the chart changed: {some_phrases(told, total=len(changed))}"
+    words = f"{number(len(changed), 'value')} of the chart changed{of_spec}: {some_phrases(told, total=len(changed))}"
     entries = [
         {"path": visible(one), "before": before.get(one), "after": after.get(one)} for one in changed[:MAX_SHOWN]
     ]
     evidence = {"values": entries, "left_out": max(0, len(changed) - MAX_SHOWN)}
-    yield _CHANGED.at(None, words, evidence=evidence, key=[[one, after.get(one)] for one in changed])
+    yield _CHANGED.at(None, words, evidence=evidence, key=[[one, after.get(one)] for one in found])
+
+
+def _is_under(path: str, paths: frozenset[str]) -> bool:
+    """Whether it is one of these paths or below one, as is all of a mapping that the spec replaces by one value."""
+    return not paths.isdisjoint(accumulate(path.split("."), lambda above, step: f"{above}.{step}"))
 
 
 def _told(path: str, before: str | None, after: str | None) -> str:

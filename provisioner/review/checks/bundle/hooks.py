@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from provisioner.retention import LOSES_NOTHING
+from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, said
 from provisioner.review.base.text import visible
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -31,6 +32,13 @@ _WHEN = {
     HookMoment.BEFORE_DELETION: "before the objects are deleted",
     HookMoment.AFTER_DELETION: "after the objects are deleted",
 }
+# When a hook runs and what becomes of it is what these findings say. Of an object that is no hook they say nothing.
+_CLAIM = Claim(
+    "HOOK-01",
+    EVERY_KIND,
+    tuple(f"metadata.annotations.[helm.sh/{name}]" for name in ("hook", "hook-weight", "hook-delete-policy")),
+    is_of_hooks=True,
+)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -88,4 +96,4 @@ def _of_left(facts: Facts) -> Finding:
     return _LEFT.at(None, f"{words}: {some(names)}. Delete it yourself", evidence={"objects": names}, key=names)
 
 
-CHECK = Check("hooks", changes=_changes)
+CHECK = Check("hooks", changes=_changes, claims=(_CLAIM,))

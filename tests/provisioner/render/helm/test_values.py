@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.render.helm.values import MAX_VALUE_LENGTH, MAX_VALUES, flat
+from provisioner.render.helm.values import MAX_VALUE_LENGTH, MAX_VALUES, flat, set_paths
 from tests.provisioner.render.helm.charts import chart, rendered
 
 
@@ -78,3 +78,7 @@ def test_credentials_are_hidden(values: dict[str, Any], shown: dict[str, str]) -
 def test_values_that_are_no_mapping_are_none() -> None:
     assert rendered(chart() | {"values.yaml": b"text: own\n"}).values == {"text": '"own"'}
     assert flat({}) == {}
+
+
+def test_an_empty_mapping_sets_nothing() -> None:
+    assert set_paths({"a": {"b.c": None, "d": {}}, "e": [], "f": {}}) == {"a.b\\.c", "e"}

@@ -72,6 +72,22 @@ def test_the_plan_is_told_in_numbers(actions: list[Action], words: str) -> None:
     assert headline([], Plan(planned, ""))[0] == words
 
 
+@pytest.mark.parametrize(
+    ("hooks", "words"),
+    [
+        (0, "3 objects to create, 1 to delete."),
+        (1, "3 objects to create (1 as a hook), 1 to delete."),
+        (2, "3 objects to create (2 as hooks), 1 to delete."),
+        (3, "3 objects to create as hooks, 1 to delete."),
+    ],
+)
+def test_what_runs_as_a_hook_is_counted_apart(hooks: int, words: str) -> None:
+    refs = [ObjectRef("batch", "v1", "Job", "shop", f"j{number}") for number in range(4)]
+    actions = [Action.CREATE] * 3 + [Action.DELETE]
+    made = Plan(tuple(map(PlannedAction, refs, actions)), "")
+    assert headline([], made, hooks={one.identity for one in refs[:hooks]})[0] == words
+
+
 OUTAGE = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)
 
 

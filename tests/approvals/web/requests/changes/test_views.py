@@ -39,6 +39,19 @@ def test_what_changes_is_shown_with_numbers_anchors_marks_and_colours(here: Worl
     assert '<span class="nt">a</span>' in text
 
 
+def test_a_hook_is_labelled_with_when_it_runs(here: World, browse: Browse) -> None:
+    names = ("first", "second", "third")
+    jobs = [action(an_object("batch/v1", "Job", name, "shop", spec={})) for name in names]
+    alone = {"rule": "HOOK-01", "evidence": {"moments": ["before", "after"]}}
+    alike = {"rule": "HOOK-01", "evidence": {"moments": ["before-deletion"], "objects": ["Job shop/second"]}}
+    found = [finding(jobs[0]["ref"], [], **alone), finding(jobs[1]["ref"], [], fingerprint="f2", **alike)]
+    request = planned(here, *jobs, findings=found)
+    for page in ("", "/changes"):
+        text = text_of(browse(here.ada).get(f"/requests/{request.uid}{page}"))
+        assert text.count("hook before and after") == 1
+        assert text.count("hook before deletion") == 1
+
+
 def test_side_by_side_both_states_stand_in_one_row(here: World, browse: Browse) -> None:
     request = planned(here, action(config_map(a="1"), config_map(a="2")))
     text = opened(browse(here.ada), f"/requests/{request.uid}/changes/0?view=split")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -13,10 +13,16 @@ from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import config_map, content_with, facts, judged_by, planned
 
 
-def found(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> list[Finding]:
+def found(
+    before: Mapping[str, str] | None,
+    after: Mapping[str, str] | None,
+    *,
+    was_set: Iterable[str] = (),
+    is_set: Iterable[str] = (),
+) -> list[Finding]:
     made = facts(planned(config_map(), Action.CREATE))
-    previous = replace(content_with(config_map()), values=before)
-    made = replace(made, content=replace(made.content, values=after), previous=previous)
+    previous = replace(content_with(config_map()), values=before, spec_values=frozenset(was_set))
+    made = replace(made, content=replace(made.content, values=after, spec_values=frozenset(is_set)), previous=previous)
     return [one for one in judged_by(made, [chart_values.CHECK]) if one.rule == "VAL-01"]
 
 
@@ -29,6 +35,19 @@ def test_values_that_changed_came_and_went_are_told() -> None:
         '3 values of the chart changed: `image.tag` was "1", is "2"; `new` is new, []; `old` is gone, was true'
     )
     assert told.evidence["values"][0] == {"path": "image.tag", "before": '"1"', "after": '"2"'}
+
+
+def test_what_the_spec_sets_or_set_before_comes_first() -> None:
+    before = {"args.fast": "true", "image": '"1"', "no": "1", "replicas": "1", "zone": '"b"', "zones": "1"}
+    after = {"args": "[]", "image": '"2"', "no": "2", "replicas": "3", "zone": '"a"', "zones": "2"}
+    (told,) = found(before, after, was_set=["zone"], is_set=["replicas", "args"])
+    assert told.message.startswith(
+        "7 values of the chart changed, 4 of them by the spec: `args` is new, []; `args.fast` is gone, was true; "
+    )
+    places = [one["path"] for one in told.evidence["values"]]
+    assert places == ["args", "args.fast", "replicas", "zone", "image", "no", "zones"]
+    (unknown,) = found(before, after)
+    assert unknown.fingerprint == told.fingerprint, "an approval of what was said in another order still counts"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import Facts
+from provisioner.review.base.facts import Check, Facts
 from provisioner.review.checks.bundle import hooks
 from provisioner.review.checks.objects import objects
+from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Hook, HookMoment, Manifest, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
@@ -114,3 +115,21 @@ def test_what_hooks_left_is_listed_when_the_deployment_goes() -> None:
     (finding,) = told(replace(facts(planned(config_map(), Action.DELETE)), left_by_hooks=left), "HOOK-03")
     assert "Secret shop/s0, Secret shop/s1, Secret shop/s2 and 2 more. Delete it yourself" in finding.message
     assert len(finding.evidence["objects"]) == 5
+
+
+def unjudged_fields_of(found: Facts, *checks: Check) -> list[str]:
+    told = report(found, checks).findings
+    return [field for one in told if one.rule == "UNJUDGED" for field in one.evidence["fields"]]
+
+
+def test_what_makes_an_object_a_hook_is_judged_of_hooks_alone() -> None:
+    keys = ("helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy")
+    obj = config_map()
+    obj["metadata"]["annotations"] = {**dict.fromkeys(keys, "1"), "example.com/other": "1"}
+    as_hook = with_hook(obj, Action.CREATE)
+    everything = [f"metadata.annotations.[{key}]" for key in ("example.com/other", *keys)]
+    assert set(everything) & set(unjudged_fields_of(as_hook, hooks.CHECK)) == {everything[0]}
+    assert set(everything) <= set(unjudged_fields_of(facts(planned(obj, Action.CREATE)), hooks.CHECK))
+    assert set(everything) <= set(unjudged_fields_of(as_hook, objects.CHECK)), (
+        "nothing is judged by a check that is out"
+    )
