@@ -11,6 +11,8 @@ from provisioner.values import Section, Severity
 MOST_FINDINGS = 100
 MOST_OBJECTS = 300
 MOST_IMAGES = 200
+# Of findings, in any number (S24).
+NEVER_LEFT_OUT = frozenset({Severity.CRITICAL, Severity.UNKNOWN})
 WORDS = {Section.CRDS: "CRDs", Section.PREFLIGHT: "Rights of the installer"}
 ACTIONS = (
     ("create", "Added"),
@@ -76,12 +78,16 @@ def _objects(actions: list[Record], name: str, words: str) -> ShownObjects:
 
 def _section(findings: list[Record], section: Section) -> ShownFindings | None:
     here = [one for one in findings if one["section"] == section]
-    loud = [one for one in here if one["severity"] != Severity.SAFE]
     if not here:
         return None
+    grave, others, safe = list[Record](), list[Record](), 0
+    for one in here:
+        if one["severity"] in NEVER_LEFT_OUT:
+            grave.append(one)
+        elif one["severity"] != Severity.SAFE:
+            others.append(one)
+        else:
+            safe += 1
+    kept = others[: max(0, MOST_FINDINGS - len(grave))]
     words = WORDS.get(section, str(section).capitalize())
-    # What is critical or unknown is never left out (S24).
-    grave = [one for one in loud if one["severity"] in (Severity.CRITICAL, Severity.UNKNOWN)]
-    others = [one for one in loud if one not in grave][: max(0, MOST_FINDINGS - len(grave))]
-    kept = [*grave, *others]
-    return ShownFindings(str(section), words, kept, len(loud) - len(kept), len(here) - len(loud))
+    return ShownFindings(str(section), words, [*grave, *kept], len(others) - len(kept), safe)

@@ -91,8 +91,13 @@ def _is_implied(finding: Finding, leading: Finding) -> bool:
         hosts = leading.evidence.get("hosts")
         plain = [f"{name} serves {host}, without TLS" for host in hosts] if isinstance(hosts, list) else []
         return finding.message in plain
-    # Pods that stay and mount another folder of the node have other mounts; what else differs is said by itself.
-    return leading.rule != _OF_NODE or finding.message == f"{name} has other mounts"
+    return leading.rule != _OF_NODE or _is_of_folders(finding, leading)
+
+
+def _is_of_folders(finding: Finding, leading: Finding) -> bool:
+    """Whether nothing differs but mounts of folders of the node, each of which `leading` names."""
+    folders, named = finding.evidence.get("folders"), leading.evidence.get("items")
+    return bool(folders) and isinstance(folders, list) and isinstance(named, list) and set(folders) <= set(named)
 
 
 def _words_beside_the_name(finding: Finding) -> frozenset[str]:

@@ -28,12 +28,13 @@ _KINDS_OF_LIST = {"containers": "", "initContainers": "init", "ephemeralContaine
 class Line:
     """One value that has come or gone, such as an argument; `what` is one of `report.schema.json`.
 
-    `text` is safe from secrets.
+    `text` is safe from secrets. `folder` is the folder of the node that a mount is, "" for everything else.
     """
 
     mark: Mark
     what: str
     text: str
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +119,9 @@ def _between(before: PodSpec, after: PodSpec, old: Container | None, new: Contai
 
 def _mounts(old: list[Mount], new: list[Mount]) -> Iterator[Line]:
     """What is mounted that was not, or not there or not so; and what is no longer."""
-    before, after = ({one.words for one in side} for side in (old, new))
-    yield from (Line(Mark.GONE, "mount", words) for words in sorted(before - after))
-    yield from (Line(Mark.NEW, "mount", words) for words in sorted(after - before))
+    before, after = ({(one.words, one.folder) for one in side} for side in (old, new))
+    yield from (Line(Mark.GONE, "mount", *told) for told in sorted(before - after))
+    yield from (Line(Mark.NEW, "mount", *told) for told in sorted(after - before))
 
 
 def _change(

@@ -30,13 +30,15 @@ class Mount:
     """One place of a container at which a volume stands.
 
     `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `source`
-    says what it is, `words` where it stands and how it may be used too, whatever the volume is called.
+    says what it is, `words` where it stands and how it may be used too, whatever the volume is called. `folder` is the
+    folder of the node that it is, "" where it is something else.
     """
 
     path: str
     kind: str
     source: str
     words: str
+    folder: str
 
 
 def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
@@ -74,7 +76,9 @@ def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, 
     path = posixpath.normpath(str(entry.get(key) or "/"))
     told = ", ".join(_details(entry))
     source = volume_words(volume) or f"the claim {name}"
-    return Mount(path, next(iter(volume), ""), source, f"{source} at {path}{f' ({told})' if told else ''}")
+    kind = next(iter(volume), "")
+    folder = str(mapping(volume[kind]).get("path")) if kind == "hostPath" else ""
+    return Mount(path, kind, source, f"{source} at {path}{f' ({told})' if told else ''}", folder)
 
 
 def _details(entry: Mapping[str, Any]) -> Iterator[str]:

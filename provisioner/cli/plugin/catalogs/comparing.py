@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from provisioner.cli.plugin.service import Service, told_by
 from provisioner.cli.usage import Usage
+from provisioner.review.base.statements import NEVER_FOLDED
 from provisioner.review.base.text import visible
 from provisioner.review.workloads.container_changes import image_words
 from provisioner.sentences import and_more, number, some
@@ -20,6 +23,14 @@ WAIT_SECONDS = 300.0
 MOST_LINES = 200
 SIGNS = {"create": "+", "update": "~", "replace": "!", "rerun": "~", "delete": "-", "hidden": "?"}
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line, and how grave that is of which it tells, "" where nobody says so."""
+
+    words: str
+    severity: str = ""
 
 
 def worked_out(service: Service, address: str, asked: Mapping[str, str], *, seconds: float) -> dict[str, Any]:
@@ -72,22 +83,39 @@ def lines_of(comparison: Record) -> Iterator[str]:
     yield f"In namespace {result['install_namespace']}, without the live objects of the cluster:"
     yield from (f"  {one}" for one in result["report"]["headline"])
     yield from (f"  hidden from you: {one}" for one in result["hidden"])
-    yield from _titled("objects", _objects(result["report"]["plan"]["actions"]))
-    yield from _titled("permissions", _rights(result["permissions"]))
-    yield from _titled("images", _images(result["images"]))
-    yield from _titled("findings", _findings(result["report"]["findings"]))
+    yield from _titled("objects", map(_Line, _objects(result["report"]["plan"]["actions"])))
+    yield from _titled("permissions", _risks(result["permissions"]))
+    yield from _titled("images", map(_Line, _images(result["images"])))
+    yield from _findings(result["report"]["findings"])
+    yield from _titled("rights", map(_Line, _rights(result["permissions"]["accounts"])))
     if result["installer"]:
-        yield from _titled("installer", _installer(result))
+        yield from _titled("installer", map(_Line, _installer(result)))
 
 
-def _titled(title: str, lines: Iterator[str]) -> Iterator[str]:
+def _titled(title: str, lines: Iterable[_Line], *, noun: str = "lines", end: str = "") -> Iterator[str]:
+    """Bounded, but for what is critical or unknown (S24): says what is left out, and how grave that is."""
     found = list(lines)
-    if found:
+    kept, left = _bounded(found)
+    told = ", ".join(f"{left[one]:,} {one}" for one in Severity if left[one])
+    more = and_more(left.total(), f"{noun}{f' ({told})' if told else ''}; -o json has all")
+    if words := [*kept, *filter(None, (more, end))]:
         yield ""
         yield f"{title}:"
-        yield from (f"  {one}" for one in found[:MOST_LINES])
-        if left := and_more(len(found) - MOST_LINES, "lines; -o json has all"):
-            yield f"  {left}"
+        yield from (f"  {one}" for one in words)
+
+
+def _bounded(lines: Sequence[_Line]) -> tuple[list[str], Counter[str]]:
+    """The lines that are printed, and how many are not, by severity."""
+    room = MOST_LINES - sum(1 for one in lines if one.severity in NEVER_FOLDED)
+    kept, left = list[str](), Counter[str]()
+    for one in lines:
+        is_grave = one.severity in NEVER_FOLDED
+        if is_grave or room > 0:
+            kept.append(one.words)
+            room -= not is_grave
+        else:
+            left[one.severity] += 1
+    return kept, left
 
 
 def _objects(actions: Sequence[Record]) -> Iterator[str]:
@@ -96,16 +124,31 @@ def _objects(actions: Sequence[Record]) -> Iterator[str]:
             yield f"{SIGNS[one['action']]} {_name(one['ref'])}"
 
 
-def _rights(permissions: Record) -> Iterator[str]:
-    for one in permissions["accounts"]:
-        yield str(one["sentence"])
-        yield from (f"  {SHAPES[risk['severity']]} {risk['sentence']}" for risk in one["risks"])
+def _risks(permissions: Record) -> Iterator[_Line]:
+    """What accounts can newly do, the worst first. An account stays above its risks: its line counts as they do."""
+    for one in sorted(permissions["accounts"], key=lambda it: min(map(_rank, it["risks"]), default=len(Severity))):
+        grave = (risk["severity"] for risk in one["risks"] if risk["severity"] in NEVER_FOLDED)
+        yield _Line(one["sentence"], next(grave, ""))
+        for risk in one["risks"]:
+            yield _Line(f"  {SHAPES[risk['severity']]} {risk['sentence']}", risk["severity"])
+    # Nobody says how grave these are, so they may be as grave as anything.
+    everybody = [one["sentence"] for one in permissions["everybody"]]
+    unknown = [*everybody, *(f"not known: {one}" for one in permissions["problems"])]
+    yield from (_Line(one, Severity.UNKNOWN) for one in unknown)
+
+
+def _rank(judged: Record) -> int:
+    return Severity(judged["severity"]).rank
+
+
+def _rights(accounts: Sequence[Record]) -> Iterator[str]:
+    for one in accounts:
+        if one["gained_count"] or one["lost_count"]:
+            yield str(one["account"])
         for sign, kind in (("+", "gained"), ("-", "lost")):
             yield from (f"  {sign} {words}" for words in one[kind])
             if left := and_more(one[f"{kind}_count"] - len(one[kind]), "rights"):
                 yield f"  {sign} {left}"
-    yield from (str(one["sentence"]) for one in permissions["everybody"])
-    yield from (f"not known: {one}" for one in permissions["problems"])
 
 
 def _images(images: Sequence[Record]) -> Iterator[str]:
@@ -115,10 +158,13 @@ def _images(images: Sequence[Record]) -> Iterator[str]:
 
 
 def _findings(findings: Sequence[Record]) -> Iterator[str]:
-    loud = [one for one in findings if one["severity"] != Severity.SAFE]
-    yield from (f"{SHAPES[one['severity']]} {one['severity']} {one['rule']} {one['message']}" for one in loud)
-    if len(loud) != len(findings):
-        yield f"and {number(len(findings) - len(loud), 'safe finding')}"
+    loud = sorted((one for one in findings if one["severity"] != Severity.SAFE), key=_rank)
+    lines = (
+        _Line(f"{SHAPES[one['severity']]} {one['severity']} {one['rule']} {one['message']}", one["severity"])
+        for one in loud
+    )
+    safe = len(findings) - len(loud)
+    yield from _titled("findings", lines, noun="findings", end=f"and {number(safe, 'safe finding')}" if safe else "")
 
 
 def _installer(result: Record) -> Iterator[str]:

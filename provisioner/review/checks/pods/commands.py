@@ -20,6 +20,7 @@ from provisioner.values import Finding, ObjectRef, Section, Severity
 _CHANGED = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE)
 MAX_SETTINGS = 60
 _ORDERED = {"initContainers": "init containers", "containers": "containers"}
+_MOUNTS = "other mounts"
 _WORDS = {
     "command": "another command",
     "args": "other arguments",
@@ -41,6 +42,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             volumes = {"before": unmounted(change.before), "after": unmounted(change.after)}
             evidence = {"settings": settings[:MAX_SETTINGS], "left_out": max(0, len(settings) - MAX_SETTINGS)}
             evidence |= volumes if volumes["before"] != volumes["after"] else {}
+            folders = _only_folders(containers) if told == [_MOUNTS] else []
+            evidence |= {"folders": folders} if folders else {}
             message = f"{said(change.ref)} has {some(told, len(told))}"
             yield _CHANGED.at(change.ref, message, evidence=evidence, key=[told, settings, volumes])
 
@@ -52,7 +55,7 @@ def _parts(change: PodChange, containers: Iterable[ContainerChange]) -> list[str
     gone = [f"no longer the container {one.name}" for key, one in old.items() if key not in new]
     kept = [_WORDS[key] for one, other in change.kept() for key in _differing(one, other)]
     lines = (line for one in containers if one.mark is Mark.CHANGED for line in one.lines)
-    kept += ["other mounts"] if any(line.what == "mount" for line in lines) else []
+    kept += [_MOUNTS] if any(line.what == "mount" for line in lines) else []
     kept += [f"its {words} in another order" for name, words in _ORDERED.items() if _is_reordered(change, name)]
     kept += ["other volumes that no container mounts"] if unmounted(change.before) != unmounted(change.after) else []
     return [*come, *dict.fromkeys(kept), *gone]
@@ -74,6 +77,12 @@ def _stated(key: str, value: object) -> object:
     if key == "env" and "$(" not in str(value):
         return sorted(maps(value), key=lambda it: str(it.get("name"))) or None
     return items(value) or (None if isinstance(value, list) else value or None)
+
+
+def _only_folders(changes: Iterable[ContainerChange]) -> list[str]:
+    """The folders of the node whose mounts differ; none where anything else does."""
+    folders = {line.folder for one in changes for line in one.lines}
+    return [] if "" in folders else sorted(folders)
 
 
 def _settings(changes: Iterable[ContainerChange]) -> Iterator[dict[str, Any]]:

@@ -28,8 +28,9 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_hosts(planned: PlannedAction) -> Iterator[Finding]:
     if planned.before is None or planned.after is None:
         return
-    old, now, served = _by_tls(planned.before), _by_tls(planned.after), _served(planned.after)
-    plain = [one for one in old if one in (*served, _EVERY) and not {one, _EVERY} & now.keys()]
+    old, now = _by_tls(planned.before), _by_tls(planned.after)
+    staying = _served(planned.before) & _served(planned.after)
+    plain = sorted(host for host in staying if {host, _EVERY} & old.keys() and not {host, _EVERY} & now.keys())
     if plain:
         message = (
             f"{said(planned.ref)} no longer serves {some(plain, noun='hosts')} by TLS: what clients send, passwords "
@@ -54,8 +55,10 @@ def _entries(ingress: JsonObject) -> list[Mapping[str, Any]]:
     return maps(_spec(ingress).get("tls"))
 
 
-def _served(ingress: JsonObject) -> list[str]:
-    return [str(rule.get("host") or _EVERY) for rule in maps(_spec(ingress).get("rules"))]
+def _served(ingress: JsonObject) -> set[str]:
+    spec = _spec(ingress)
+    hosts = {str(rule.get("host") or _EVERY) for rule in maps(spec.get("rules"))}
+    return hosts if hosts and not spec.get("defaultBackend") else {*hosts, _EVERY}
 
 
 def _spec(ingress: JsonObject) -> JsonObject:

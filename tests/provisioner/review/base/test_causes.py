@@ -108,9 +108,11 @@ PLAIN_HOST = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE).at(
 )
 WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
 OF_NODE = ReviewRule("POD-05", Section.PODS, Severity.CRITICAL).at(
-    WEB, "Deployment shop/web lets its pods mount folders of the node (/srv)"
+    WEB, "Deployment shop/web lets its pods mount folders of the node (/srv)", evidence={"items": ["/srv"]}
 )
-OTHER_MOUNTS = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE).at(WEB, "Deployment shop/web has other mounts")
+OTHER_MOUNTS = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE).at(
+    WEB, "Deployment shop/web has other mounts", evidence={"folders": ["/srv"]}
+)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,9 @@ def test_every_version_that_is_not_served_stands_with_none_is_served() -> None:
         (NO_TLS, replace(PLAIN_HOST, message="Ingress shop/web serves b.example, without TLS")),
         (NO_TLS, replace(PLAIN_HOST, message="Ingress shop/web serves a.example")),
         (NO_TLS, replace(PLAIN_HOST, is_new=False)),
-        (OF_NODE, replace(OTHER_MOUNTS, message="Deployment shop/web has another command and other mounts")),
+        (OF_NODE, replace(OTHER_MOUNTS, evidence={"settings": [], "left_out": 0})),
+        (OF_NODE, replace(OTHER_MOUNTS, evidence={"folders": ["/srv", "/var/log"]})),
+        (replace(OF_NODE, evidence={}), OTHER_MOUNTS),
         (replace(OF_NODE, is_new=False), OTHER_MOUNTS),
         (CHECKER_GOES, replace(NOT_CHECKED, ref=replace(CHECKER, name="other"))),
         (CHECKER_GOES, replace(NOT_CHECKED, severity=Severity.UNKNOWN)),
@@ -151,7 +155,9 @@ def test_every_version_that_is_not_served_stands_with_none_is_served() -> None:
         "another host",
         "a host with TLS",
         "a host as before",
-        "another command",
+        "other mounts than folders",
+        "a folder that the other rule does not name",
+        "no folder is named",
         "a folder as before",
         "another object",
         "unknown",

@@ -98,6 +98,50 @@ def test_what_a_container_mounts_is_told_where_it_is_another_volume_or_elsewhere
     assert told(old, new) == (["other mounts"] if is_told else [])
 
 
+SRV, LOG = ({"hostPath": {"path": path}} for path in ("/srv", "/var/log"))
+BOTH = {"volumes": [{"name": "srv", **SRV}, {"name": "log", **LOG}]}
+AT_SRV, AT_LOG = ({"name": name, "mountPath": f"/{name}"} for name in ("srv", "log"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "folders"),
+    [
+        pytest.param((AT_SRV,), (AT_SRV, AT_LOG), ["/var/log"], id="another folder"),
+        pytest.param((), (AT_SRV, AT_LOG), ["/srv", "/var/log"], id="two folders"),
+        pytest.param(({**AT_SRV, "readOnly": True},), (AT_SRV,), ["/srv"], id="the same folder writable"),
+        pytest.param((AT_SRV,), (AT_LOG,), ["/srv", "/var/log"], id="one folder instead of another"),
+        pytest.param(({"name": "s", "mountPath": "/s"},), (AT_SRV,), None, id="something else ends"),
+        pytest.param((), (AT_SRV, {"name": "s", "mountPath": "/s"}), None, id="something else too"),
+    ],
+)
+def test_folders_of_the_node_are_named_where_nothing_else_differs(
+    old: tuple[dict[str, Any], ...], new: tuple[dict[str, Any], ...], folders: list[str] | None
+) -> None:
+    volumes = [*BOTH["volumes"], {"name": "s", **SECRET}]
+    # All of them stand in another container too, so that none is a volume that no container mounts.
+    every = container("every", volumeMounts=[{"name": one["name"], "mountPath": "/at"} for one in volumes])
+    before, after = (workload(container(volumeMounts=[*side]), every, volumes=volumes) for side in (old, new))
+    (found,) = found_by(planned(after, Action.UPDATE, before=before))
+    assert found.evidence.get("folders") == folders
+
+
+@pytest.mark.parametrize(
+    ("fields", "pod"),
+    [
+        pytest.param({"args": ["-x"]}, BOTH, id="arguments"),
+        pytest.param({"lifecycle": {"postStart": {"unknown": {}}}}, BOTH, id="a hook that has no line"),
+        pytest.param({}, {"volumes": [*BOTH["volumes"], {"name": "s", **SECRET}]}, id="a volume that is not mounted"),
+    ],
+)
+def test_folders_of_the_node_are_not_named_alone_where_more_differs(
+    fields: dict[str, Any], pod: dict[str, Any]
+) -> None:
+    before = workload(container(volumeMounts=[{**AT_SRV, "readOnly": True}, AT_LOG]), **BOTH)
+    after = workload(container(volumeMounts=[AT_SRV, AT_LOG], **fields), **pod)
+    (found,) = found_by(planned(after, Action.UPDATE, before=before))
+    assert "folders" not in found.evidence
+
+
 def test_values_are_shown_before_and_after_and_credentials_are_not() -> None:
     old = workload(container(args=["--log=info"], env=[{"name": "API_TOKEN", "value": "Pl4nted"}]))
     new = workload(container(args=["--log=none"], env=[{"name": "API_TOKEN", "value": "Pl4nted2"}]))

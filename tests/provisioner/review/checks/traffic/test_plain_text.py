@@ -10,11 +10,13 @@ from provisioner.review.checks.traffic import plain_text
 from provisioner.values import Action, Severity
 from tests.support.provisioner.contents import an_object, findings_of, named, planned
 
+BACKEND = {"service": {"name": "web", "port": {"number": 80}}}
 
-def ingress(*hosts: str, tls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+
+def ingress(*hosts: str, tls: list[dict[str, Any]] | None = None, **rest: Any) -> dict[str, Any]:
     rules = [{"host": host} if host else {} for host in hosts]
     return an_object(
-        "networking.k8s.io/v1", "Ingress", "web", "shop", spec={"rules": rules, **({"tls": tls} if tls else {})}
+        "networking.k8s.io/v1", "Ingress", "web", "shop", spec={"rules": rules, **({"tls": tls} if tls else {}), **rest}
     )
 
 
@@ -33,11 +35,35 @@ def by(*hosts: str) -> dict[str, Any]:
         ),
         (ingress("a.org", "b.org", tls=[by("a.org", "b.org")]), ingress("b.org", tls=[by("b.org")]), []),
         (ingress("a.org", tls=[by("a.org")]), ingress("a.org", tls=[by()]), []),
-        (ingress("a.org", tls=[by()]), ingress("a.org"), ["every host"]),
+        (ingress("a.org", tls=[by()]), ingress("a.org"), ["a.org"]),
+        (ingress("", tls=[by()]), ingress(""), ["every host"]),
+        (ingress(tls=[by()]), ingress(), ["every host"]),
+        (
+            ingress("a.org", tls=[by("a.org"), by()], defaultBackend=BACKEND),
+            ingress("a.org", tls=[by("a.org")], defaultBackend=BACKEND),
+            ["every host"],
+        ),
+        (ingress("a.org", tls=[by("a.org", "b.org")]), ingress("a.org", "b.org"), ["a.org"]),
+        (ingress("a.org", tls=[by("b.org")]), ingress("a.org", "b.org"), []),
+        (ingress("a.org", tls=[by()]), ingress("a.org", "", tls=[by("a.org")]), []),
         (ingress("a.org"), ingress("a.org"), []),
         (ingress("a.org"), ingress("a.org", tls=[by("a.org")]), []),
     ],
-    ids=["gone", "one of two", "the host is gone too", "for every host now", "of every host", "never", "newly"],
+    ids=[
+        "gone",
+        "one of two",
+        "the host is gone too",
+        "for every host now",
+        "by an entry for every host",
+        "of every host",
+        "of an Ingress without rules",
+        "of every host that no rule names",
+        "another host was not served before",
+        "no such host was served before",
+        "every host was not served before",
+        "never",
+        "newly",
+    ],
 )
 def test_a_host_that_is_no_longer_served_by_tls_is_told(
     before: dict[str, Any], after: dict[str, Any], hosts: list[str]
