@@ -10,6 +10,7 @@ from approvals.services.comparisons.asked import (
     ComparisonQuestion,
     bundle_to_install,
     check_may_compare,
+    cluster_to_compare_on,
     comparison_asked,
 )
 from approvals.services.comparisons.comparing import compare_bundles, comparison_result, known_comparison
@@ -20,6 +21,7 @@ __all__ = [
     "bundle_to_install",
     "check_may_compare",
     "compare_bundles",
+    "cluster_to_compare_on",
     "comparison_asked",
     "comparison_result",
     "known_comparison",

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from approvals import catalogs, services
 from approvals.catalogs.comparisons import own_names
 from approvals.errors import InvalidInput, NotAllowed, NotFound, Refused
-from approvals.models import BundleComparison, Cluster
+from approvals.models import BundleComparison
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.web import following
 from approvals.web.access_decorators import only_by_form, person, signed_in
@@ -109,9 +109,7 @@ def again(http: HttpRequest) -> HttpResponse:
 
 
 def _asked(http: HttpRequest, wish: InstallWish) -> AskedComparison:
-    cluster = Cluster.objects.filter(name=wish.cluster).first()
-    if cluster is None:
-        raise NotFound(f"there is no cluster {wish.cluster}, or none that you may read")
+    cluster = services.cluster_to_compare_on(by=person(http), name=wish.cluster, catalog=wish.catalog)
     services.check_may_compare(by=person(http), cluster=cluster, catalog=wish.catalog)
     row = catalogs.catalog(cluster, wish.catalog)
     package = catalogs.package(row, wish.package) if row else None
