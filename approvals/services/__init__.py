@@ -27,6 +27,7 @@ from approvals.services.comparisons import (
     compare_bundles,
     comparison_asked,
     comparison_result,
+    format_offered,
     known_comparison,
 )
 from approvals.services.deployments import (
@@ -104,8 +105,8 @@ __all__ = [
     "caller_of_proxy",
     "change_deployment",
     "check_may_compare",
-    "collisions",
     "cluster_to_compare_on",
+    "collisions",
     "command_line_issuers",
     "compare_bundles",
     "comparison_asked",
@@ -120,6 +121,7 @@ __all__ = [
     "end_sessions_of_issuer",
     "forget_ended",
     "forget_identity",
+    "format_offered",
     "issue_link_code",
     "known_as",
     "known_comparison",

@@ -87,6 +87,11 @@ def check_may_compare(*, by: Caller, cluster: Cluster, catalog: str, is_fresh: b
     access.may(by, cluster, "create", resource="bundledeployments", fresh=is_fresh).check()
 
 
+def format_offered(catalog: Catalog) -> str:
+    """The `spec.format` of deployments that take a bundle of this catalog."""
+    return FORMATS.get(str(catalog.spec.get("format") or ""), OPERATOR)
+
+
 def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: ComparisonQuestion) -> AskedComparison:
     """What a question means now.
 
@@ -105,7 +110,7 @@ def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: Co
     if before is not None and before.name == after.name:
         raise InvalidInput(f"both are {after.name}: name two different bundles", field="to")
     made = ComparisonWish(
-        FORMATS.get(str(row.spec.get("format") or ""), OPERATOR),
+        format_offered(row),
         package.name,
         _image_of(row, before) if before else "",
         _image_of(row, after),
@@ -157,6 +162,12 @@ def _check_names(question: ComparisonQuestion) -> None:
 
 
 def _image_of(row: Catalog, bundle: CatalogBundle) -> str:
+    if bundle.url and not bundle.image:
+        raise InvalidInput(
+            f"chart {bundle.name} of catalog {row.name} is fetched from a URL, and only images can be compared: the "
+            "report of a request says what would change",
+            field="to",
+        )
     if not bundle.image:
         raise InvalidInput(
             f"catalog {row.name} names no image for bundle {bundle.name}: only bundles that are images can be compared",

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.core.cache import cache
 
-from approvals.models import BundleComparison
+from approvals.models import BundleComparison, Catalog
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.comparisons import begun, finish, port
 from tests.support.provisioner.catalogs import bundle, channel, package
-from tests.support.stored_catalogs import catalog, stored
+from tests.support.stored_catalogs import catalog, stored, stored_charts
 
 QUERY = "cluster=prod&catalog=port&package=harbour&channel=stable&version=%3C1.2.0"
 PAGE = f"/deployments/new?{QUERY}"
@@ -82,6 +82,17 @@ def test_what_the_catalog_does_not_offer_is_said_above_the_form(here: World, bro
     port(here, "ada")
     text = opened(browse(here.ada), PAGE.replace("stable", "alpha"))
     assert "has no channel alpha" in text
+    assert "Propose account" not in text
+
+
+def test_a_chart_by_url_is_filled_in_with_its_format_and_the_page_says_why_nothing_is_proposed(
+    here: World, browse: Browse
+) -> None:
+    port(here, "ada")
+    stored_charts(Catalog.objects.get(), "1.0.0")
+    text = opened(browse(here.ada), PAGE)
+    assert "format: helm" in text
+    assert "is fetched from a URL, and only images can be compared" in text
     assert "Propose account" not in text
 
 
