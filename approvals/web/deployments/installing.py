@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from approvals import catalogs, services
 from approvals.catalogs.comparisons import own_names
-from approvals.errors import InvalidInput, NotAllowed, NotFound, Refused
+from approvals.errors import InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.web import following
@@ -91,7 +91,7 @@ def proposal(http: HttpRequest) -> Proposal | None:
         asked = _asked(http, wish, place)
     except NotAllowed:
         return None  # the form says which right is missing
-    except Refused as refusal:
+    except (NotFound, InvalidInput) as refusal:
         return Proposal(wish, _initial(wish, offered), why_not=str(refusal))
     row = services.known_comparison(asked)
     found = services.comparison_result(by=person(http), asked=asked, row=row) if row else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
+from datetime import timedelta
 from typing import Any
 
 from django.core.cache import cache
+from django.utils import timezone
 
-from approvals.models import BundleComparison, Catalog
+from approvals.models import BundleComparison, Catalog, KubernetesIdentity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
@@ -94,6 +96,25 @@ def test_a_chart_by_url_is_filled_in_with_its_format_and_the_page_says_why_nothi
     assert "format: helm" in text
     assert "is fetched from a URL, and only images can be compared" in text
     assert "Propose account" not in text
+
+
+def test_a_page_that_follows_goes_on_where_the_cluster_does_not_answer(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    begun(here, before="")
+    client = browse(here.ada)
+    here.kubernetes.is_down = True
+    cache.clear()
+    assert client.get(f"/deployments/new/proposal/again?{QUERY}").status_code == 503
+
+
+def test_a_page_that_follows_leads_to_a_new_proof_where_the_old_one_aged(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    begun(here, before="")
+    proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    KubernetesIdentity.objects.update(authenticator=proved, groups_seen_at=timezone.now() - timedelta(days=3))
+    path = f"/deployments/new/proposal/again?{QUERY}"
+    answer = browse(here.ada).get(path, headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Redirect"][:8]) == (204, "/sign-in")
 
 
 def test_S02_who_is_nobody_on_a_cluster_is_told_the_same_whether_it_exists(here: World, browse: Browse) -> None:
