@@ -31,6 +31,7 @@ from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadConfig, BadSource, PratiqueError, TryLater, WorkerDied
 from provisioner.rbac import RbacSubject
+from provisioner.sentences import some
 from provisioner.values import Content, GroupKind
 
 logger = logging.getLogger(__name__)
@@ -133,16 +134,17 @@ def _after(wish: ComparisonWish, api: Api, say: Say) -> tuple[Content, Config]:
     """The bundle that is to run, in the namespace that is asked for, else in its own, and the config that it has."""
     namespace, account = own_names(wish.package)
     first = replace(wish, namespace=wish.namespace or namespace, account=wish.account or account)
-    content, config = _rendered(first, wish.after, api, say)
+    fetched = _fetched(wish.after, say)
+    content, config = _rendered(first, fetched, api, say)
     suggested = content.suggested_namespace
     if wish.namespace or suggested in ("", content.install_namespace):
         return content, config
-    return _rendered(replace(first, namespace=suggested), wish.after, api, say)
+    return _rendered(replace(first, namespace=suggested), fetched, api, say)
 
 
 def _before(wish: ComparisonWish, api: Api, say: Say) -> Content | None:
     if wish.before:
-        return _rendered(wish, wish.before, api, say)[0]
+        return _rendered(wish, _fetched(wish.before, say), api, say)[0]
     if not wish.content:
         return None
     row = ContentRow.objects.filter(pk=wish.content).first()
@@ -151,24 +153,31 @@ def _before(wish: ComparisonWish, api: Api, say: Say) -> Content | None:
     return store.get(row)
 
 
-def _rendered(wish: ComparisonWish, image: str, api: Api, say: Say) -> tuple[Content, Config]:
-    say(f"fetching and rendering {image}")
+def _fetched(image: str, say: Say) -> pipeline.FetchedSources:
+    say(f"fetching {image}")
+    rules = egress(timeout_seconds=FETCH_SECONDS)
+    return pipeline.fetch_sources([image_source(image)], egress=rules, credentials=None, limits=limits())
+
+
+def _rendered(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, say: Say) -> tuple[Content, Config]:
+    """Rendered once more where its own config is needed; what was fetched stays."""
+    say(f"rendering {some([pin.reference for pin, _ in fetched.trees])}")
     try:
-        return _prepared(wish, image, api, wish.config), wish.config
+        return _prepared(wish, fetched, api, wish.config), wish.config
     except BadConfig as exc:
         if wish.config or not str(exc).startswith(WATCHES):
             raise
     # An operator that cannot watch all namespaces watches its own.
     own = {"watchNamespace": wish.namespace}
-    return _prepared(wish, image, api, own), own
+    return _prepared(wish, fetched, api, own), own
 
 
-def _prepared(wish: ComparisonWish, image: str, api: Api, config: Config) -> Content:
+def _prepared(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, config: Config) -> Content:
     served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     is_upgrade = bool(wish.before or wish.content)
     target = pipeline.target_of(api, is_upgrade=is_upgrade) if render.is_told_of_target(wish.format) else None
-    content = pipeline.prepare(
-        [image_source(image)],
+    content = pipeline.render_sources(
+        fetched,
         options=pipeline.PrepareOptions(
             format=wish.format,
             install_namespace=wish.namespace,
@@ -176,8 +185,6 @@ def _prepared(wish: ComparisonWish, image: str, api: Api, config: Config) -> Con
             config=dict(config),
             target=target,
         ),
-        egress=egress(timeout_seconds=FETCH_SECONDS),
-        credentials=None,
         limits=limits(),
         is_namespaced=served.get,
     )
