@@ -67,7 +67,7 @@ class Unreachable(TryLater):
 
 
 class OutOfTime(TryLater):
-    """All the time that was given for a question of many calls is used up: nothing more is asked."""
+    """All the time that was given for a question of many calls, or a comparison, is used up: nothing more is asked."""
 
     code = "out-of-time"
 

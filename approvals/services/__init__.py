@@ -23,9 +23,11 @@ from approvals.services.comparisons import (
     ComparisonQuestion,
     bundle_to_install,
     check_may_compare,
+    cluster_to_compare_on,
     compare_bundles,
     comparison_asked,
     comparison_result,
+    format_offered,
     known_comparison,
 )
 from approvals.services.deployments import (
@@ -103,6 +105,7 @@ __all__ = [
     "caller_of_proxy",
     "change_deployment",
     "check_may_compare",
+    "cluster_to_compare_on",
     "collisions",
     "command_line_issuers",
     "compare_bundles",
@@ -118,6 +121,7 @@ __all__ = [
     "end_sessions_of_issuer",
     "forget_ended",
     "forget_identity",
+    "format_offered",
     "issue_link_code",
     "known_as",
     "known_comparison",

@@ -32,6 +32,11 @@ class CatalogBundle:
         return self.image or self.checksum or self.url
 
     @property
+    def can_be_pinned(self) -> bool:
+        """Whether what is fetched can be held to a digest, without which nothing is deployed."""
+        return bool(self.image or self.checksum)
+
+    @property
     def rank(self) -> tuple[Version, tuple[tuple[int, int, str], ...]]:
         """By which bundles of one package are ordered: the version, then the release of the same version."""
         parts = self.release.split(".") if self.release else []

@@ -13,7 +13,17 @@ Each stage is a function of values; keeping them, and asking people in between, 
 
 from provisioner.pipeline.deploying import DEADLINE_SECONDS, deploy, observe, remove
 from provisioner.pipeline.planning import FIELD_MANAGER, part_of, plan_again
-from provisioner.pipeline.preparing import PrepareOptions, join, moves, prepare, resolving, target_of
+from provisioner.pipeline.preparing import (
+    FetchedSources,
+    PrepareOptions,
+    fetch_sources,
+    join,
+    moves,
+    prepare,
+    render_sources,
+    resolving,
+    target_of,
+)
 from provisioner.pipeline.reports import PATTERN_SECONDS, REVIEW_SECONDS, look, look_offline
 from provisioner.pipeline.rights import least_rights, permissions, preflight, roles_and_bindings
 
@@ -22,8 +32,10 @@ __all__ = [
     "FIELD_MANAGER",
     "PATTERN_SECONDS",
     "REVIEW_SECONDS",
+    "FetchedSources",
     "PrepareOptions",
     "deploy",
+    "fetch_sources",
     "join",
     "least_rights",
     "look",
@@ -36,6 +48,7 @@ __all__ = [
     "preflight",
     "prepare",
     "remove",
+    "render_sources",
     "resolving",
     "roles_and_bindings",
     "target_of",

@@ -28,6 +28,17 @@ class PrepareOptions:
     target: Target | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FetchedSources:
+    """Sources as they came, unpacked, in their order, each with what it was resolved to."""
+
+    trees: tuple[tuple[Pin, Tree], ...]
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        return tuple(pin.digest for pin, _ in self.trees)
+
+
 def prepare(  # noqa: PLR0913 -- everything that decides what the content is, each by its name
     sources: Sequence[Source],
     *,
@@ -43,6 +54,19 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
     With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
     point to now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
     """
+    found = fetch_sources(sources, egress=egress, credentials=credentials, limits=limits, pins=pins)
+    return render_sources(found, options=options, limits=limits, is_namespaced=is_namespaced)
+
+
+def fetch_sources(
+    sources: Sequence[Source],
+    *,
+    egress: EgressPolicy,
+    credentials: Credentials | None,
+    limits: UnpackLimits,
+    pins: Sequence[Pin] = (),
+) -> FetchedSources:
+    """The first half of `prepare`; raises as that does."""
     if not sources:
         raise BadSource("a bundle needs at least one source")
     if pins and len(pins) != len(sources):
@@ -60,23 +84,25 @@ def prepare(  # noqa: PLR0913 -- everything that decides what the content is, ea
                     raise DigestMismatch(f"{pin.reference}: fetched {pin.digest}; pinned was {expected}")
                 trees.append((pin, unpack(one.archives, limits=limits)))
             _check_together((tree for _, tree in trees), limits)
-        return _rendered(trees, options, limits, is_namespaced)
+    return FetchedSources(tuple(trees))
 
 
-def _rendered(
-    trees: Sequence[tuple[Pin, Tree]], options: PrepareOptions, limits: UnpackLimits, is_namespaced: IsNamespaced
+def render_sources(
+    found: FetchedSources, *, options: PrepareOptions, limits: UnpackLimits, is_namespaced: IsNamespaced
 ) -> Content:
-    tree = join([(pin.destination, each) for pin, each in trees], limits)
-    rendering = Rendering(
-        options.format,
-        options.install_namespace,
-        options.service_account,
-        is_namespaced,
-        options.config,
-        tuple(_folder(pin.destination) for pin, _ in trees),
-        target=options.target,
-    )
-    return render_content(tree, rendering, pins=tuple(pin for pin, _ in trees))
+    """The other half of `prepare`, as often as wanted of what was fetched once; raises as that does."""
+    with resolving(found.digests):
+        tree = join([(pin.destination, each) for pin, each in found.trees], limits)
+        rendering = Rendering(
+            options.format,
+            options.install_namespace,
+            options.service_account,
+            is_namespaced,
+            options.config,
+            tuple(_folder(pin.destination) for pin, _ in found.trees),
+            target=options.target,
+        )
+        return render_content(tree, rendering, pins=tuple(pin for pin, _ in found.trees))
 
 
 def moves(

@@ -6,13 +6,14 @@ import base64
 import io
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 
 from approvals import catalogs
 from approvals.models import Catalog, CatalogEdition, Cluster
-from provisioner.catalogs import CatalogFile
+from provisioner.catalogs import CatalogFile, read_helm_index
 from tests.support.approvals.world import cluster
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
 
@@ -60,6 +61,18 @@ def files(*documents: Any) -> Iterator[CatalogFile]:
 
 def stored(row: Catalog, *documents: Any, digest: str = "sha256:one") -> CatalogEdition:
     return catalogs.store(row, digest, files(*documents))
+
+
+def stored_charts(row: Catalog, *versions: str, is_digested: bool = True) -> CatalogEdition:
+    """The catalog as it is once it has read an index of Helm with these versions of the chart harbour."""
+    row.spec = {**row.spec, "format": "helm"}
+    row.save(update_fields=["spec"])
+    digest = {"digest": "1" * 64} if is_digested else {}
+    entries = [{"version": one, "urls": [f"harbour-{one}.tgz"], **digest} for one in versions]
+    text = json.dumps({"apiVersion": "v1", "entries": {"harbour": entries}}).encode()
+    file = CatalogFile("index.yaml", lambda: io.BytesIO(text))
+    read = partial(read_helm_index, address="https://charts.example.com/index.yaml")
+    return catalogs.store(row, f"sha256:{'-'.join(versions)}", [file], read=read)
 
 
 def offer(row: Catalog, *versions: str, image: str = "", deprecates: str = "") -> None:

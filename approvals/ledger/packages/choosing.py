@@ -131,7 +131,7 @@ def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: s
     choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
     if isinstance(choice, NoChoice):
         raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, running)}")
-    if not choice.bundle.image and not choice.bundle.checksum:
+    if not choice.bundle.can_be_pinned:
         raise BundleNotOffered(f"{where}: {_unpinned(catalog, choice)}")
     made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
     return replace(made, step=_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)

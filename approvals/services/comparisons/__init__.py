@@ -10,7 +10,9 @@ from approvals.services.comparisons.asked import (
     ComparisonQuestion,
     bundle_to_install,
     check_may_compare,
+    cluster_to_compare_on,
     comparison_asked,
+    format_offered,
 )
 from approvals.services.comparisons.comparing import compare_bundles, comparison_result, known_comparison
 
@@ -19,8 +21,10 @@ __all__ = [
     "ComparisonQuestion",
     "bundle_to_install",
     "check_may_compare",
+    "cluster_to_compare_on",
     "compare_bundles",
     "comparison_asked",
     "comparison_result",
+    "format_offered",
     "known_comparison",
 ]

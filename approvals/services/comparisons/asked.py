@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals import access, catalogs
-from approvals.access import Caller
+from approvals.access import Caller, Permission
 from approvals.catalogs.comparisons import ComparisonWish
 from approvals.errors import InvalidInput, NotFound
 from approvals.models import BundleDeployment, Catalog, Cluster, Revision
@@ -57,13 +57,39 @@ class AskedComparison:
     wish: ComparisonWish
 
 
+def cluster_to_compare_on(*, by: Caller, name: str, catalog: str) -> Cluster:
+    """The cluster of this name; who is nobody there learns not even that it exists (S02).
+
+    Raises NotFound.
+    """
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None or _is_nobody(access.may_read_catalog(by, cluster, catalog)):
+        raise _no_cluster(name)
+    return cluster
+
+
+def _is_nobody(reading: Permission) -> bool:
+    return reading.refused is not None and not reading.is_too_old
+
+
+def _no_cluster(name: str) -> NotFound:
+    return NotFound(f"there is no cluster {name}, or none that you may read")
+
+
 def check_may_compare(*, by: Caller, cluster: Cluster, catalog: str, is_fresh: bool = False) -> None:
     """Raise unless Kubernetes lets `by` get the catalog and create deployments; NotFound where they may not get it."""
     reading = access.may_read_catalog(by, cluster, catalog)
+    if _is_nobody(reading):
+        raise _no_cluster(cluster.name)
     if reading.could_ask and not reading.allowed and not reading.is_too_old:
         raise NotFound(f"there is no catalog {catalog} on cluster {cluster.name}, or none that you may get")
     reading.check()
     access.may(by, cluster, "create", resource="bundledeployments", fresh=is_fresh).check()
+
+
+def format_offered(catalog: Catalog) -> str:
+    """The `spec.format` of deployments that take a bundle of this catalog."""
+    return FORMATS.get(str(catalog.spec.get("format") or ""), OPERATOR)
 
 
 def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: ComparisonQuestion) -> AskedComparison:
@@ -84,7 +110,7 @@ def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: Co
     if before is not None and before.name == after.name:
         raise InvalidInput(f"both are {after.name}: name two different bundles", field="to")
     made = ComparisonWish(
-        FORMATS.get(str(row.spec.get("format") or ""), OPERATOR),
+        format_offered(row),
         package.name,
         _image_of(row, before) if before else "",
         _image_of(row, after),
@@ -136,6 +162,12 @@ def _check_names(question: ComparisonQuestion) -> None:
 
 
 def _image_of(row: Catalog, bundle: CatalogBundle) -> str:
+    if bundle.url and not bundle.image:
+        raise InvalidInput(
+            f"chart {bundle.name} of catalog {row.name} is fetched from a URL, and only images can be compared: the "
+            "report of a request says what would change",
+            field="to",
+        )
     if not bundle.image:
         raise InvalidInput(
             f"catalog {row.name} names no image for bundle {bundle.name}: only bundles that are images can be compared",

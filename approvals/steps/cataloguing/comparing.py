@@ -7,8 +7,9 @@ are not looked at.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,20 +30,24 @@ from approvals.steps.sources import check_object_count, egress, image_source, li
 from approvals.working import Work, WorkStep
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import BadConfig, BadSource, PratiqueError, TryLater, WorkerDied
+from provisioner.errors import BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
 from provisioner.rbac import RbacSubject
+from provisioner.sentences import some
 from provisioner.values import Content, GroupKind
 
 logger = logging.getLogger(__name__)
 
-# So many at once over all workers: what is asked for out of curiosity does not hold up requests.
+# So many at once over all workers, and of one person: what is asked for out of curiosity holds up neither requests nor
+# the others who ask.
 AT_ONCE = 2
+AT_ONCE_EACH = 1
 TURN_SECONDS = 5
 AGAIN_SECONDS = 15
 FETCH_SECONDS = 300.0
+# For one comparison as a whole.
+MOST_SECONDS = 600.0
 GROUP = "comparisons"
 WATCHES = "config.watchNamespace is missing"
-Say = Callable[[str], None]
 Config = Mapping[str, Any]
 
 
@@ -60,7 +65,10 @@ class CompareBundles(Work):
             return False
         if row.look_again_at is not None and row.look_again_at > timezone.now():
             return False
-        with claims.place(self.task, 0, AT_ONCE) as is_free:
+        with (
+            claims.place(f"{self.task} of", row.user_id or 0, AT_ONCE_EACH) as is_their_turn,
+            claims.place(self.task, 0, AT_ONCE if is_their_turn else 0) as is_free,
+        ):
             if is_free:
                 self._compare(row, worker)
             else:
@@ -86,14 +94,15 @@ class CompareBundles(Work):
                 self._fail(row, worker, PratiqueError(f"it failed {MOST_ATTEMPTS} times with an unexpected error"))
                 return
             wish = ComparisonWish.of(row.wish)
-            found = compare(wish, connect(row.cluster), lambda words: comparisons.note_progress(row, words))
+            pace = Pace(lambda words: comparisons.note_progress(row, words), time.monotonic() + MOST_SECONDS)
+            found = compare(wish, connect(row.cluster), pace)
             with transaction.atomic(durable=True):
                 claims.check_still_held(self.rows, worker)
                 comparisons.finish(row, record_of(found), timezone.now())
         except LostClaim:
             raise
         except TryLater as exc:
-            if row.attempts >= MOST_ATTEMPTS:
+            if row.attempts >= MOST_ATTEMPTS or isinstance(exc, OutOfTime):
                 self._fail(row, worker, exc)
             else:
                 comparisons.put_off(row, _in(AGAIN_SECONDS * row.attempts), why=f"it will be tried again: {exc}")
@@ -107,42 +116,60 @@ class CompareBundles(Work):
             comparisons.fail(row, code=exc.code, words=str(exc), now=timezone.now())
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How far a comparison is: `say` takes what begins in words; it ends at `ends_at` (time.monotonic)."""
+
+    say: Callable[[str], None]
+    ends_at: float
+
+    def begin(self, words: str) -> float:
+        """Say what begins, and return the seconds that are left; raises OutOfTime where none are."""
+        left = self.ends_at - time.monotonic()
+        if left <= 0:
+            raise OutOfTime(f"the comparison took more than {MOST_SECONDS:.0f} s: it was ended before {words}")
+        self.say(words)
+        return left
+
+
 def _in(seconds: float) -> datetime:
     return timezone.now() + timedelta(seconds=seconds)
 
 
-def compare(wish: ComparisonWish, api: Api, say: Say) -> ComparedBundles:
+def compare(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
     """Fetch, render and compare what `wish` names; `api` tells which kinds the cluster serves, and its roles.
 
-    Raises as `pipeline.prepare` does, and TryLater where the API server does not answer.
+    Raises as `pipeline.prepare` does, TryLater where the API server does not answer, and OutOfTime.
     """
-    after, config = _after(wish, api, say)
-    before = _before(replace(wish, namespace=after.install_namespace, account=after.service_account), api, say)
-    say("comparing")
+    api = api.until(pace.ends_at)
+    after, config = _after(wish, api, pace)
+    before = _before(replace(wish, namespace=after.install_namespace, account=after.service_account), api, pace)
+    pace.begin("comparing")
     report = pipeline.look_offline(after, before, allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]))
     permissions = pipeline.permissions(None, after, before)
     installer = None
     if before is None:
-        say("finding the least rights of an installer")
+        pace.begin("finding the least rights of an installer")
         account = RbacSubject("ServiceAccount", after.service_account, after.install_namespace)
         installer = pipeline.least_rights(api, after, account=account)
     return ComparedBundles(before, after, config, report, permissions, installer)
 
 
-def _after(wish: ComparisonWish, api: Api, say: Say) -> tuple[Content, Config]:
+def _after(wish: ComparisonWish, api: Api, pace: Pace) -> tuple[Content, Config]:
     """The bundle that is to run, in the namespace that is asked for, else in its own, and the config that it has."""
     namespace, account = own_names(wish.package)
     first = replace(wish, namespace=wish.namespace or namespace, account=wish.account or account)
-    content, config = _rendered(first, wish.after, api, say)
+    fetched = _fetched(wish.after, pace)
+    content, config = _rendered(first, fetched, api, pace)
     suggested = content.suggested_namespace
     if wish.namespace or suggested in ("", content.install_namespace):
         return content, config
-    return _rendered(replace(first, namespace=suggested), wish.after, api, say)
+    return _rendered(replace(first, namespace=suggested), fetched, api, pace)
 
 
-def _before(wish: ComparisonWish, api: Api, say: Say) -> Content | None:
+def _before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None:
     if wish.before:
-        return _rendered(wish, wish.before, api, say)[0]
+        return _rendered(wish, _fetched(wish.before, pace), api, pace)[0]
     if not wish.content:
         return None
     row = ContentRow.objects.filter(pk=wish.content).first()
@@ -151,24 +178,31 @@ def _before(wish: ComparisonWish, api: Api, say: Say) -> Content | None:
     return store.get(row)
 
 
-def _rendered(wish: ComparisonWish, image: str, api: Api, say: Say) -> tuple[Content, Config]:
-    say(f"fetching and rendering {image}")
+def _fetched(image: str, pace: Pace) -> pipeline.FetchedSources:
+    left = pace.begin(f"fetching {image}")
+    rules = egress(timeout_seconds=min(FETCH_SECONDS, left))
+    return pipeline.fetch_sources([image_source(image)], egress=rules, credentials=None, limits=limits())
+
+
+def _rendered(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, pace: Pace) -> tuple[Content, Config]:
+    """Rendered once more where its own config is needed; what was fetched stays."""
+    pace.begin(f"rendering {some([pin.reference for pin, _ in fetched.trees])}")
     try:
-        return _prepared(wish, image, api, wish.config), wish.config
+        return _prepared(wish, fetched, api, wish.config), wish.config
     except BadConfig as exc:
         if wish.config or not str(exc).startswith(WATCHES):
             raise
     # An operator that cannot watch all namespaces watches its own.
     own = {"watchNamespace": wish.namespace}
-    return _prepared(wish, image, api, own), own
+    return _prepared(wish, fetched, api, own), own
 
 
-def _prepared(wish: ComparisonWish, image: str, api: Api, config: Config) -> Content:
+def _prepared(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, config: Config) -> Content:
     served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     is_upgrade = bool(wish.before or wish.content)
     target = pipeline.target_of(api, is_upgrade=is_upgrade) if render.is_told_of_target(wish.format) else None
-    content = pipeline.prepare(
-        [image_source(image)],
+    content = pipeline.render_sources(
+        fetched,
         options=pipeline.PrepareOptions(
             format=wish.format,
             install_namespace=wish.namespace,
@@ -176,8 +210,6 @@ def _prepared(wish: ComparisonWish, image: str, api: Api, config: Config) -> Con
             config=dict(config),
             target=target,
         ),
-        egress=egress(timeout_seconds=FETCH_SECONDS),
-        credentials=None,
         limits=limits(),
         is_namespaced=served.get,
     )

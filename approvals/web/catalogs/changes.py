@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, catalogs, services
 from approvals.errors import InvalidInput, NotFound
-from approvals.models import BundleComparison, Catalog, Cluster
+from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.web import following
 from approvals.web.access_decorators import person, signed_in
@@ -84,15 +84,10 @@ def again(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpRe
 
 
 def _place(http: HttpRequest, cluster: str, name: str, package: str) -> _Place:
-    """Raises as `check_may_compare`; who is nobody on the cluster learns not even that it exists."""
-    where = Cluster.objects.filter(name=cluster).first()
-    if where is None:
-        raise Http404
-    permission = access.may_read_catalog(person(http), where, name)
-    if permission.refused and not permission.is_too_old:
-        raise Http404
+    """Raises as `cluster_to_compare_on` and `check_may_compare`."""
+    where = services.cluster_to_compare_on(by=person(http), name=cluster, catalog=name)
     note_cluster(http, where)
-    permission.check()
+    access.may_read_catalog(person(http), where, name).check()
     row = catalogs.catalog(where, name)
     found = catalogs.package(row, package) if row else None
     if row is None or found is None:

@@ -24,7 +24,7 @@ class ShownVersion:
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
     see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
-    where they are "", `why_not` says why.
+    where one of them is "", `why_not` says why.
     """
 
     bundle: str
@@ -78,8 +78,7 @@ class PackageShown:
 
     def _one(self, one: ListedEntry, *, is_head: bool) -> ShownVersion:
         entry, bundle = one.entry, one.bundle
-        why_not = _why_not(one)
-        version = str(bundle.version) if bundle and self.may_install and not why_not else ""
+        version = str(bundle.version) if bundle and self.may_install and is_installable(one) else ""
         return ShownVersion(
             bundle=entry.name,
             version=str(bundle.version) if bundle else "",
@@ -93,21 +92,25 @@ class PackageShown:
             change=self.changes.get(entry.name),
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
             install=self.install_at(version) if version else "",
-            comparison=self.compared_at(version) if version else "",
-            why_not=why_not,
+            comparison=self.compared_at(version) if version and bundle and bundle.image else "",
+            why_not=_why_not(one),
         )
 
 
 def _why_not(one: ListedEntry) -> str:
     if one.bundle is None:
         return "The catalog has no bundle of this name."
-    if not one.bundle.image:
-        return "It has no image. Name the address of the chart as the source of a deployment."
-    return ""
+    if one.bundle.image:
+        return ""
+    if one.bundle.can_be_pinned:
+        return "What would change is not offered for a chart by URL. The report of a request says it."
+    if one.bundle.url:
+        return "The catalog has no digest of this chart. Name its URL and its checksum as a source of kind http."
+    return "It has no image. Choose another version, or ask its publisher."
 
 
 def is_installable(one: ListedEntry) -> bool:
-    return not _why_not(one)
+    return one.bundle is not None and one.bundle.can_be_pinned
 
 
 def channel_of(package: Package, wanted: str) -> Channel | None:

@@ -17,13 +17,14 @@ from django.views.decorators.http import require_safe
 
 from approvals import catalogs, services
 from approvals.catalogs.comparisons import own_names
-from approvals.errors import InvalidInput, NotAllowed, NotFound, Refused
-from approvals.models import BundleComparison, Cluster
+from approvals.errors import InvalidInput, NotAllowed, NotFound
+from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.web import following
 from approvals.web.access_decorators import only_by_form, person, signed_in
 from approvals.web.following import Followed
 from approvals.web.rendering import part_of
+from provisioner.catalogs import Package
 
 NAMED = ("cluster", "catalog", "package", "channel", "version", "name", "install_namespace", "service_account")
 MAX_WORD = 500
@@ -58,6 +59,14 @@ class InstallWish:
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """The package that a wish names, which the viewer may have compared."""
+
+    catalog: Catalog
+    package: Package
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """What is proposed for a wish: `initial` is what the form is filled in with, `part` how far the rights are.
 
@@ -84,16 +93,19 @@ def proposal(http: HttpRequest, *, is_with_form: bool = True) -> Proposal | None
     wish = InstallWish.of(http.GET)
     if not wish.is_of_catalog:
         return None
+    offered = ""
     try:
-        asked = _asked(http, wish)
+        place = _place(http, wish)
+        offered = services.format_offered(place.catalog)
+        asked = _asked(http, wish, place)
     except NotAllowed:
         return None  # the form says which right is missing
-    except Refused as refusal:
-        return Proposal(wish, _initial(wish), why_not=str(refusal))
+    except (NotFound, InvalidInput) as refusal:
+        return Proposal(wish, _initial(wish, offered), why_not=str(refusal))
     row = services.known_comparison(asked)
     found = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
     known = _Known(row, found, is_in_form=is_with_form)
-    return Proposal(wish, _initial(wish, asked, found), _part(http, wish, asked, known))
+    return Proposal(wish, _initial(wish, offered, found), _part(http, wish, asked, known))
 
 
 @only_by_form
@@ -103,7 +115,7 @@ def propose(http: HttpRequest) -> HttpResponse:
     wish = InstallWish.of(http.POST)
     if not wish.is_of_catalog:
         raise InvalidInput("A package of a catalog is missing.", field="package")
-    services.compare_bundles(by=person(http), asked=_asked(http, wish))
+    services.compare_bundles(by=person(http), asked=_asked(http, wish, _place(http, wish)))
     return redirect(f"{reverse('deployment-new')}?{wish.query}")
 
 
@@ -118,30 +130,33 @@ def again(http: HttpRequest) -> HttpResponse:
     return following.again(http, found.part)
 
 
-def _asked(http: HttpRequest, wish: InstallWish) -> AskedComparison:
-    cluster = Cluster.objects.filter(name=wish.cluster).first()
-    if cluster is None:
-        raise NotFound(f"there is no cluster {wish.cluster}, or none that you may read")
+def _place(http: HttpRequest, wish: InstallWish) -> _Place:
+    """Raises NotFound, and as `check_may_compare`."""
+    cluster = services.cluster_to_compare_on(by=person(http), name=wish.cluster, catalog=wish.catalog)
     services.check_may_compare(by=person(http), cluster=cluster, catalog=wish.catalog)
     row = catalogs.catalog(cluster, wish.catalog)
     package = catalogs.package(row, wish.package) if row else None
-    if package is None:
+    if row is None or package is None:
         raise NotFound(f"catalog {wish.catalog} has no package {wish.package}")
-    bundle = services.bundle_to_install(package, wish.channel, wish.version)
+    return _Place(row, package)
+
+
+def _asked(http: HttpRequest, wish: InstallWish, place: _Place) -> AskedComparison:
+    """Raises as `comparison_asked`."""
+    bundle = services.bundle_to_install(place.package, wish.channel, wish.version)
     question = ComparisonQuestion(
-        package.name, bundle.name, namespace=wish.install_namespace, account=wish.service_account
+        place.package.name, bundle.name, namespace=wish.install_namespace, account=wish.service_account
     )
-    return services.comparison_asked(by=person(http), cluster=cluster, catalog=wish.catalog, question=question)
+    cluster, catalog = place.catalog.cluster, place.catalog.name
+    return services.comparison_asked(by=person(http), cluster=cluster, catalog=catalog, question=question)
 
 
-def _initial(
-    wish: InstallWish, asked: AskedComparison | None = None, found: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """What is known of the bundle counts before what only its name says."""
+def _initial(wish: InstallWish, offered: str, found: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What is known of the bundle counts before what only its name says; `offered` is the format of the catalog."""
     namespace, account = own_names(wish.package)
     known = found or {}
     config = known.get("config") or {}
-    rest = {"format": asked.wish.format, **({"config": config} if config else {})} if asked else {}
+    rest = {"format": offered, **({"config": config} if config else {})} if offered else {}
     return {
         "cluster": wish.cluster,
         "name": wish.name or namespace[:MOST_NAME],

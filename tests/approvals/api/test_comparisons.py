@@ -107,6 +107,15 @@ def test_who_lacks_one_of_the_rights_is_told_nothing_that_is_known(
     assert call(port.bert, method, path, body).status_code == 200
 
 
+@pytest.mark.parametrize(("method", "path", "body"), [("get", QUERY, None), ("post", ADDRESS, ASKED)])
+def test_S02_who_is_nobody_on_a_cluster_is_told_the_same_whether_it_exists(
+    port: World, call: Call, method: str, path: str, body: dict[str, str] | None
+) -> None:
+    catalog("port", of=world.cluster("moon"))
+    there, nowhere = (call(port.ada, method, path.replace("prod", name), body).content for name in ("moon", "void"))
+    assert there.replace(b"moon", b"void") == nowhere
+
+
 def test_quotas_are_refused_with_what_to_do(port: World, call: Call, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "COMPARISONS": 1}
     assert call(port.ada, "post", ADDRESS, {"to": "1.0.0"}).status_code == 202

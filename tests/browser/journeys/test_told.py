@@ -61,7 +61,7 @@ def test_who_approved_is_told_that_it_no_longer_counts_wherever_they_look(office
     alice = it.screen("alice", "/home")
     needed = alice.get_by_role("region", name="Needs a decision")
     pw.expect(needed.get_by_role("link", name=it.name)).to_be_visible()
-    pw.expect(needed).to_contain_text("your approval no longer counts")
+    pw.expect(needed).to_contain_text("Your approval no longer counts")
     pw.expect(alice.get_by_role("region", name="What happened")).to_contain_text("earlier approvals no longer count")
     it.approve_at_once("alice")
     it.work()

@@ -16,6 +16,7 @@ from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.working import do
+from provisioner import pipeline
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import WorkerDied
 from tests.support.approvals.world import acting
@@ -137,8 +138,11 @@ def test_a_bundle_beside_what_a_deployment_runs_is_told_as_far_as_one_may_get_th
 
 
 def test_a_bundle_suggests_its_namespace_and_the_account_goes_there(
-    sandbox_station: Station, registry: Registry
+    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fetched: list[Any] = []
+    fetch = pipeline.fetch_sources
+    monkeypatch.setattr(pipeline, "fetch_sources", lambda *args, **named: fetched.append(args) or fetch(*args, **named))
     listed = documents(registry, HARBOUR, ["1.0.0"])
     csv, files = operator(annotations={"operatorframework.io/suggested-namespace": "docks"}, mode="OwnNamespace")
     digest = registry.push(f"{registry.host}/suggesting:1", files)
@@ -152,6 +156,7 @@ def test_a_bundle_suggests_its_namespace_and_the_account_goes_there(
     assert (result["install_namespace"], result["suggested_namespace"]) == ("docks", "docks")
     assert result["config"] == {"watchNamespace": "docks"}, "it cannot watch all namespaces"
     assert {one["ref"]["namespace"] for one in result["report"]["plan"]["actions"]} == {"docks"}
+    assert len(fetched) == 1, "however often it is rendered"
 
 
 def operator(*, annotations: Mapping[str, str], mode: str) -> tuple[str, dict[str, bytes]]:

@@ -16,7 +16,7 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries
 from tests.support.approvals.revisions import revision
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
-from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, with_words
+from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, stored_charts, with_words
 
 PAGE = "/catalogs/prod/port/packages/harbour"
 CHAIN = ("1.0.0", "1.1.0", "1.2.0")
@@ -108,6 +108,24 @@ def test_what_has_no_image_or_no_bundle_cannot_be_installed_and_says_why(here: W
     assert "deployments/new" not in text
     assert "It has no image" in text
     assert "The catalog has no bundle of this name" in text
+
+
+@pytest.mark.parametrize(
+    ("is_digested", "words"),
+    [
+        (True, "What would change is not offered for a chart by URL"),
+        (False, "The catalog has no digest of this chart"),
+    ],
+    ids=["a digest", "no digest"],
+)
+def test_a_chart_by_url_can_be_installed_where_the_index_has_its_digest(
+    is_digested: bool, words: str, here: World, browse: Browse
+) -> None:
+    here.kubernetes.allow("ada", "create")
+    stored_charts(catalog(of=here.cluster), "1.0.0", is_digested=is_digested)
+    text = opened(browse(here.ada), PAGE)
+    assert ("version=1.0.0" in text, "harbour/changes" in text) == (is_digested, False)
+    assert words in text
 
 
 def test_changed_content_under_one_version_is_said_first(here: World, browse: Browse) -> None:

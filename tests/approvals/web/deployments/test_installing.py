@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import html
+import re
+from datetime import timedelta
+from typing import Any
 
 from django.core.cache import cache
+from django.utils import timezone
 
-from approvals.models import BundleComparison
+from approvals.models import BundleComparison, Catalog, KubernetesIdentity
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.comparisons import begun, finish, port
+from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.stored_catalogs import catalog, stored, stored_charts
 
 QUERY = "cluster=prod&catalog=port&package=harbour&channel=stable&version=%3C1.2.0"
 PAGE = f"/deployments/new?{QUERY}"
+# The token of a form, a nonce, and how an answer is named in the log.
+PASSING = re.compile(r'csrf\w*&?[^>]*>|nonce="[^"]*"|[0-9a-f-]{32,36}')
 POSTED = {"cluster": "prod", "catalog": "port", "package": "harbour", "channel": "stable", "version": "<1.2.0"}
 
 
@@ -78,3 +87,54 @@ def test_what_the_catalog_does_not_offer_is_said_above_the_form(here: World, bro
     text = opened(browse(here.ada), PAGE.replace("stable", "alpha"))
     assert "has no channel alpha" in text
     assert "Propose account" not in text
+
+
+def test_a_chart_by_url_is_filled_in_with_its_format_and_the_page_says_why_nothing_is_proposed(
+    here: World, browse: Browse
+) -> None:
+    port(here, "ada")
+    stored_charts(Catalog.objects.get(), "1.0.0")
+    text = opened(browse(here.ada), PAGE)
+    assert "format: helm" in text
+    assert "is fetched from a URL, and only images can be compared" in text
+    assert "Propose account" not in text
+
+
+def test_a_page_that_follows_goes_on_where_the_cluster_does_not_answer(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    begun(here, before="")
+    client = browse(here.ada)
+    here.kubernetes.is_down = True
+    cache.clear()
+    assert client.get(f"/deployments/new/proposal/again?{QUERY}").status_code == 503
+
+
+def test_a_page_that_follows_leads_to_a_new_proof_where_the_old_one_aged(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    begun(here, before="")
+    proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    KubernetesIdentity.objects.update(authenticator=proved, groups_seen_at=timezone.now() - timedelta(days=3))
+    path = f"/deployments/new/proposal/again?{QUERY}"
+    answer = browse(here.ada).get(path, headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Redirect"][:8]) == (204, "/sign-in")
+
+
+def test_S02_who_is_nobody_on_a_cluster_is_told_the_same_whether_it_exists(here: World, browse: Browse) -> None:
+    row = catalog("port", of=world.cluster("moon"))
+    stored(row, package(defaultChannel="stable"), bundle("1.0.0"), channel("stable", {"name": "harbour.v1.0.0"}))
+    client = browse(here.ada)
+    changes = "/catalogs/prod/port/packages/harbour/changes"
+    for ask in (
+        lambda name: client.get(PAGE.replace("prod", name)),
+        lambda name: client.post("/deployments/new/proposal", {**POSTED, "cluster": name}),
+        lambda name: client.get(f"/deployments/new/proposal/again?{QUERY.replace('prod', name)}"),
+        lambda name: client.get(changes.replace("prod", name)),
+    ):
+        there, nowhere = said(ask("moon")), said(ask("void"))
+        assert there[0] == nowhere[0]
+        assert there[1].replace("moon", "void") == nowhere[1]
+
+
+def said(answer: Any) -> tuple[int, str]:
+    """The status and the words, without what is new each time."""
+    return answer.status_code, PASSING.sub("", text_of(answer))

@@ -1,0 +1,62 @@
+"""How many comparisons are worked on at once, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from approvals import services
+from approvals.catalogs.comparisons import ComparisonWish
+from approvals.models import BundleComparison
+from approvals.steps.cataloguing import comparing
+from approvals.steps.cataloguing.comparing import CompareBundles, Pace
+from approvals.working import do
+from provisioner.errors import BadSource
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import acting
+from tests.support.comparisons import asked, begun, port
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "connect", lambda _: None)
+
+
+def test_one_person_has_one_comparison_at_work_and_leaves_a_place_to_others(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port(here, "ada", "bert")
+    first, second = begun(here), begun(here, "1.2.0")
+    of_bert = services.compare_bundles(by=acting(here.bert), asked=asked(here, "1.2.0", before="1.1.0"))
+
+    def compare(wish: ComparisonWish, *_: Any) -> None:
+        if wish == ComparisonWish.of(first.wish):
+            do(CompareBundles(second.pk))
+            do(CompareBundles(of_bert.pk))
+        raise BadSource("it is no bundle")
+
+    monkeypatch.setattr(comparing, "compare", compare)
+    do(CompareBundles(first.pk))
+    found = {row.pk: (row.state, row.attempts) for row in BundleComparison.objects.all()}
+    assert found == {first.pk: ("failed", 1), second.pk: ("waiting", 0), of_bert.pk: ("failed", 1)}
+    BundleComparison.objects.update(look_again_at=None)
+    do(CompareBundles(second.pk))
+    second.refresh_from_db()
+    assert second.state == "failed", "its turn comes after the first one"
+
+
+def test_a_comparison_that_takes_too_long_is_not_begun_again(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    port(here, "ada")
+    row = begun(here)
+
+    def compare(wish: ComparisonWish, api: Any, pace: Pace) -> None:
+        assert pace.begin("fetching it") > 0
+        replace(pace, ends_at=0.0).begin("rendering it")
+
+    monkeypatch.setattr(comparing, "compare", compare)
+    do(CompareBundles(row.pk))
+    row.refresh_from_db()
+    assert (row.state, row.attempts, row.problem_code) == ("failed", 1, "out-of-time")
+    assert row.problem == "the comparison took more than 600 s: it was ended before rendering it"
