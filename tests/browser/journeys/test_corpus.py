@@ -53,10 +53,10 @@ def commands_of(page: pw.Page, crd: str) -> list[str]:
     return [f"kubectl {rest}" for line in lines for rest in line.split(": kubectl ")[1:]]
 
 
+@pytest.mark.usefixtures("strimzi_station")
 def test_strimzi_goes_from_0_51_to_1_0_by_what_the_pages_say(real_office: Offices) -> None:
     it = real_office("strimzi")
     it.content = lambda _, version: storing_v1(strimzi("0.51.0")) if version == "0.51.1" else strimzi(version)
-    it.station.ctl("create", "namespace", "myproject")
     it.wish("0.51.0")
     it.approve_at_once("alice")
     it.work()

@@ -56,8 +56,10 @@ def commands(request: Request, crd: str) -> list[str]:
 
 @pytest.mark.thorough
 def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrated_as_the_report_says(
-    station: Station, registry: Registry
+    strimzi_station: Station, registry: Registry
 ) -> None:
+    station = strimzi_station
+
     def go_to(version: str, files: dict[str, bytes]) -> Request:
         deployment = station.wish("strimzi", bundles.image(registry, "strimzi", files, version))
         station.work()
@@ -65,7 +67,6 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
         assert request.state == "in_review", request.problem
         return station.approve(deployment)
 
-    station.ctl("create", "namespace", "myproject")
     first = go_to("0.51.0", strimzi("0.51.0"))
     assert first.state == "applied", first.problem
     station.ctl("wait", "crd/kafkas.kafka.strimzi.io", "--for=condition=Established", "--timeout=60s")

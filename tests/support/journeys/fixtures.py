@@ -12,6 +12,7 @@ from django.core.cache import cache
 
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.journeys import station as built
+from tests.support.journeys.contents.strimzi import room_for_strimzi
 from tests.support.journeys.machine import Machine, environment
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
@@ -25,6 +26,13 @@ _numbers = itertools.count(1)
 def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
     return _station(controlplane, tmp_path, settings, worker_id)
+
+
+@pytest.fixture
+def strimzi_station(station: Station) -> Iterator[Station]:
+    """For the one test at a time that installs strimzi: its names are the same in each."""
+    with room_for_strimzi(station):
+        yield station
 
 
 @pytest.fixture(
