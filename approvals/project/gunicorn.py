@@ -121,9 +121,13 @@ def when_ready(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Each worker answers probes, and serves the metrics of all, on sockets that they share."""
+    """Each worker answers probes, and serves the metrics of all, on sockets that they share.
+
+    It is ready once it has loaded every page: what answers probes starts after that.
+    """
     from approvals import metrics, rights  # noqa: PLC0415 - needs Django, which only the worker has loaded
 
+    _keep_what_is_loaded()
     for sock in _probes:
         Listener("probes", PROBES, sock).start()
     for sock in _metrics:
@@ -131,7 +135,6 @@ def post_worker_init(worker: Any) -> None:
     rights.tell_what_is_missing(rights.Process.WEB)
     tell_broken_plugins()
     tell_content_store()
-    _keep_what_is_loaded()
 
 
 def _keep_what_is_loaded() -> None:
