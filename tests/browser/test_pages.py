@@ -289,15 +289,28 @@ def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, 
     pw.expect(page.get_by_role("alert")).to_be_in_viewport()
 
 
-def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("findings", "Accept this finding"),
+        ("request", "Changes line by line"),
+        ("rights", "Schemas"),
+        ("inbox", "More filters"),
+        ("reviewed-request", "Change your decision"),
+    ],
+)
+def test_paper_holds_nothing_to_press(
+    name: str, offered: str, here: World, site: dict[str, str], sign_in: SignIn
+) -> None:
     here.kubernetes.allow("ada", "override")
     page = sign_in(here.ada)
-    page.goto(site["findings"])
+    page.goto(site[name])
     page.evaluate(OPEN_ALL)
-    pw.expect(page.get_by_text("Accept this finding").first).to_be_visible()
+    pw.expect(page.get_by_text(offered).first).to_be_visible()
     page.emulate_media(media="print")
-    for what in ("button:visible", "input:visible", "textarea:visible", "select:visible"):
-        pw.expect(page.locator(what)).to_have_count(0)
+    pw.expect(page.get_by_text(offered).first).to_be_hidden()
+    for what in ("button", "input", "textarea", "select", "nav", "a:text-matches('^(Show|Changes line)')"):
+        pw.expect(page.locator(f"{what}:visible")).to_have_count(0)
 
 
 @pytest.mark.parametrize("name", ["request", "findings", "rights", "printed-report"])
