@@ -41,6 +41,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `masking`: values in plain objects that nobody should be shown
 - `versions`: versions and ranges of them
 - `phases`: the phases in which objects enter a cluster
+- `unserved`: why a cluster serves no such kind, and which versions Kubernetes removed
 - `cli`: the command `pratique`
 """
 
@@ -65,6 +66,7 @@ __all__ = [
     "sentences",
     "source",
     "unpack",
+    "unserved",
     "values",
     "versions",
 ]

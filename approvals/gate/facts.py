@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
+from provisioner.unserved import Lack
 from provisioner.values import ObjectRef, PlannedAction
 
 T_co = TypeVar("T_co", covariant=True)
@@ -199,14 +200,15 @@ class Unreviewed:
 class RefusedObject:
     """An object of the plan that could not be written now. `said` is the API server's, a value of the object (S27).
 
-    `is_foreign`: it is someone else's and not to be adopted. `is_unserved`: the cluster knows no such kind.
+    `is_foreign`: it is someone else's and not to be adopted. `lack` says why the cluster knows no such kind, None where
+    it does.
     """
 
     ref: ObjectRef
     words: str
     said: str
     is_foreign: bool = False
-    is_unserved: bool = False
+    lack: Lack | None = None
 
 
 @dataclass(frozen=True, slots=True)

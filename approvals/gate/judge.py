@@ -16,6 +16,7 @@ from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, val
 from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
 from approvals.lifecycle import MAX_ROUNDS
 from provisioner.sentences import some_phrases
+from provisioner.unserved import Lack
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)
@@ -285,9 +286,19 @@ def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
     words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
     said = tuple((one.ref, one.said) for one in shown if one.said)
     kind = RefusalKind.COLLIDES if all(one.is_foreign for one in plan.refused) else RefusalKind.REFUSED
-    kind = RefusalKind.NOT_SERVED if all(one.is_unserved for one in plan.refused) else kind
+    kind = _unserved({one.lack for one in plan.refused}) or kind
     words = f"{len(plan.refused)} of {len(plan.actions)} objects would be rejected: {words}"
     return reason(kind, words, facts.about, said)
+
+
+def _unserved(lacks: set[Lack | None]) -> RefusalKind | None:
+    """What is said of kinds that are not served, None where other things stand in the way. Of what Kubernetes removed
+    nothing in the cluster helps, whatever else is refused."""
+    if Lack.REMOVED in lacks:
+        return RefusalKind.REMOVED_API
+    if None in lacks:
+        return None
+    return RefusalKind.NOT_SERVED if lacks == {Lack.UNDEFINED} else RefusalKind.OTHER_VERSION
 
 
 def _unseen(facts: GateFacts) -> Iterator[Reason]:

@@ -29,6 +29,7 @@ from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import from_record
 from provisioner.review.foreign import is_private
 from provisioner.review.preflight.text import as_yaml
+from provisioner.unserved import Lack
 from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 
 # The finding of a report that lists the rules which the installing account lacks.
@@ -78,12 +79,12 @@ def plan_facts(request: Request, api: Api, approved: Approved, slowly: deletions
         return PlanFacts(planned.actions, True, False, unseen=unseen)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
-    refused = tuple(_refused(one) for one in planned.actions if one.problem)
+    refused = tuple(_refused(api, one) for one in planned.actions if one.problem)
     missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
     return PlanFacts(planned.actions, True, False, refused, missing)
 
 
-def _refused(planned: PlannedAction) -> RefusedObject:
+def _refused(api: Api, planned: PlannedAction) -> RefusedObject:
     """What could not be written, and why. Why the API server does not take what would come of someone else's object
     tells how that differs (S09).
     """
@@ -91,7 +92,14 @@ def _refused(planned: PlannedAction) -> RefusedObject:
     if is_private(planned):
         said = "; ".join(filter(None, [planned.problem, planned.server_words]))
     is_foreign = planned.problem_code == AlreadyExists.code
-    return RefusedObject(planned.ref, public_words(planned), said, is_foreign, planned.problem_code == UnknownKind.code)
+    return RefusedObject(planned.ref, public_words(planned), said, is_foreign, _lack(api, planned))
+
+
+def _lack(api: Api, planned: PlannedAction) -> Lack | None:
+    ref = planned.ref
+    if planned.problem_code != UnknownKind.code:
+        return None
+    return api.served().absence_of(ref.group, ref.version, ref.kind).lack
 
 
 def public_words(planned: PlannedAction) -> str:

@@ -25,6 +25,10 @@ MAKE_WAY = (
     "the release if a Helm release holds them. The new request adopts the objects after reviewers acknowledge it. "
     "People who may get the objects see in the report who holds them, and what adopting them would change."
 )
+_OTHER_BUNDLE = (
+    "who may update BundleDeployment {name} chooses a version of the bundle that uses a version which the cluster "
+    "serves, or adds the kind to spec.optionalKinds to leave its objects out; either creates a new request."
+)
 _OR_CHANGE = "Or someone who may update BundleDeployment {name} changes it, which creates a new request."
 _RIGHT_AGAIN = "The reviewer signs in again, or a cluster administrator restores the permission"
 
@@ -328,9 +332,23 @@ class RefusalKind(Enum):
     NOT_SERVED = RefusalRow(
         Next.WAIT,
         "unknown-kind",
-        "the cluster does not serve the kind or version",
+        "nothing in the cluster defines the kind",
         "Install what serves the kind, usually its CustomResourceDefinition; the request then continues automatically. "
         "Or someone who may update BundleDeployment {name} adds it to spec.optionalKinds, which creates a new request.",
+    )
+    REMOVED_API = RefusalRow(
+        Next.WAIT,
+        "removed-api",
+        "Kubernetes itself no longer serves the version of a kind",
+        f"Nobody can install it again. Someone {_OTHER_BUNDLE} If there is no such version yet, ask the author of the "
+        "bundle for one.",
+    )
+    OTHER_VERSION = RefusalRow(
+        Next.WAIT,
+        "unknown-version",
+        "the cluster does not serve this version of the kind",
+        "A cluster administrator installs a version of the extension, or of Kubernetes, that serves it; the request "
+        f"then continues automatically. Or someone {_OTHER_BUNDLE}",
     )
     REFUSED = RefusalRow(
         Next.WAIT,

@@ -19,6 +19,7 @@ from approvals.policy.expression import (
 from provisioner import expressions
 from provisioner.errors import ConstraintOverLimit, InvalidConstraint, InvalidRange
 from provisioner.expressions import problem_words
+from provisioner.unserved import removal_of
 from provisioner.versions import range_of, release_of, version_of
 
 Constraints = Mapping[str, Any]
@@ -129,9 +130,11 @@ def _version(constraints: Constraints, around: ConstraintFacts) -> Iterator[str]
 
 def _apis(constraints: Constraints, around: ConstraintFacts) -> Iterator[str]:
     for each in constraints.get("requiredAPIs") or ():
-        name = api_name(each.get("group", ""), each["version"], each["kind"])
+        group, version, kind = each.get("group", ""), each["version"], each["kind"]
+        name, removal = api_name(group, version, kind), removal_of(group, version, kind)
         if name not in around.apis:
-            yield f"{name} is not served by the cluster"
+            gone = f": Kubernetes no longer serves it as of 1.{removal.minor}" if removal else ""
+            yield f"{name} is not served by the cluster{gone}"
 
 
 def _deployments(constraints: Constraints, around: ConstraintFacts) -> Iterator[str]:

@@ -13,7 +13,7 @@ from approvals.access.sight import exists, is_private, is_secret, key_of
 from approvals.models import Outcome
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.errors import InvalidObject
-from provisioner.review.rules import rule_text
+from provisioner.review.rules import rows_of, rule_text
 from provisioner.review.workloads.container_changes import ContainerChange
 from provisioner.values import OutcomeState, Section, Severity
 
@@ -132,33 +132,34 @@ def blockers(body: Record, sight: BlockerSight = NOTHING) -> list[Blocker]:
     refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
     told = {key_of(one["ref"]) for one in refused}
     made = _refusals(body, refused, sight)
-    stopping: dict[str, list[Record]] = {}
+    stopping: dict[tuple[str, str], list[Record]] = {}
     for one in body["findings"]:
         is_told = bool(one["ref"]) and key_of(one["ref"]) in told
         if one["rule"] in STOPPING and one["severity"] == Severity.BREAKING and not is_told:
-            stopping.setdefault(one["rule"], []).append(one["ref"] or {})
-    made += [_blocker(_title(rule), refs, {"search": rule}, rule) for rule, refs in stopping.items()]
+            stopping.setdefault((one["rule"], _explained_as(one)), []).append(one["ref"] or {})
+    made += [_blocker(_title(row), refs, {"search": rule}, row) for (rule, row), refs in stopping.items()]
     return sorted(made, key=lambda one: -(len(one.names) + one.more))
 
 
 def _refusals(body: Record, refused: list[Record], sight: BlockerSight) -> list[Blocker]:
     """What is refused for the same reason: that of the rule that knows it, else of the problem."""
     about = [one for one in reversed(body["findings"]) if one["ref"]]
-    general = {key_of(one["ref"]): one["rule"] for one in about if _may_stop(one)}
+    general = {key_of(one["ref"]): one for one in about if _may_stop(one)}
     exact = {key_of(one["ref"]): one for one in about if _is_why(one)}
-    reasons: dict[tuple[str, str, str], list[Record]] = {}
+    reasons: dict[tuple[str, str, str, str], list[Record]] = {}
     for one in refused:
         key = key_of(one["ref"])
         # A webhook or a quota may refuse it as well: only of what is invalid a rule about its fields knows why.
         why = exact.get(key) if one["problemCode"] == InvalidObject.code else None
-        rule = why["rule"] if why else general.get(key, "")
+        told = why or general.get(key)
+        rule, row = (told["rule"], _explained_as(told)) if told else ("", "")
         words = _title(rule) if why else _without_name(one["problem"], one["ref"])
-        reasons.setdefault((words, _without_name(sight.said_of(one), one["ref"]), rule), []).append(one["ref"])
+        reasons.setdefault((words, _without_name(sight.said_of(one), one["ref"]), rule, row), []).append(one["ref"])
     made = []
-    for (words, said, rule), refs in reasons.items():
+    for (words, said, rule, row), refs in reasons.items():
         first = exact.get(key_of(refs[0]))
         steps = sight.steps_of(first) if first and first["rule"] == rule else []
-        blocker = _blocker(words, refs, {"search": rule or _kind(refs)}, rule)
+        blocker = _blocker(words, refs, {"search": rule or _kind(refs)}, row)
         made.append(replace(blocker, said=said, steps=[_step(one) for one in steps]))
     return made
 
@@ -199,6 +200,11 @@ def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str
     return Blocker(words, "", what, names[:MAX_NAMED], more, asked, _remedy(rule), [])
 
 
+def _explained_as(finding: Record) -> str:
+    """The id under which its rule, or the variant of it that was found, is explained."""
+    return rows_of(finding["rule"], finding["evidence"])[0]
+
+
 def _title(rule: str) -> str:
     words = rule_text(rule)
     return words.title if words else rule
@@ -222,7 +228,7 @@ def _without_name(words: str, ref: Record) -> str:
     """The problem without the name of its object, so that the same reason of several objects is one."""
     place = _place(ref)
     kind = f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
-    for name in (f"apply {kind} {place}: ", f'{kind} "{ref["name"]}" is invalid: '):
+    for name in (f"apply {kind} {place}: ", f"{kind} {place}: ", f'{kind} "{ref["name"]}" is invalid: '):
         words = words.removeprefix(name)
     for name in (f"{kind} {place}", f"{ref['kind']} {place}", place):
         words = words.replace(name, THIS)

@@ -386,7 +386,8 @@ class ClusterClient:
     def _resource(self, ref: ObjectRef) -> ServedResource:
         found = self.resource_of(ref.group, ref.version, ref.kind)
         if found is None:
-            raise UnknownKind(f"{ref}: the cluster serves no {ref.kind} in {ref.api_version}", status=404)
+            absence = self._discovery.served().absence_of(ref.group, ref.version, ref.kind)
+            raise UnknownKind(f"{ref}: {absence.words}", status=404)
         return found
 
     def _write(self, call: TransportCall, dry_run: bool) -> TransportAnswer:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from provisioner.errors import ClusterError, InvalidObject, Unreachable
+from provisioner.unserved import Absence, absence_of
 
 DISCOVERY_SECONDS = 300.0
 
@@ -64,6 +65,10 @@ class Served:
     def is_unknown(self, group: str, version: str) -> bool:
         """Whether this group's documents could not be read, so that "no such kind" is not proved."""
         return any(group == broken and version in {"", one} for broken, one in self.unknown)
+
+    def absence_of(self, group: str, version: str, kind: str) -> Absence:
+        """Why a kind is not served in this version."""
+        return absence_of(group, version, kind, ((one.group, one.version, one.kind) for one in self.resources))
 
 
 def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:

@@ -23,6 +23,7 @@ from provisioner.cluster.plan.supposed import is_supposed
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.schema.fields import is_same
+from provisioner.unserved import Lack
 from provisioner.values import Action, Manifest, ObjectRef, PlannedAction
 
 # An object that somebody changes between our read and our dry-run is looked at again, so often, and each time later: a
@@ -37,7 +38,7 @@ def action_on(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     """The planned action of one object, its obstacle included."""
     ref = manifest.ref
     if _is_optional(scene, manifest) and _is_absent(scene, ref):
-        return _left_out(manifest)
+        return _left_out(scene, manifest)
     if ref.namespace and ref.namespace in scene.new_namespaces:
         return offline(manifest, Action.CREATE)
     for attempt in range(ATTEMPTS):
@@ -50,12 +51,15 @@ def action_on(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     raise AssertionError("unreachable")
 
 
-def _left_out(manifest: Manifest) -> PlannedAction:
+def _left_out(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     ref = manifest.ref
-    words = (
-        f"{ref} is left out: it is optional, and the cluster serves no {ref.kind} in {ref.api_version}. It will be "
-        f"created once API {ref.api_version} {ref.kind} appears while this approval lives, if exactly this comes of it"
-    )
+    absence = scene.cluster.served().absence_of(ref.group, ref.version, ref.kind)
+    words = f"{ref} is left out: it is optional, and {absence.words}"
+    if absence.lack is not Lack.REMOVED:
+        words += (
+            f". It will be created once API {ref.api_version} {ref.kind} appears while this approval lives, if exactly "
+            "this comes of it"
+        )
     return replace(offline(manifest, Action.SKIP), notes=(words,))
 
 
@@ -80,7 +84,7 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
         if ref.group_kind in scene.new_kinds:
             return _of_new_version(scene, manifest)
         if _is_optional(scene, manifest):
-            return _left_out(manifest)
+            return _left_out(scene, manifest)
         planned = offline(manifest, Action.CREATE)
         return planned if is_served_by_own(ref, scene.brought) else stopped(planned, exc)
     except ClusterError as exc:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
+from provisioner.unserved import Absence, absence_of
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,
@@ -135,6 +136,11 @@ class ClusterSurroundings:
         if any((one.group, one.version, one.kind) == (group, version, kind) for one in self.kinds):
             return True
         return None if group in self.unanswered else False
+
+    def absence_of(self, group: str, version: str, kind: str) -> Absence:
+        """Why the cluster does not serve a kind in this version."""
+        served = ((one.group, one.version, one.kind) for one in self.kinds or ())
+        return absence_of(group, version, kind, served, release=self.version)
 
 
 @dataclass(frozen=True, slots=True)

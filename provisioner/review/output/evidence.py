@@ -15,7 +15,7 @@ from provisioner.review.base.record import plain
 from provisioner.review.base.text import without_nil
 
 # Drawn as capability by reach, or said in the sentence or with the rule: not told as evidence.
-_ELSEWHERE = frozenset({"table", "advice", "power"})
+_ELSEWHERE = frozenset({"table", "advice", "power", "variant"})
 _FIRST_COLUMNS = (
     "path",
     "scope",

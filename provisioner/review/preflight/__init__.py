@@ -5,6 +5,7 @@
 - `findings`: the same as findings
 - `needs`: what a bundle needs
 - `obstacles`: what the least rights of an installer leave open
+- `places`: whether namespace and kind of an object are there
 - `text`: the manifests that would give it
 - `users`: who else can act as the account
 """
@@ -15,6 +16,7 @@ __all__ = [
     "findings",
     "needs",
     "obstacles",
+    "places",
     "text",
     "users",
 ]

@@ -39,7 +39,7 @@ class PreflightFacts:
     `manifests` stand in the order of apply. `kinds` is what the cluster serves, by group, version and kind. `actions`
     is what apply is planned to do, by identity; without a plan everything counts as new. `answers` are the API server's
     to `questions`, which see other authorizers than RBAC, too. `unanswered` are groups whose own servers are down.
-    `with_deletion`: what is written shall be deleted one day, too.
+    `with_deletion`: what is written shall be deleted one day, too. `release` is the cluster's version, "" if unknown.
     """
 
     account: RbacSubject
@@ -52,6 +52,7 @@ class PreflightFacts:
     answers: Mapping[AccessRequest, AccessAnswer] = field(default_factory=dict)
     unanswered: frozenset[str] = frozenset()
     with_deletion: bool = False
+    release: str = ""
 
     @property
     def known(self) -> RbacObjects:

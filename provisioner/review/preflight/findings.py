@@ -80,6 +80,7 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
         (*installer.gaps, *_gaps(facts)),
         installer.answers,
         facts.around.unanswered,
+        release=facts.around.version,
     )
 
 

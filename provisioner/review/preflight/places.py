@@ -8,11 +8,13 @@ from typing import Any
 from provisioner.rbac import BUILT_IN_RESOURCES, plural_of
 from provisioner.review.base.facts import ReviewRule, mapping, maps, said
 from provisioner.review.preflight.facts import NAMESPACE, TOO_EARLY, UNKNOWN, PreflightFacts, ResourceWord
+from provisioner.unserved import Absence, Lack, absence_of
 from provisioner.values import Finding, GroupKind, Manifest, ObjectIdentity, ObjectRef, Section, Severity
 
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _NO_NAMESPACE = ReviewRule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
 _NO_KIND = ReviewRule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
+_VARIANTS = {Lack.REMOVED: "PRE-07a", Lack.NOT_IN_RELEASE: "PRE-07b", Lack.OTHER_VERSION: "PRE-07c"}
 
 
 def of_place(
@@ -39,8 +41,19 @@ def of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
     if ref.group in facts.unanswered:
         words = f"the server of {ref.group} does not answer"
         return UNKNOWN.at(ref, f"Which rights {said(ref)} needs is not known: {words}", path=("kind",))
-    message = f"Nobody serves {ref.kind} in {ref.api_version}, which {said(ref)} needs, nor does the bundle define it"
-    return _NO_KIND.at(ref, message, path=("kind",), key=ref.api_version)
+    absence = absence_of(ref.group, ref.version, ref.kind, facts.kinds, release=facts.release)
+    message = f"{said(ref)}: {absence.words}"
+    if absence.lack is Lack.UNDEFINED:
+        message = (
+            f"Nobody serves {ref.kind} in {ref.api_version}, which {said(ref)} needs, nor does the bundle define it"
+        )
+    return _NO_KIND.at(ref, message, path=("kind",), evidence=evidence_of(absence), key=ref.api_version)
+
+
+def evidence_of(absence: Absence) -> dict[str, Any]:
+    """Why nothing serves a kind, as a finding of PRE-07 has it: with the variant that says what to do about that."""
+    told = {"variant": _VARIANTS.get(absence.lack), "removedIn": absence.removed_in, "servedIn": list(absence.served)}
+    return {name: value for name, value in told.items() if value}
 
 
 def kind_of(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> ResourceWord | None:

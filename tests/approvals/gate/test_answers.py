@@ -28,6 +28,7 @@ from approvals.gate.remedies import RefusalKind
 from approvals.gate.requesters import are_requesters_proved
 from approvals.lifecycle import MAX_ROUNDS
 from provisioner.errors import DigestMismatch
+from provisioner.unserved import Lack
 from tests.support.approvals.gate_facts import (
     ABOUT,
     ACCOUNT,
@@ -363,13 +364,23 @@ def test_S20_what_stands_in_the_way_opens_no_round() -> None:
 
 
 def test_refused_objects_are_told_apart_by_why() -> None:
-    other, unserved = replace(REFUSED, is_foreign=False), replace(REFUSED, is_foreign=False, is_unserved=True)
+    other = replace(REFUSED, is_foreign=False)
+    unserved, removed, elsewhere, off = (
+        replace(other, lack=lack) for lack in (Lack.UNDEFINED, Lack.REMOVED, Lack.OTHER_VERSION, Lack.NOT_IN_RELEASE)
+    )
     for refused, code in (
         ((REFUSED,), "collides"),
         ((REFUSED, other), "objects-refused"),
         ((unserved,), "unknown-kind"),
         ((unserved, other), "objects-refused"),
         ((unserved, REFUSED), "objects-refused"),
+        ((removed,), "removed-api"),
+        ((removed, unserved), "removed-api"),
+        ((removed, other), "removed-api"),
+        ((elsewhere,), "unknown-version"),
+        ((off,), "unknown-version"),
+        ((unserved, off), "unknown-version"),
+        ((elsewhere, other), "objects-refused"),
     ):
         found = replace(all_well(GateQuestion.APPLY), plan=known(replace(PLAN, refused=refused)))
         answer = judge(found, NOW)

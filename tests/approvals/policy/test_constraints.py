@@ -41,6 +41,11 @@ def asks(expression: str, message: str = "") -> dict[str, Any]:
         pytest.param(api("cert-manager.io", "Certificate"), "", id="an API"),
         pytest.param(api("", "Pod"), "", id="an API of the core group"),
         pytest.param(api("cert-manager.io", "Issuer"), "cert-manager.io/v1/Issuer is not served", id="no such API"),
+        pytest.param(
+            {"requiredAPIs": [{"group": "policy", "version": "v1beta1", "kind": "PodSecurityPolicy"}]},
+            "PodSecurityPolicy is not served by the cluster: Kubernetes no longer serves it as of 1.25",
+            id="an API that Kubernetes removed",
+        ),
         pytest.param(needs("cert-manager", ">=1.14"), "", id="another one"),
         pytest.param(needs("cert-manager", "<1.14"), "runs v1.14.2; <1.14 is required", id="another one too new"),
         pytest.param(needs("moving", ">=1.0"), "runs main; >=1.0 is required", id="another one without a version"),

@@ -8,6 +8,7 @@ import pytest
 
 from approvals import services
 from approvals.models import BundleDeployment, Request
+from approvals.web.requests.overview import blockers
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
@@ -85,6 +86,32 @@ def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, reg
 
     assert removed(station, wished).state == "applied"
     assert (crd(station), [one for one in roles(station) if one.startswith("grafana")]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "crds"),
+    [
+        pytest.param("cloud-native-postgresql/1.1.0", 3, id="cloud-native-postgresql"),
+        pytest.param("keycloak-operator/9.0.2", 5, id="keycloak-operator"),
+    ],
+)
+def test_of_crds_that_no_kubernetes_serves_any_more_the_author_is_asked_for_others(
+    any_station: Station, registry: Registry, name: str, crds: int
+) -> None:
+    station = any_station
+    source = image(registry, CORPUS / "bundles" / name)
+    config = {"watchNamespace": station.namespace}
+    wished = station.wish(f"{station.namespace}-old", source, format="registry+v1", config=config)
+    station.work()
+    request = station.latest(wished)
+    assert request.state == "in_review", request.problem
+    told = blockers(request.reports.get().body)
+    old = [one for one in told if "apiextensions.k8s.io/v1beta1" in one.words]
+    assert [one.what for one in old] == [f"{crds} CRDs"]
+    assert "as of 1.22; it serves this kind in apiextensions.k8s.io/v1" in old[0].words
+    assert old[0].remedy.startswith("Take a newer version of the bundle")
+    missing = [one for one in told if "install whatever defines" in one.remedy]
+    assert [one.words for one in missing if "in cert-manager.io/v1" not in one.words] == []
 
 
 def webhooks_of(station: Station, kind: str) -> list[str]:

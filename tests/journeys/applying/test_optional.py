@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 from django.utils import timezone
 
 from approvals import gate, services, tasks
@@ -25,6 +26,7 @@ from approvals.models import (
 from approvals.steps.running import optional as step
 from approvals.steps.running.correct import Correct, correct
 from approvals.watch import optional as watch
+from approvals.web.requests.overview import blockers
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
 from tests.support.approvals.world import acting
@@ -61,6 +63,35 @@ def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
     assert it.audited() == ["optional.created"]
     assert any_station.latest(it.deployment).pk == it.request.pk, "no new review of the same bytes"
     assert verify_chain().is_whole
+
+
+def test_of_a_version_that_kubernetes_removed_nobody_is_told_to_install_it(
+    any_station: Station, registry: Registry
+) -> None:
+    station, name = any_station, f"{any_station.namespace}-old"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    meta = {"name": name, "namespace": station.namespace}
+    budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "b"}}
+    source = bundles.image(registry, name, {"manifests/all.yaml": yaml.safe_dump_all([budget, config]).encode()})
+    deployment = station.wish(name, source)
+    station.work()
+    report = station.latest(deployment).reports.get()
+    (blocker,) = blockers(report.body)
+    assert blocker.words == (
+        "the cluster serves no PodDisruptionBudget in policy/v1beta1, which Kubernetes no longer serves as of 1.25; it "
+        "serves this kind in policy/v1"
+    )
+    assert "ask the author of the bundle to publish one" in blocker.remedy
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "removed-api")
+    assert "which Kubernetes no longer serves as of 1.25; it serves this kind in policy/v1" in request.problem
+    assert request.remedy.startswith("Nobody can install it again.")
+    assert "spec.optionalKinds" in request.remedy
+    assert "continues automatically" not in request.remedy
+    deployment = station.wish(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
+    station.work()
+    assert station.approve(deployment).state == "applied", "its author has no newer one: without that object it runs"
 
 
 def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(

@@ -12,6 +12,7 @@ from provisioner.errors import InvalidRange
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.apis import brought_kinds
+from provisioner.unserved import Lack
 from provisioner.values import Finding, Requirement, RequirementKind, Section, Severity
 from provisioner.versions import version_of
 
@@ -78,7 +79,9 @@ def _of_api(asked: Requirement, facts: Facts, brought: set[tuple[str, str, str]]
         return _finding(_API, Severity.UNKNOWN, asked, f"{words}. Whether the cluster serves that is not known")
     if served:
         return _finding(_API, Severity.SAFE, asked, f"{words}, which the cluster serves")
-    return _finding(_API, Severity.BREAKING, asked, f"{words}. The cluster does not serve it")
+    absence = facts.around.absence_of(asked.group, asked.version, asked.name)
+    why = "the cluster does not serve it" if absence.lack is Lack.UNDEFINED else visible(absence.words)
+    return _finding(_API, Severity.BREAKING, asked, f"{words}. T{why[1:]}")
 
 
 def _of_openshift(asked: Requirement, facts: Facts) -> Finding:

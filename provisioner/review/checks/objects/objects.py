@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import (
@@ -20,6 +21,7 @@ from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapp
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
 from provisioner.review.checks.objects.offline import OfflineResult, is_untried, try_offline
+from provisioner.review.preflight.places import evidence_of as evidence_of_absence
 from provisioner.sentences import some
 from provisioner.values import (
     Action,
@@ -79,7 +81,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     fitting: list[ObjectRef] = []
     for planned in facts.plan.actions:
         if planned.problem:
-            yield _of_problem(planned)
+            yield _of_problem(facts, planned)
         else:
             if planned.ref.identity not in hooks:  # the check of hooks says what they do
                 yield from _of_action(planned)
@@ -164,7 +166,7 @@ _BY_CODE = {
 }
 
 
-def _of_problem(planned: PlannedAction) -> Finding:
+def _of_problem(facts: Facts, planned: PlannedAction) -> Finding:
     """Apply starts only on a plan without problems, so each of these stops it."""
     ref, words = planned.ref, planned.problem
     rule = _BY_CODE.get(planned.problem_code, _NOT_PLANNED)
@@ -174,12 +176,16 @@ def _of_problem(planned: PlannedAction) -> Finding:
         rule = _WOULD_ESCALATE
     elif planned.problem_code == ClusterError.code and _says_no_namespace(planned.server_words, ref):
         rule = _NO_NAMESPACE
-    message = f"Cannot {_verb(planned.action)} {said(ref)}: {words.removeprefix(f'apply {ref}: ')}"
+    why = words.removeprefix("apply ").removeprefix(f"{ref}: ")
+    message = f"Cannot {_verb(planned.action)} {said(ref)}: {why}"
     if rule is _FOREIGN:
         message = (
             f"{words.replace(str(ref), said(ref))}. It will not be adopted, and nothing is applied while it exists"
         )
-    found = rule.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+    evidence: dict[str, Any] = {"code": planned.problem_code}
+    if rule is _NO_KIND:
+        evidence |= evidence_of_absence(facts.around.absence_of(ref.group, ref.version, ref.kind))
+    found = rule.at(ref, message, evidence=evidence, key=planned.problem_code)
     return replace(found, server_words=planned.server_words)
 
 

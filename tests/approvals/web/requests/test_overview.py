@@ -93,6 +93,41 @@ def test_a_refusal_is_told_by_the_rule_that_says_why_and_what_to_do_first() -> N
     assert (plain.words, plain.query) == ("the API server refuses it (Invalid)", "search=PRE-09")
 
 
+def of_kind(name: str, variant: str = "") -> dict[str, Any]:
+    evidence = {"code": "unknown-kind", **({"variant": variant} if variant else {})}
+    about = {"section": "preflight", "severity": "breaking", "verdicts": {}, "evidence": evidence}
+    return {"rule": "PRE-07", "ref": {**CRD, "name": name}, **about}
+
+
+def unserved(name: str, words: str) -> dict[str, Any]:
+    problem = f"CustomResourceDefinition.apiextensions.k8s.io {name}: {words}"
+    return refused({**CRD, "name": name}, problem=problem, problemCode="unknown-kind")
+
+
+def test_what_kubernetes_removed_nobody_is_told_to_install() -> None:
+    words = "the cluster serves no CustomResourceDefinition in apiextensions.k8s.io/v1beta1"
+    names = ("a.example.com", "b.example.com")
+    findings = [of_kind(it, "PRE-07a") for it in names]
+    (one,) = blockers(body_of(*(unserved(it, words) for it in names), findings=findings))
+    assert (one.what, one.words, one.query) == ("2 CRDs", words, "search=PRE-07")
+    assert one.remedy.startswith("Take a newer version of the bundle")
+    assert "ask the author of the bundle to publish one" in one.remedy
+    assert "install" not in one.remedy
+    (missing,) = blockers(body_of(unserved("a.example.com", words), findings=[of_kind("a.example.com")]))
+    assert missing.remedy.startswith("First install whatever defines the kind")
+
+
+def test_what_only_the_preflight_found_is_told_apart_by_what_to_do_about_it() -> None:
+    names = {"a.example.com": "", "b.example.com": "PRE-07a", "c.example.com": "PRE-07a", "d.example.com": "PRE-07c"}
+    found = blockers(body_of(findings=[of_kind(name, variant) for name, variant in names.items()]))
+    assert [(one.what, one.words, one.query) for one in found] == [
+        ("2 CRDs", "Kubernetes no longer serves this version", "search=PRE-07"),
+        ("1 CRD", "Nothing serves this kind in this version", "search=PRE-07"),
+        ("1 CRD", "Kind is served in other versions only", "search=PRE-07"),
+    ]
+    assert [one.remedy.split()[0] for one in found] == ["Take", "First", "First"]
+
+
 def test_what_stops_it_is_told_on_every_tab_and_approving_is_the_second_thought(here: World, browse: Browse) -> None:
     body = {**scene.report_of("image-known-before"), "findings": []}
     body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}, isProved=False))

@@ -10,8 +10,10 @@ from provisioner.cluster.inventory import uids
 from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.planning import plan
 from provisioner.errors import TryLater
+from provisioner.unserved import minor_of, removal_of
 from provisioner.values import Action, Identity, ObjectRef, PlannedAction
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, content
+from tests.support.provisioner.contents import an_object
 
 
 def test_a_new_object_is_created_and_its_result_proved(scene: Scene):
@@ -111,6 +113,46 @@ def test_what_the_installer_may_not_do_is_a_problem_per_object(scene: Scene):
 def test_a_kind_that_nobody_serves_is_a_problem(scene: Scene):
     planned = action_of(scene.plan(obj := scene.widget()), obj)
     assert (planned.action, planned.problem_code) == (Action.CREATE, "unknown-kind")
+    assert planned.problem.endswith(f": the cluster serves no Widget in {obj['apiVersion']}")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "words"),
+    [
+        pytest.param(
+            "apiextensions.k8s.io/v1beta1",
+            "CustomResourceDefinition",
+            "which Kubernetes no longer serves as of 1.22; it serves this kind in apiextensions.k8s.io/v1",
+            id="CRD",
+        ),
+        pytest.param(
+            "extensions/v1beta1",
+            "Ingress",
+            "which Kubernetes no longer serves as of 1.22; it serves this kind in networking.k8s.io/v1",
+            id="Ingress",
+        ),
+        pytest.param(
+            "policy/v1beta1",
+            "PodDisruptionBudget",
+            "which Kubernetes no longer serves as of 1.25; it serves this kind in policy/v1",
+            id="PodDisruptionBudget",
+        ),
+    ],
+)
+def test_of_a_version_that_kubernetes_removed_the_problem_says_so_and_what_is_served(
+    scene: Scene, api_version: str, kind: str, words: str
+):
+    obj = an_object(api_version, kind, "old", "" if kind.startswith("Custom") else scene.namespace)
+    planned = action_of(scene.plan(obj), obj)
+    assert (planned.action, planned.problem_code) == (Action.CREATE, "unknown-kind")
+    assert planned.problem.endswith(f": the cluster serves no {kind} in {api_version}, {words}")
+
+
+def test_nothing_that_the_cluster_serves_counts_as_removed(scene: Scene):
+    release = minor_of(scene.cluster.version())
+    assert release
+    gone = [removal_of(one.group, one.version, one.kind) for one in scene.cluster.resources()]
+    assert [one for one in gone if one is not None and one.minor <= release] == []
 
 
 def test_a_custom_resource_whose_definition_comes_along_is_planned_offline(scene: Scene):

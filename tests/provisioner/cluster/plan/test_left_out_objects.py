@@ -32,6 +32,17 @@ def test_an_optional_object_is_left_out_while_its_kind_is_absent(scene: Scene):
     assert {item.ref.kind for item in scene.inventory.items().values()} == {"ConfigMap"}
 
 
+def test_nobody_waits_for_an_optional_object_in_a_version_that_kubernetes_removed(scene: Scene):
+    old = {"name": "old", "namespace": scene.namespace, "annotations": {OPTIONAL: "true"}}
+    obj = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": old}
+    found = action_of(scene.plan(obj), obj)
+    assert found.action is Action.SKIP
+    assert "which Kubernetes no longer serves as of 1.25; it serves this kind in policy/v1" in found.notes[0]
+    assert "will be created once" not in found.notes[0]
+    widget = optional(scene)
+    assert "It will be created once API" in action_of(scene.plan(widget), widget).notes[0]
+
+
 @pytest.mark.parametrize("says", ["false", "", "True"])
 def test_only_the_word_true_makes_an_object_optional(scene: Scene, says):
     obj = optional(scene, says)

@@ -13,6 +13,7 @@ from provisioner.review.base.facts import Gap
 from provisioner.review.preflight.answer import Preflight, preflight, questions
 from provisioner.review.preflight.facts import PreflightFacts, ResourceWord
 from provisioner.review.preflight.text import as_text, as_yaml
+from provisioner.review.rules import rule_text
 from provisioner.values import (
     AccessAnswer,
     Action,
@@ -27,6 +28,8 @@ from tests.support.provisioner.roles import API, account, bound, cluster_role, g
 
 INSTALLER = RbacSubject("ServiceAccount", "installer", "shop")
 KINDS = {
+    ("policy", "v1", "PodDisruptionBudget"): ResourceWord("poddisruptionbudgets", True),
+    ("db.example.com", "v1", "Database"): ResourceWord("databases", True),
     ("", "v1", "ConfigMap"): ResourceWord("configmaps", True),
     ("", "v1", "Namespace"): ResourceWord("namespaces", False),
     ("apps", "v1", "Deployment"): ResourceWord("deployments", True),
@@ -64,6 +67,13 @@ def given(*objects: dict[str, Any], held: tuple[dict[str, Any], ...] = (), **mor
         INSTALLER, tuple(map(Manifest, objects)), roles=held, kinds=KINDS, namespaces=frozenset({"shop"})
     )
     return replace(facts, **more)
+
+
+def words_of(rule: str) -> str:
+    """What the rule says to do."""
+    text = rule_text(rule)
+    assert text is not None
+    return text.do
 
 
 def found(*objects: dict[str, Any], held: tuple[dict[str, Any], ...] = (), **more: Any) -> Preflight:
@@ -254,6 +264,30 @@ def test_a_kind_has_to_be_served_or_to_be_defined_before() -> None:
     assert "PRE-07" in ids(found(definition(served=False), ORDER, held=WRITER))
     assert "PRE-08" in ids(found(ORDER, definition(), held=WRITER))
     assert not {"PRE-07", "PRE-08"} & ids(found(definition(), ORDER, held=WRITER))
+
+
+@pytest.mark.parametrize(
+    ("api", "variant", "words"),
+    [
+        pytest.param(
+            ("policy/v1beta1", "PodDisruptionBudget"),
+            "PRE-07a",
+            "which Kubernetes no longer serves as of 1.25; it serves this kind in policy/v1",
+            id="removed",
+        ),
+        pytest.param(("policy/v9", "Budget"), "PRE-07b", "an API of Kubernetes itself", id="not of this release"),
+        pytest.param(("db.example.com/v2", "Database"), "PRE-07c", "in db.example.com/v1", id="in another version"),
+        pytest.param(("shop.example.com/v1", "Order"), None, "Nobody serves Order", id="not defined"),
+    ],
+)
+def test_why_nothing_serves_a_kind_is_said_with_what_to_do(
+    api: tuple[str, str], variant: str | None, words: str
+) -> None:
+    (one,) = (it for it in found(an_object(*api, "one", "shop"), held=WRITER).findings if it.rule == "PRE-07")
+    assert (one.evidence.get("variant"), words in one.message) == (variant, True), one.message
+    do = words_of(variant or "PRE-07")
+    assert ("First install whatever defines the kind" in do) == (variant is None)
+    assert ("ask the author of the bundle" in do) == (variant == "PRE-07a")
 
 
 def test_the_rights_on_a_custom_resource_use_the_plural_of_its_definition() -> None:

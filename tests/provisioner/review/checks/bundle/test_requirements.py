@@ -102,6 +102,32 @@ def test_REQ_02_a_required_api_is_looked_up(
     assert "Database in db.example.com/v1" in found.message
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        pytest.param(
+            Requirement(RequirementKind.API, "Ingress", "extensions", "v1beta1"),
+            "The bundle needs Ingress in extensions/v1beta1. The cluster serves no Ingress in extensions/v1beta1, which "
+            "Kubernetes no longer serves as of 1.22; networking.k8s.io/v1 takes its place",
+            id="removed",
+        ),
+        pytest.param(
+            Requirement(RequirementKind.API, "Database", "db.example.com", "v2"),
+            "The bundle needs Database in db.example.com/v2. The cluster serves no Database in db.example.com/v2; it serves "
+            "this kind in db.example.com/v1",
+            id="in another version",
+        ),
+        pytest.param(
+            Requirement(RequirementKind.API, "Backup", "db.example.com", "v1"),
+            "The bundle needs Backup in db.example.com/v1. The cluster does not serve it",
+            id="not defined",
+        ),
+    ],
+)
+def test_REQ_02_why_a_required_api_is_not_served_is_said(asked: Requirement, words: str) -> None:
+    assert only(asked_of(asked, kinds=(SERVED,))).message == words
+
+
 def test_REQ_03_a_package_cannot_be_looked_up() -> None:
     found = only(asked_of(Requirement(RequirementKind.PACKAGE, "store", version=">=1.0.0")))
     assert (found.rule, found.severity) == ("REQ-03", Severity.NOTABLE)

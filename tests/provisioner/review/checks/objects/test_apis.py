@@ -65,6 +65,35 @@ def test_discovery_is_the_truth_about_kinds(
 
 
 @pytest.mark.parametrize(
+    ("api", "words"),
+    [
+        pytest.param(
+            ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"),
+            "CRD one: the cluster serves no CustomResourceDefinition in apiextensions.k8s.io/v1beta1, which Kubernetes no "
+            "longer serves as of 1.22; it serves this kind in apiextensions.k8s.io/v1",
+            id="removed",
+        ),
+        pytest.param(
+            ("shop.example.com/v9", "Order"),
+            "Order.shop.example.com shop/one: the cluster serves no Order in shop.example.com/v9; it serves this kind in "
+            "shop.example.com/v1",
+            id="in another version",
+        ),
+        pytest.param(
+            ("shop.example.com/v1", "Basket"),
+            "Basket.shop.example.com shop/one: the cluster serves no Basket in shop.example.com/v1, and the bundle brings "
+            "none",
+            id="not defined",
+        ),
+    ],
+)
+def test_why_a_kind_is_not_served_is_said(api: tuple[str, str], words: str) -> None:
+    obj = an_object(*api, "one", "" if api[1].startswith("Custom") else "shop")
+    (found,) = (one for one in found_by(obj, kinds=SERVED, version="v1.36.3") if one.rule == "API-01")
+    assert found.message == words
+
+
+@pytest.mark.parametrize(
     ("obj", "version", "rule"),
     [
         pytest.param(("policy/v1beta1", "PodSecurityPolicy"), "v1.24.3", "API-02", id="gone in the next version"),

@@ -13,7 +13,7 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
-from provisioner.review.base.facts import ClusterSurroundings
+from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.objects import builtin, objects
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
@@ -44,6 +44,38 @@ def test_what_stands_in_the_way_is_breaking_and_keeps_the_servers_words(code: st
     assert (found.rule, found.severity) == (rule, Severity.BREAKING)
     assert "it is refused" in found.message
     assert (words in found.message, found.server_words) == (False, words)
+
+
+@pytest.mark.parametrize(
+    ("api", "told"),
+    [
+        pytest.param(
+            ("policy/v1beta1", "PodDisruptionBudget"),
+            {"variant": "PRE-07a", "removedIn": "1.25", "servedIn": ["policy/v1"]},
+            id="removed",
+        ),
+        pytest.param(("policy/v2", "PodDisruptionBudget"), {"variant": "PRE-07b", "servedIn": ["policy/v1"]}, id="new"),
+        pytest.param(
+            ("shop.example.com/v2", "Order"),
+            {"variant": "PRE-07c", "servedIn": ["shop.example.com/v1"]},
+            id="in another version",
+        ),
+        pytest.param(("shop.example.com/v1", "Basket"), {}, id="not defined"),
+    ],
+)
+def test_why_nothing_serves_a_kind_is_evidence(api: tuple[str, str], told: dict[str, Any]) -> None:
+    kinds = (
+        ServedKind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+        ServedKind("shop.example.com", "v1", "Order", "orders"),
+    )
+    obj = an_object(*api, "one", "shop")
+    words = f"{ObjectRef.of(obj)}: the cluster serves no such kind"
+    action = planned(obj, Action.CREATE, problem=words, problem_code=UnknownKind.code, is_proved=False)
+    (found,) = found_by(action, around=ClusterSurroundings(kinds=kinds, version="v1.36.3"))
+    assert found.rule == "PRE-07"
+    assert found.evidence == {"code": UnknownKind.code, **told}
+    assert found.message.endswith("/one: the cluster serves no such kind")
+    assert found.message.count("one") == 1, "the object is named once"
 
 
 def test_a_problem_that_nobody_knows_is_unknown() -> None:
