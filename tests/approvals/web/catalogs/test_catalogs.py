@@ -17,7 +17,7 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, told_in
 from tests.support.approvals.scene import asked
-from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.provisioner.catalogs import bundle, package
 from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
 SECRETS = ("secret-port", "harbour", "example.com/catalog")
@@ -215,10 +215,3 @@ def test_deployments_that_follow_it_are_for_readers_of_the_cluster(here: World, 
     assert "harbour" in text
     assert "lighthouse" not in text
     assert 'data-head="deployments"' not in text
-
-
-def test_a_package_whose_name_can_be_no_address_is_there_without_a_link(here: World, browse: Browse) -> None:
-    port(here, "port", package("a/b"), bundle("1.0.0", "a/b"), channel("c", {"name": "a/b.v1.0.0"}, of="a/b"))
-    text = opened(browse(here.ada), "/catalogs/prod/port")
-    assert named(text) == []
-    assert ">a/b</span>" in text
