@@ -68,6 +68,7 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
     path("catalogs", catalogs.index, name="catalogs"),
     path(CATALOG, catalogs.show, name="catalog"),
+    path(f"{CATALOG}/again", catalogs.again, name="catalog-again"),
     path(PACKAGE, packages.show, name="catalog-package"),
     path(f"{PACKAGE}/icon", packages.icon, name="catalog-icon"),
     path(f"{PACKAGE}/changes", catalog_changes.index, name="catalog-changes"),

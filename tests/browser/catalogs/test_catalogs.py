@@ -13,7 +13,7 @@ from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals.fixtures import World
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
-from tests.support.stored_catalogs import PNG, catalog, stored, with_words
+from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, with_words
 
 LONG = "n" * 150
 HARM = "\u202e<img src=x onerror=alert(1)>" + "w" * 600
@@ -94,3 +94,17 @@ def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveS
         "replaces harbour.v1.0.0",
         "none: it can only be installed anew",
     ]
+
+
+def test_packages_come_into_the_page_once_the_catalog_has_been_read(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    row = catalog(of=here.cluster)
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/catalogs/prod/port")
+    pw.expect(page.get_by_text("The catalog is being read.")).to_be_visible()
+    stored(row, *HARBOUR)
+    pw.expect(page.get_by_role("link", name="harbour")).to_be_visible()
+    pw.expect(page.locator("#catalog[hx-get]")).to_have_count(0)
+    assert heard == []
