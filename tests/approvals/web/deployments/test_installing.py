@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
@@ -89,15 +90,15 @@ def test_what_the_catalog_does_not_offer_is_said_above_the_form(here: World, bro
     assert "Propose account" not in text
 
 
-def test_a_chart_by_url_is_filled_in_with_its_format_and_the_page_says_why_nothing_is_proposed(
-    here: World, browse: Browse
+@pytest.mark.parametrize("is_digested", [True, False], ids=["a digest", "no digest"])
+def test_a_chart_by_url_is_filled_in_with_its_format_and_proposed_where_its_digest_is_known(
+    here: World, browse: Browse, is_digested: bool
 ) -> None:
     port(here, "ada")
-    stored_charts(Catalog.objects.get(), "1.0.0")
+    stored_charts(Catalog.objects.get(), "1.0.0", is_digested=is_digested)
     text = opened(browse(here.ada), PAGE)
     assert "format: helm" in text
-    assert "is fetched from a URL, and only images can be compared" in text
-    assert "Propose account" not in text
+    assert ("Propose account" in text, "has no digest of chart harbour-1.0.0" in text) == (is_digested, not is_digested)
 
 
 def silent(here: World) -> None:
