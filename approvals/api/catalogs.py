@@ -23,6 +23,12 @@ from approvals.errors import NotFound
 from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster
 from approvals.services import AskedComparison
 
+PACKAGE = OpenApiParameter(
+    "package",
+    str,
+    OpenApiParameter.PATH,
+    description="its name, in which ~1 stands for a slash, ~0 for a tilde, and ~2 for a dot where the name is . or ..",
+)
 SEARCH = OpenApiParameter("search", str, description="only packages in whose names and words each word of it stands")
 
 
@@ -82,7 +88,7 @@ class CatalogViewSet(ClusterScoped):
         )
         return self.paged(rows.order_by("name"), shapes.PackageSummarySerializer)
 
-    @extend_schema(responses=shapes.PackageSerializer)
+    @extend_schema(parameters=[PACKAGE], responses=shapes.PackageSerializer)
     def package(self, request: Http, **_: Any) -> Response:
         """One package, with its channels, versions, and which may follow which."""
         catalog, name = self.get_object(), self.kwargs["package"]
@@ -92,7 +98,7 @@ class CatalogViewSet(ClusterScoped):
         return Response(shapes.PackageSerializer(shapes.package_record(catalog, found, words)).data)
 
     @extend_schema(
-        parameters=[shapes.ComparisonQuestionSerializer, shapes.ComparisonPart],
+        parameters=[PACKAGE, shapes.ComparisonQuestionSerializer, shapes.ComparisonPart],
         responses=shapes.ComparisonSerializer,
         filters=False,
     )
@@ -112,6 +118,7 @@ class CatalogViewSet(ClusterScoped):
         return Response(self._shown(asked, row, part.validated_data))
 
     @extend_schema(
+        parameters=[PACKAGE],
         request=shapes.ComparisonQuestionSerializer,
         responses={200: shapes.ComparisonSerializer, 202: shapes.ComparisonSerializer},
     )

@@ -7,6 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from approvals.api import catalogs, sign_in, tokens, views
 from approvals.api.scopes import InScope
+from approvals.catalogs import addresses
 
 router = SimpleRouter(trailing_slash=False)
 router.register("clusters", views.ClusterViewSet, basename="api-cluster")
@@ -21,6 +22,7 @@ router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
 SIGNED_IN = {"permission_classes": [IsAuthenticated, InScope], "http_method_names": ["get", "head"]}
 
 CATALOG = "catalogs/<str:cluster>/<str:name>"
+PACKAGE = f"{CATALOG}/packages/<{addresses.CONVERTER}:package>"
 
 
 def _catalog(address: str, action: str, suffix: str, *, detail: bool = True, **writing: str) -> URLPattern:
@@ -33,8 +35,8 @@ resources = [
     _catalog("catalogs", "list", "list", detail=False),
     _catalog(CATALOG, "retrieve", "detail"),
     _catalog(f"{CATALOG}/packages", "packages", "packages"),
-    _catalog(f"{CATALOG}/packages/<str:package>", "package", "package"),
-    _catalog(f"{CATALOG}/packages/<str:package>/changes", "comparison", "changes", post="compare"),
+    _catalog(PACKAGE, "package", "package"),
+    _catalog(f"{PACKAGE}/changes", "comparison", "changes", post="compare"),
 ]
 urlpatterns = [
     path("", include(resources)),

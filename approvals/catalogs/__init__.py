@@ -4,10 +4,11 @@ Whoever shows something of a catalog asks first whether the viewer may get it (a
 
 Modules that other rooms use:
 
+- `addresses`: how a package is named in the addresses of pages and of REST
 - `comparisons`: what would change from one bundle to another, asked for once and kept for a while
 """
 
-from approvals.catalogs import comparisons
+from approvals.catalogs import addresses, comparisons
 from approvals.catalogs.authors import authors_by_part
 from approvals.catalogs.following import (
     due,
@@ -42,6 +43,7 @@ __all__ = [
     "PackagePage",
     "PackageSummary",
     "ReadCatalog",
+    "addresses",
     "authors_by_part",
     "catalog",
     "catalog_rows",

@@ -20,6 +20,7 @@ from django.db.models import Q, QuerySet
 from approvals.errors import TooMany
 from approvals.locks import for_change
 from approvals.models import BundleComparison, Cluster
+from provisioner.catalogs import CatalogBundle
 from provisioner.values import JsonObject
 
 # The cluster goes on meanwhile: it serves other kinds, and has other roles.
@@ -37,9 +38,9 @@ NO_NAME = re.compile(r"[^a-z0-9]+")
 class ComparisonWish:
     """All that a comparison depends on.
 
-    `before` and `after` are references of images. Where `before` is "", what runs is the stored content of the digest
-    `content`, or nothing where that is "" as well. Where `namespace` and `account` are "", the bundle's own suggestion
-    counts, then the name of the `package`.
+    `before` and `after` are as `content_of` has them. Where `before` is "", what runs is the stored content of the
+    digest `content`, or nothing where that is "" as well. Where `namespace` and `account` are "", the bundle's own
+    suggestion counts, then the name of the `package`.
     """
 
     format: str
@@ -63,6 +64,20 @@ class ComparisonWish:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> ComparisonWish:
         return cls(**record)
+
+
+def content_of(bundle: CatalogBundle) -> str:
+    """What is fetched of a bundle: the reference of its image, or the URL of its chart with the checksum behind an @.
+
+    "" where nothing can be pinned.
+    """
+    return bundle.image or (f"{bundle.url}@{bundle.checksum}" if bundle.can_be_pinned else "")
+
+
+def chart_of(content: str) -> tuple[str, str] | None:
+    """The URL and the checksum of a chart; None where the content is an image."""
+    url, _, checksum = content.rpartition("@")
+    return (url, checksum) if url.startswith(("https://", "http://")) else None
 
 
 def own_names(package: str) -> tuple[str, str]:

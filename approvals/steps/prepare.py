@@ -177,7 +177,7 @@ def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tup
     )
     with pipeline.resolving([pin.digest for pin in content.pins]):
         check_object_count(content)
-    earlier = source_history.earlier_pins(request)
+    earlier = source_history.earlier_commits(request)
     return content, pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
 
 

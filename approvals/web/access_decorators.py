@@ -161,8 +161,17 @@ def may_create(http: HttpRequest, clusters: Iterable[Cluster]) -> Permission | N
 
 def readable(http: HttpRequest) -> list[Cluster]:
     """The clusters whose requests the viewer may read; the page names those that could not be asked (promise 4)."""
+    return [cluster for cluster, permission in _answers(http) if permission.allowed]
+
+
+def readable_or_silent(http: HttpRequest) -> list[Cluster]:
+    """With those that could not be asked, by name, for a form whose words a cluster gets only when it answers."""
+    return [cluster for cluster, permission in _answers(http) if permission.allowed or not permission.could_ask]
+
+
+def _answers(http: HttpRequest) -> list[tuple[Cluster, Permission]]:
     access.check_fresh(person(http))
     answers = access.read_answers(person(http))
     note_silent(http, [cluster.name for cluster, permission in answers if not permission.could_ask])
     note_too_old(http, [cluster.name for cluster, permission in answers if permission.is_too_old])
-    return [cluster for cluster, permission in answers if permission.allowed]
+    return answers

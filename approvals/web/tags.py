@@ -264,12 +264,6 @@ def source_words(source: Mapping[str, Any]) -> str:
 
 
 @register.filter
-def is_addressable(name: str) -> bool:
-    """Whether a name, which may be anything that can be seen, can be one part of an address."""
-    return "/" not in name and name not in (".", "..")
-
-
-@register.filter
 def health_words(health: str) -> str:
     """What a health of the cluster means, for people."""
     return HEALTH_WORDS.get(health, health)

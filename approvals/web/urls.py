@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from approvals.catalogs import addresses
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
 from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
@@ -10,6 +11,9 @@ from approvals.web.requests import activity, findings, pictures, requests
 from approvals.web.requests.changes import views as changes
 from approvals.web.signing_in import accounts, oidc
 from approvals.web.workspace import bulk, news, saved
+
+CATALOG = "catalogs/<slug:cluster>/<str:name>"
+PACKAGE = f"{CATALOG}/packages/<{addresses.CONVERTER}:package>"
 
 urlpatterns = [
     path("healthz", health_endpoints.healthz, name="healthz"),
@@ -63,19 +67,12 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
     path("catalogs", catalogs.index, name="catalogs"),
-    path("catalogs/<slug:cluster>/<str:name>", catalogs.show, name="catalog"),
-    path("catalogs/<slug:cluster>/<str:name>/packages/<str:package>", packages.show, name="catalog-package"),
-    path("catalogs/<slug:cluster>/<str:name>/packages/<str:package>/icon", packages.icon, name="catalog-icon"),
-    path(
-        "catalogs/<slug:cluster>/<str:name>/packages/<str:package>/changes",
-        catalog_changes.index,
-        name="catalog-changes",
-    ),
-    path(
-        "catalogs/<slug:cluster>/<str:name>/packages/<str:package>/changes/again",
-        catalog_changes.again,
-        name="catalog-changes-again",
-    ),
+    path(CATALOG, catalogs.show, name="catalog"),
+    path(f"{CATALOG}/again", catalogs.again, name="catalog-again"),
+    path(PACKAGE, packages.show, name="catalog-package"),
+    path(f"{PACKAGE}/icon", packages.icon, name="catalog-icon"),
+    path(f"{PACKAGE}/changes", catalog_changes.index, name="catalog-changes"),
+    path(f"{PACKAGE}/changes/again", catalog_changes.again, name="catalog-changes-again"),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),

@@ -4,6 +4,7 @@ A catalog is untrusted: it is read document by document within limits, and what 
 the catalog, so that one bad package hides no other.
 """
 
+from provisioner.catalogs.addresses import package_of_address, package_to_address
 from provisioner.catalogs.choosing import (
     CatalogOffer,
     Choice,
@@ -62,6 +63,8 @@ __all__ = [
     "fetched_tags",
     "head_of",
     "heads_of",
+    "package_of_address",
+    "package_to_address",
     "packed_package",
     "read_catalog",
     "read_helm_index",

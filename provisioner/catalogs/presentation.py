@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from provisioner.catalogs.edges import head_of
+from provisioner.catalogs.icon_bytes import can_be_drawn
 from provisioner.catalogs.icon_points import points_of
 from provisioner.catalogs.values import Package
 
@@ -36,7 +37,7 @@ RASTER = {
 
 @dataclass(frozen=True, slots=True)
 class PackageIcon:
-    """A raster picture whose bytes are what its media type says."""
+    """A raster picture of its media type, which browsers can draw."""
 
     data: bytes
     media_type: str
@@ -166,4 +167,6 @@ def _icon(told: Mapping[str, str] | None) -> tuple[PackageIcon | None, str]:
         return None, f"its bytes are no {media_type}"
     if points_of(data, media_type) > MAX_ICON_POINTS:
         return None, f"it has more than {MAX_ICON_POINTS} points"
+    if not can_be_drawn(data, media_type):
+        return None, "its bytes are damaged, so that no browser can draw it"
     return PackageIcon(data, media_type), ""

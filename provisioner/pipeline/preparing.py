@@ -13,7 +13,7 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Pratiq
 from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch, pinned
 from provisioner.unpack import UnpackLimits, unpack
-from provisioner.values import Content, Pin, SourceMove, Tree
+from provisioner.values import Content, Course, EarlierCommit, Pin, SourceMove, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +106,37 @@ def render_sources(
 
 
 def moves(
-    sources: Sequence[Source], pins: Sequence[Pin], earlier: Mapping[str, Mapping[str, str]], *, egress: EgressPolicy
+    sources: Sequence[Source],
+    pins: Sequence[Pin],
+    earlier: Mapping[str, Sequence[EarlierCommit]],
+    *,
+    egress: EgressPolicy,
 ) -> tuple[SourceMove, ...]:
-    """How the branches and tags among `sources` moved to where their `pins` are, by the history of each repository.
+    """How git sources moved to where their `pins` are, by the history of each repository.
 
-    `earlier` has the commits of before by destination, each with what names it in words. Never raises for what a
-    server does: what could not be found out is a move of unknown course.
+    `earlier` has the commits of before by destination. Never raises for what a server does: where a branch or tag moved
+    and nobody could find out how, that is a move of unknown course. Of a commit that somebody chose instead it is told
+    only that it is an older one, where the repository proves that.
     """
     found = []
     for source, pin in zip(sources, pins, strict=True):
-        if not isinstance(source, GitSource) or source.commit:
-            continue
-        name = f"{'branch' if source.branch else 'tag'} {source.branch or source.tag} of {pin.reference}"
-        for before, since in earlier.get(pin.destination, {}).items():
-            way, why = course(source, before=before, after=pin.digest, egress=egress)
-            found.append(SourceMove(name, before, pin.digest, since, way, why))
+        if isinstance(source, GitSource):
+            ways = (_move(source, pin, before, egress) for before in earlier.get(pin.destination, ()))
+            found += [way for way in ways if way is not None]
     return tuple(found)
+
+
+def _move(source: GitSource, pin: Pin, before: EarlierCommit, egress: EgressPolicy) -> SourceMove | None:
+    kind, named = ("branch", source.branch) if source.branch else ("tag", source.tag)
+    name = f"{kind} {named} of {pin.reference}" if named else pin.reference
+    if before.is_followed:
+        way, why = course(source, before=before.commit, after=pin.digest, egress=egress)
+        return SourceMove(name, before.commit, pin.digest, before.since, way, why)
+    # The way there from the chosen one is proved by hashes, and the server gives what it still points to.
+    back, _ = course(source, before=pin.digest, after=before.commit, egress=egress)
+    if back is not Course.FORWARD or before.commit == pin.digest:
+        return None
+    return SourceMove(name, before.commit, pin.digest, before.since, Course.BACKWARD)
 
 
 def target_of(

@@ -59,6 +59,18 @@ class Course(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierCommit:
+    """What a git source was resolved to earlier, by what `since` names in words.
+
+    `is_followed`: by the same branch or tag of the same repository, which is expected to move along its history.
+    """
+
+    commit: str
+    since: str
+    is_followed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMove:
     """A source that was resolved to `before` earlier, by what `since` names in words, and to `after` now.
 

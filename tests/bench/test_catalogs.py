@@ -9,6 +9,7 @@ import base64
 import io
 import itertools
 import json
+import random
 import resource
 import statistics
 import time
@@ -20,6 +21,7 @@ import pytest
 from approvals import catalogs
 from provisioner.catalogs import CatalogFile
 from tests.support.memory import resident_bytes
+from tests.support.pictures import png
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, with_words
 
@@ -28,7 +30,9 @@ WEIGHT_BYTES = 60_000
 MIB = 1024 * 1024
 # Goals: whole reading with storing, memory beside what the process had, and the slowest of 20 pages.
 MOST_SECONDS, MOST_GROWTH, MOST_P95_SECONDS = 60.0, 100 * MIB, 0.1
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20_000)).decode()
+ICON_POINTS = 70
+NOISE = b"".join(b"\0" + random.Random(row).randbytes(4 * ICON_POINTS) for row in range(ICON_POINTS))
+PNG = base64.b64encode(png(ICON_POINTS, ICON_POINTS, points=NOISE)).decode()
 
 
 class Made(io.RawIOBase):

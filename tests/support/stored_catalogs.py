@@ -15,6 +15,7 @@ from approvals import catalogs
 from approvals.models import Catalog, CatalogEdition, Cluster
 from provisioner.catalogs import CatalogFile, read_helm_index
 from tests.support.approvals.world import cluster
+from tests.support.pictures import png
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
 
 
@@ -24,7 +25,7 @@ def with_words(described: dict[str, Any], **words: Any) -> dict[str, Any]:
     return {**described, "properties": list(properties)}
 
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"points"
+PNG = png(40, 40)
 HARBOUR = (
     package(defaultChannel="stable", icon={"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}),
     bundle("1.0.0"),

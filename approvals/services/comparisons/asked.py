@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals import access, catalogs
 from approvals.access import Caller, Permission
-from approvals.catalogs.comparisons import ComparisonWish
+from approvals.catalogs.comparisons import ComparisonWish, content_of
 from approvals.errors import InvalidInput, NotFound
 from approvals.models import BundleDeployment, Catalog, Cluster, Revision
 from approvals.source_refs import listed_sources, lookups_in
@@ -112,8 +112,8 @@ def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: Co
     made = ComparisonWish(
         format_offered(row),
         package.name,
-        _image_of(row, before) if before else "",
-        _image_of(row, after),
+        _content_of(row, before) if before else "",
+        _content_of(row, after),
         namespace=question.namespace,
         account=question.account,
     )
@@ -161,19 +161,19 @@ def _check_names(question: ComparisonQuestion) -> None:
             raise InvalidInput(f"{text[:80]!r} cannot be the name of the {name}", field=FIELDS[name])
 
 
-def _image_of(row: Catalog, bundle: CatalogBundle) -> str:
-    if bundle.url and not bundle.image:
+def _content_of(row: Catalog, bundle: CatalogBundle) -> str:
+    if bundle.can_be_pinned:
+        return content_of(bundle)
+    if bundle.url:
         raise InvalidInput(
-            f"chart {bundle.name} of catalog {row.name} is fetched from a URL, and only images can be compared: the "
-            "report of a request says what would change",
+            f"catalog {row.name} has no digest of chart {bundle.name}, and only what a digest pins can be compared: "
+            "name its URL and its checksum as a source of kind http, and the report of the request says what would "
+            "change",
             field="to",
         )
-    if not bundle.image:
-        raise InvalidInput(
-            f"catalog {row.name} names no image for bundle {bundle.name}: only bundles that are images can be compared",
-            field="to",
-        )
-    return bundle.image
+    raise InvalidInput(
+        f"catalog {row.name} names no image for bundle {bundle.name}, so it cannot be fetched", field="to"
+    )
 
 
 def _deployment(by: Caller, cluster: Cluster, name: str) -> BundleDeployment:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from approvals import store, wake
 from approvals.access.port import connect
 from approvals.catalogs import comparisons
-from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, own_names
+from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, chart_of, own_names
 from approvals.errors import LostClaim
 from approvals.ledger import claims
 from approvals.models import BundleComparison
@@ -33,6 +33,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
 from provisioner.rbac import RbacSubject
 from provisioner.sentences import some
+from provisioner.source import HttpSource
 from provisioner.values import Content, GroupKind
 
 logger = logging.getLogger(__name__)
@@ -178,10 +179,12 @@ def _before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None:
     return store.get(row)
 
 
-def _fetched(image: str, pace: Pace) -> pipeline.FetchedSources:
-    left = pace.begin(f"fetching {image}")
+def _fetched(content: str, pace: Pace) -> pipeline.FetchedSources:
+    left = pace.begin(f"fetching {content}")
     rules = egress(timeout_seconds=min(FETCH_SECONDS, left))
-    return pipeline.fetch_sources([image_source(image)], egress=rules, credentials=None, limits=limits())
+    chart = chart_of(content)
+    source = HttpSource(chart[0], checksum=chart[1]) if chart else image_source(content)
+    return pipeline.fetch_sources([source], egress=rules, credentials=None, limits=limits())
 
 
 def _rendered(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, pace: Pace) -> tuple[Content, Config]:

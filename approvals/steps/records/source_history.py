@@ -8,7 +8,7 @@ from typing import Any
 from approvals.ledger.packages import choosing
 from approvals.models import Request, Revision
 from approvals.source_refs import body_of, listed_sources
-from provisioner.values import Course, EarlierVersion, SourceHistory, SourceMove
+from provisioner.values import Course, EarlierCommit, EarlierVersion, SourceHistory, SourceMove
 
 
 def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
@@ -31,17 +31,25 @@ def recorded(request: Request) -> tuple[SourceMove, ...]:
     return tuple(SourceMove(**{**one, "course": Course(one["course"])}) for one in request.source_moves)
 
 
-def earlier_pins(request: Request) -> dict[str, dict[str, str]]:
-    """By destination the commits that the same branch or tag was resolved to earlier, each with words for by what."""
+def earlier_commits(request: Request) -> dict[str, list[EarlierCommit]]:
+    """By destination the commits of the same repository that its source was resolved to earlier.
+
+    One that the same branch or tag was resolved to says more than the same commit by another name.
+    """
     named = _named(request.spec)
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, EarlierCommit]] = {}
     for one, words in _earlier(request):
         before = _named(one.spec)
         for pin in one.pins:
-            place = pin.get("destination", "")
-            if pin["kind"] == "git" and place in named and named[place] == before.get(place):
-                found.setdefault(place, {}).setdefault(pin["digest"], words)
-    return found
+            place = str(pin.get("destination", ""))
+            now, then = named.get(place), before.get(place)
+            if pin["kind"] != "git" or now is None or then is None or now[0] != then[0]:
+                continue
+            commits = found.setdefault(place, {})
+            commit = EarlierCommit(pin["digest"], words, is_followed=now == then and any(now[1:]))
+            if commit.commit not in commits or (commit.is_followed and not commits[commit.commit].is_followed):
+                commits[commit.commit] = commit
+    return {place: list(commits.values()) for place, commits in found.items()}
 
 
 def _earlier(request: Request) -> Iterator[tuple[Request, str]]:

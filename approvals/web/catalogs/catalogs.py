@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlencode
+
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import access, catalogs
 from approvals.models import Catalog
 from approvals.selectors import floating, keyset
 from approvals.selectors.keyset import ListOrder
+from approvals.web import following
 from approvals.web.access_decorators import of_catalog, person, signed_in
-from approvals.web.catalogs.condition import condition_of
+from approvals.web.catalogs.condition import CatalogCondition, condition_of
+from approvals.web.following import Followed
 from approvals.web.paging import page_of
-from approvals.web.rendering import note_too_old, page
+from approvals.web.rendering import note_too_old, page, part_of
 
 ROWS = 50
 FOLLOWERS = 20
 PROBLEMS = 50
+SECONDS = 2
 
 
 @require_safe
@@ -26,7 +33,7 @@ def index(http: HttpRequest) -> HttpResponse:
     access.check_fresh(person(http))
     readable = access.readable_catalogs(person(http))
     note_too_old(http, [cluster.name for cluster, answer in readable.answers if answer.is_too_old])
-    search, cluster = http.GET.get("search", "").strip()[:100], http.GET.get("cluster", "")
+    search, cluster = _search(http), http.GET.get("cluster", "")
     rows = catalogs.catalog_rows(readable.keys, search=search, cluster=cluster)
     window = page_of(http, rows, ListOrder.of(rows), size=ROWS)
     shown = keyset.in_order(rows, window.keys)
@@ -47,7 +54,29 @@ def index(http: HttpRequest) -> HttpResponse:
 @of_catalog
 def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
     """One catalog: what is in it, where it comes from, and who takes what of it."""
-    search = http.GET.get("search", "").strip()[:100]
+    return page(http, "catalogs/catalog.html", {"catalog": catalog, "part": _part(http, catalog)})
+
+
+@require_safe
+@of_catalog
+@following.by_itself
+def again(http: HttpRequest, catalog: Catalog) -> HttpResponse:
+    """The same without its title, for a page that was opened while the catalog was read for the first time."""
+    return following.again(http, _part(http, catalog))
+
+
+def _part(http: HttpRequest, catalog: Catalog) -> Followed:
+    condition, search = condition_of(catalog), _search(http)
+    address = reverse("catalog-again", args=(catalog.cluster.name, catalog.name))
+    return Followed(
+        name="catalog",
+        address=f"{address}?{urlencode({'search': search})}" if search else address,
+        seconds=SECONDS if condition.is_passing else 0,
+        body=part_of(http, "catalogs/_content.html", _facts(http, catalog, condition, search)),
+    )
+
+
+def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, search: str) -> dict[str, Any]:
     found = catalogs.package_rows(catalog, search).order_by("name")
     window = page_of(http, found, ListOrder.of(found), size=ROWS)
     shown = keyset.in_order(catalogs.with_icons(found), window.keys)
@@ -55,9 +84,9 @@ def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
     reading = access.may_read(person(http), catalog.cluster)
     followers = floating.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
     problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
-    facts = {
+    return {
         "catalog": catalog,
-        "condition": condition_of(catalog),
+        "condition": condition,
         "writers": _writers(catalog),
         "interval": floating.interval_words(catalogs.interval(catalog)),
         "problems": problems[:PROBLEMS],
@@ -70,7 +99,10 @@ def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
         "followers": followers[:FOLLOWERS],
         "has_more_followers": len(followers) > FOLLOWERS,
     }
-    return page(http, "catalogs/catalog.html", facts)
+
+
+def _search(http: HttpRequest) -> str:
+    return http.GET.get("search", "").strip()[:100]
 
 
 def _writers(catalog: Catalog) -> list[str]:

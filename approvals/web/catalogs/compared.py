@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.catalogs.comparisons import key_of
 from provisioner.values import Section, Severity
 
 MOST_FINDINGS = 100
@@ -26,12 +27,20 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class ShownObject:
+    """An object, and the severity of the worst finding about it; "" where none is worse than safe."""
+
+    ref: Record
+    severity: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShownObjects:
-    """The objects with which the same happens; `left` more are not listed."""
+    """The objects with which the same happens, those with the worst findings first; `left` more are not listed."""
 
     words: str
     count: int
-    refs: list[Record]
+    objects: list[ShownObject]
     left: int
 
 
@@ -61,9 +70,10 @@ class ShownComparison:
 def shown_result(result: Record) -> ShownComparison:
     """The parts of a result that a page shows, each bounded."""
     actions, findings = result["report"]["plan"]["actions"], result["report"]["findings"]
+    worst = _worst_of_each(findings)
     return ShownComparison(
         result,
-        [group for name, words in ACTIONS if (group := _objects(actions, name, words)).count],
+        [group for name, words in ACTIONS if (group := _objects(actions, worst, name, words)).count],
         sum(1 for one in actions if one["action"] == "none"),
         [one for section in Section if (one := _section(findings, section)) is not None],
         result["images"][:MOST_IMAGES],
@@ -71,9 +81,20 @@ def shown_result(result: Record) -> ShownComparison:
     )
 
 
-def _objects(actions: list[Record], name: str, words: str) -> ShownObjects:
-    refs = [one["ref"] for one in actions if one["action"] == name]
-    return ShownObjects(words, len(refs), refs[:MOST_OBJECTS], max(0, len(refs) - MOST_OBJECTS))
+def _worst_of_each(findings: list[Record]) -> dict[str, Severity]:
+    worst = dict[str, Severity]()
+    for one in findings:
+        if ref := one.get("ref"):
+            key, severity = key_of(ref), Severity(one["severity"])
+            worst[key] = min(worst.get(key, severity), severity, key=lambda it: it.rank)
+    return worst
+
+
+def _objects(actions: list[Record], worst: Mapping[str, Severity], name: str, words: str) -> ShownObjects:
+    judged = [(one["ref"], worst.get(key_of(one["ref"]), Severity.SAFE)) for one in actions if one["action"] == name]
+    judged.sort(key=lambda it: it[1].rank)
+    shown = [ShownObject(ref, "" if severity is Severity.SAFE else severity) for ref, severity in judged[:MOST_OBJECTS]]
+    return ShownObjects(words, len(judged), shown, max(0, len(judged) - MOST_OBJECTS))
 
 
 def _section(findings: list[Record], section: Section) -> ShownFindings | None:

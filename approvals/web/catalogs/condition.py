@@ -22,12 +22,16 @@ NEXT_STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogCondition:
-    """A label with its tone, why, and the next step; "" where there is nothing to say."""
+    """A label with its tone, why, and the next step; "" where there is nothing to say.
+
+    `is_passing`: it becomes another one by itself, soon.
+    """
 
     tone: str
     label: str
     cause: str = ""
     next_step: str = ""
+    is_passing: bool = False
 
 
 def condition_of(catalog: Catalog) -> CatalogCondition:
@@ -38,9 +42,8 @@ def condition_of(catalog: Catalog) -> CatalogCondition:
         still = "What was read before is still offered."
         return CatalogCondition("warn", "source unavailable", catalog.problem, f"{next_step} {still}".strip())
     if edition is None:
-        return CatalogCondition(
-            "info", "being read", "It is read for the first time; its packages appear when that is done."
-        )
+        cause = "It is read for the first time; its packages appear when that is done."
+        return CatalogCondition("info", "being read", cause, is_passing=True)
     if edition.problem_count:
         found = number(edition.problem_count, "problem")
         cause = "What is wrong in its content is left out or doubtful; the other packages are not affected."

@@ -92,7 +92,7 @@ class PackageShown:
             change=self.changes.get(entry.name),
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
             install=self.install_at(version) if version else "",
-            comparison=self.compared_at(version) if version and bundle and bundle.image else "",
+            comparison=self.compared_at(version) if version else "",
             why_not=_why_not(one),
         )
 
@@ -100,10 +100,8 @@ class PackageShown:
 def _why_not(one: ListedEntry) -> str:
     if one.bundle is None:
         return "The catalog has no bundle of this name."
-    if one.bundle.image:
-        return ""
     if one.bundle.can_be_pinned:
-        return "What would change is not offered for a chart by URL. The report of a request says it."
+        return ""
     if one.bundle.url:
         return "The catalog has no digest of this chart. Name its URL and its checksum as a source of kind http."
     return "It has no image. Choose another version, or ask its publisher."

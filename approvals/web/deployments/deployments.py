@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
 from approvals.access import Permission
-from approvals.errors import InvalidInput
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger.pivots import why_unreadable
 from approvals.models import BundleDeployment
 from approvals.selectors import floating, keyset, lists
@@ -20,7 +20,15 @@ from approvals.selectors import revisions as known_revisions
 from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
 from approvals.web import following
-from approvals.web.access_decorators import may_create, of_deployment, only_by_form, person, readable, signed_in
+from approvals.web.access_decorators import (
+    may_create,
+    of_deployment,
+    only_by_form,
+    person,
+    readable,
+    readable_or_silent,
+    signed_in,
+)
 from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
 from approvals.web.deployments.installing import Proposal, proposal
@@ -74,7 +82,7 @@ def live(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 @signed_in
 def new(http: HttpRequest) -> HttpResponse:
     """Write a new BundleDeployment to the cluster as the viewer; Kubernetes decides whether they may."""
-    clusters = readable(http)
+    clusters = readable_or_silent(http)
     proposed = proposal(http)
     form = NewForm(clusters, http.POST or None, initial=proposed.initial if proposed else None)
     if http.method == "GET" or not form.is_valid():
@@ -89,8 +97,8 @@ def new(http: HttpRequest) -> HttpResponse:
             labels=given["labels"],
             via=VIA,
         )
-    except InvalidInput as refusal:
-        return _form(http, _with_error(form, refusal), None, may_create(http, clusters))
+    except (InvalidInput, CouldNotAsk, Changed) as refusal:
+        return _refused(_form(http, _with_error(form, refusal), None, may_create(http, clusters)), refusal)
     return redirect("deployment", cluster=made.cluster.name, name=made.name)
 
 
@@ -110,8 +118,8 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
             generation=form.cleaned_data["generation"],
             via=VIA,
         )
-    except InvalidInput as refusal:
-        return _form(http, _with_error(form, refusal), deployment, may)
+    except (InvalidInput, CouldNotAsk) as refusal:
+        return _refused(_form(http, _with_error(form, refusal), deployment, may), refusal)
     if changed.generation == form.cleaned_data["generation"]:
         messages.success(
             http, "The spec did not change, so no request was created. To fetch the sources again, use Request again."
@@ -256,7 +264,13 @@ def _more_sources(deployment: BundleDeployment | None) -> int:
     return max(len(deployment.spec.get("sources") or []) - 1, 0) if deployment else 0
 
 
-def _with_error(form: SpecForm, refusal: InvalidInput) -> SpecForm:
+def _refused(answer: HttpResponse, refusal: Refused) -> HttpResponse:
+    """The form that was sent, with all that was typed, as the answer of this refusal."""
+    answer.status_code = refusal.status
+    return answer
+
+
+def _with_error(form: SpecForm, refusal: Refused) -> SpecForm:
     field = str(refusal.facts.get("field", ""))
     form.add_error(field if field in form.fields else None, forms.ValidationError(str(refusal)))
     return form

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from approvals import catalogs, services
 from approvals.catalogs.comparisons import own_names
-from approvals.errors import InvalidInput, NotAllowed, NotFound
+from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.web import following
@@ -30,6 +31,11 @@ NAMED = ("cluster", "catalog", "package", "channel", "version", "name", "install
 MAX_WORD = 500
 MOST_NAME = 52
 SECONDS = 2
+NOT_ASKED = (
+    "cluster {cluster} did not answer whether you may get catalog {catalog} and create deployments, so the format of "
+    "the bundle, the account and its rights are not proposed. Fill in the form yourself, or open this page again when "
+    "the cluster answers."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +94,24 @@ class _Known:
     is_in_form: bool
 
 
-def proposal(http: HttpRequest, *, is_with_form: bool = True) -> Proposal | None:
+def proposal(http: HttpRequest) -> Proposal | None:
     """What the form of a new deployment is filled in with; None where its address names no package."""
     wish = InstallWish.of(http.GET)
-    if not wish.is_of_catalog:
-        return None
+    try:
+        return _proposal(http, wish, is_with_form=True) if wish.is_of_catalog else None
+    except CouldNotAsk:
+        return Proposal(wish, _initial(wish, ""), why_not=NOT_ASKED.format(cluster=wish.cluster, catalog=wish.catalog))
+
+
+def _proposal(http: HttpRequest, wish: InstallWish, *, is_with_form: bool) -> Proposal | None:
+    """None where the viewer lacks a right, which the form names. Raises CouldNotAsk."""
     offered = ""
     try:
         place = _place(http, wish)
         offered = services.format_offered(place.catalog)
         asked = _asked(http, wish, place)
     except NotAllowed:
-        return None  # the form says which right is missing
+        return None
     except (NotFound, InvalidInput) as refusal:
         return Proposal(wish, _initial(wish, offered), why_not=str(refusal))
     row = services.known_comparison(asked)
@@ -115,7 +127,10 @@ def propose(http: HttpRequest) -> HttpResponse:
     wish = InstallWish.of(http.POST)
     if not wish.is_of_catalog:
         raise InvalidInput("A package of a catalog is missing.", field="package")
-    services.compare_bundles(by=person(http), asked=_asked(http, wish, _place(http, wish)))
+    try:
+        services.compare_bundles(by=person(http), asked=_asked(http, wish, _place(http, wish)))
+    except CouldNotAsk as silence:
+        messages.error(http, f"Account and rights are not being worked out. {silence}.")
     return redirect(f"{reverse('deployment-new')}?{wish.query}")
 
 
@@ -124,7 +139,8 @@ def propose(http: HttpRequest) -> HttpResponse:
 @following.by_itself
 def again(http: HttpRequest) -> HttpResponse:
     """How far it is, alone."""
-    found = proposal(http, is_with_form=False)
+    wish = InstallWish.of(http.GET)
+    found = _proposal(http, wish, is_with_form=False) if wish.is_of_catalog else None
     if found is None or found.part is None:
         raise Http404
     return following.again(http, found.part)

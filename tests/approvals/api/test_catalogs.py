@@ -112,3 +112,15 @@ def test_a_package_has_its_channels_versions_and_icon(here: World, call: Call) -
         {"name": "harbour.v1.1.0", "replaces": "", "skips": ["harbour.v0.9.0"], "skip_range": ">=0.1.0 <1.1.0"}
     ]
     assert problem_of(call(here.ada, "get", "catalogs/prod/port/packages/quay"))["code"] == "not-found"
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("port/harbour", "port~1harbour"), ("..", "~2~2"), ("a~1 %?#", "a~01%20%25%3F%23")], ids=str
+)
+def test_a_package_of_any_name_has_its_address(here: World, call: Call, name: str, part: str) -> None:
+    port(here, package(name), bundle("1.0.0", name))
+    here.kubernetes.allow("ada", "get")
+    here.kubernetes.allow("ada", "create")
+    assert read(call, here, f"catalogs/prod/port/packages/{part}")["name"] == name
+    compared = call(here.ada, "post", f"catalogs/prod/port/packages/{part}/changes", {"to": "1.0.0"})
+    assert json.loads(compared.content)["after"] == f"{name}.v1.0.0"

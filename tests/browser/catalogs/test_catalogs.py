@@ -12,8 +12,9 @@ from pytest_django.live_server_helper import LiveServer
 from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals.fixtures import World
+from tests.support.pictures import PICTURES
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
-from tests.support.stored_catalogs import PNG, catalog, stored, with_words
+from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, with_words
 
 LONG = "n" * 150
 HARM = "\u202e<img src=x onerror=alert(1)>" + "w" * 600
@@ -94,3 +95,34 @@ def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveS
         "replaces harbour.v1.0.0",
         "none: it can only be installed anew",
     ]
+
+
+def test_packages_come_into_the_page_once_the_catalog_has_been_read(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    row = catalog(of=here.cluster)
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/catalogs/prod/port")
+    pw.expect(page.get_by_text("The catalog is being read.")).to_be_visible()
+    stored(row, *HARBOUR)
+    pw.expect(page.get_by_role("link", name="harbour")).to_be_visible()
+    pw.expect(page.locator("#catalog[hx-get]")).to_have_count(0)
+    assert heard == []
+
+
+def test_a_browser_draws_every_icon_that_is_kept(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    names = {kind.replace(" ", "-"): picture for kind, picture in PICTURES.items()}
+    described = [
+        package(name, icon={"mediatype": media_type, "base64data": base64.b64encode(data).decode()})
+        for name, (data, media_type) in names.items()
+    ]
+    stored(catalog(of=here.cluster), *described, package("without"))
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(f"{live_server.url}/catalogs/prod/port")
+    icons = page.locator("main img.package-icon")
+    pw.expect(icons).to_have_count(len(names))
+    for icon in icons.all():
+        icon.evaluate("one => one.decode()")
+    assert heard == []

@@ -11,6 +11,7 @@ import yaml
 from django.utils import timezone
 
 from approvals import catalogs, services, tasks
+from approvals.errors import InvalidInput
 from approvals.models import BundleComparison, BundleDeployment, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.steps.cataloguing.comparing import CompareBundles
@@ -20,9 +21,12 @@ from provisioner import pipeline
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import WorkerDied
 from tests.support.approvals.world import acting
+from tests.support.journeys.catalogs import read, written
 from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
+from tests.support.journeys.contents.charts import chart, repository
 from tests.support.journeys.station import Station
 from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.servers.http import FileServer
 from tests.support.servers.registry import Registry
 
 
@@ -101,6 +105,50 @@ def test_installing_proposes_an_account_whose_least_rights_suffice(any_station: 
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert station.approve(deployment).state == "applied"
+
+
+def charts(station: Station, url: str, settings: Any) -> Catalog:
+    """The catalog of a Helm repository, whose index has no checksum."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
+    source = {"kind": "http", "http": {"url": url}}
+    return read(written(station, f"{station.namespace}-charts", format="helm", source=source))
+
+
+@pytest.mark.proof
+def test_charts_of_a_helm_repository_are_compared_by_their_checksums(
+    any_station: Station, http_server: FileServer, settings: Any
+) -> None:
+    station = any_station
+    row = charts(station, repository(http_server, "1.0.0", "1.1.0"), settings)
+    result = compared(station, ask(station, row, HARBOUR, "1.1.0", before="1.0.0"))
+    assert planned(result) == {"ConfigMap/harbour": "update"}
+    package = catalogs.package(row, HARBOUR)
+    assert package is not None
+    pins = {version: package.bundles[f"harbour-{version}"].checksum for version in ("1.0.0", "1.1.0")}
+    assert result["pins"] == {"before": [pins["1.0.0"]], "after": [pins["1.1.0"]]}
+    first = compared(station, ask(station, row, HARBOUR, "1.1.0"))
+    assert planned(first) == {"ConfigMap/harbour": "create"}
+    assert "configmaps" in first["installer"]["yaml"]
+
+
+def test_a_chart_that_is_another_than_its_index_says_is_not_compared(
+    sandbox_station: Station, http_server: FileServer, settings: Any
+) -> None:
+    row = charts(sandbox_station, repository(http_server, "1.0.0"), settings)
+    http_server.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
+    asked = ask(sandbox_station, row, HARBOUR, "1.0.0")
+    made = services.compare_bundles(by=acting(sandbox_station.people["rita"]), asked=asked)
+    tasks.compare_bundles(made.pk)
+    made.refresh_from_db()
+    assert (made.state, made.problem_code) == ("failed", "digest-mismatch")
+
+
+def test_a_chart_without_a_digest_is_not_compared_and_says_what_to_do(
+    sandbox_station: Station, http_server: FileServer, settings: Any
+) -> None:
+    row = charts(sandbox_station, repository(http_server, "1.0.0", is_digested=False), settings)
+    with pytest.raises(InvalidInput, match="has no digest of chart harbour-1.0.0.*source of kind http"):
+        ask(sandbox_station, row, HARBOUR, "1.0.0")
 
 
 @pytest.mark.corpus

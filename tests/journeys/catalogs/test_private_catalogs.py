@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import io
 import json
-import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,6 +15,7 @@ from approvals.models import AuditEntry, BundleDeployment, Request
 from provisioner.values import Identity, ObjectRef
 from tests.support.journeys.catalogs import look, named, offer, read, written
 from tests.support.journeys.contents.catalogs import HARBOUR, source
+from tests.support.journeys.contents.charts import chart, repository
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import Asked, FileServer, Reply
 from tests.support.servers.registry import CREDENTIALS, Registry
@@ -186,43 +184,6 @@ def test_S08_user_and_password_open_the_host_that_the_spec_names(
     assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
 
 
-def chart(version: str) -> bytes:
-    """harbour, as `helm package` makes it."""
-    files = {
-        "harbour/Chart.yaml": f"apiVersion: v2\nname: harbour\nversion: {version}\n",
-        "harbour/templates/a.yaml": (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: harbour}\ndata: {version: {{ .Chart.Version }}}\n"
-        ),
-    }
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w:gz") as archive:
-        for path, text in files.items():
-            entry = tarfile.TarInfo(path)
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    return raw.getvalue()
-
-
-def repository(server: FileServer, *versions: str, is_locked: bool = False, is_digested: bool = True) -> str:
-    """A Helm repository with these versions of a chart; its URL."""
-
-    def given(body: bytes) -> Any:
-        def answer(asked: Asked) -> Reply:
-            is_open = not is_locked or asked.headers.get("authorization") == f"Basic {PAIR}"
-            return Reply(body) if is_open else Reply(b"", 401)
-
-        return answer
-
-    entries = []
-    for version in versions:
-        body = chart(version)
-        server.serve_reply(f"/charts/harbour-{version}.tgz", given(body))
-        digest = {"digest": hashlib.sha256(body).hexdigest()} if is_digested else {}
-        entries.append({"version": version, "urls": [f"harbour-{version}.tgz"], **digest})
-    index = json.dumps({"entries": {"harbour": entries}}).encode()
-    return server.serve("/charts/index.yaml", index).removesuffix("/index.yaml")
-
-
 @pytest.fixture
 def mutable(settings: Any, any_station: Station) -> None:
     """The operator allows URLs without a checksum, which the index has none of."""
@@ -246,7 +207,7 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
     any_station: Station, listening: FileServer, mutable: None, is_locked: bool
 ) -> None:
     station = any_station
-    row = charts(station, repository(listening, "1.0.0", is_locked=is_locked))
+    row = charts(station, repository(listening, "1.0.0", pair=PAIR if is_locked else ""))
     made = source(row.name, HARBOUR)
     if is_locked:
         secret(station, BASIC_AUTH, PASSWORD_PAIR)
@@ -261,7 +222,7 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
     assert (pin["kind"], pin["digest"], pin["reference"]) == ("http", bundle["checksum"], bundle["url"])
     assert bundle["digest"] == row.edition.digest
     assert station.approve(deployment).state == "applied"
-    repository(listening, "1.0.0", "1.1.0", is_locked=is_locked)
+    repository(listening, "1.0.0", "1.1.0", pair=PAIR if is_locked else "")
     read(row)
     look(station)
     latest = station.latest(deployment)

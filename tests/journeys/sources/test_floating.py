@@ -16,6 +16,7 @@ from approvals.steps.polling import Poll
 from approvals.working import do
 from provisioner.values import Identity
 from tests.support.approvals.world import acting
+from tests.support.journeys.contents import bundles
 from tests.support.journeys.floating import (
     branch,
     commit,
@@ -96,6 +97,45 @@ def test_a_force_push_is_found(any_station: Station, repository: Repository, app
     any_station.work()
     (aside,) = found(any_station.latest(applied), "SRC-02")
     assert "was rewritten (force-pushed)" in aside["message"]
+
+
+def pinned(repository: Repository, commit: str) -> dict[str, Any]:
+    return {"kind": "git", "git": {"repository": repository.url, "ref": {"commit": commit}}}
+
+
+@pytest.mark.parametrize("is_advertised", [True, False], ids=["any commit", "what something points to"])
+def test_an_older_commit_that_somebody_names_is_found_and_a_newer_one_is_none(
+    any_station: Station, repository: Repository, is_advertised: bool
+) -> None:
+    repository.git("config", "uploadpack.allowAnySHA1InWant", str(is_advertised).lower())
+    station, first = any_station, repository.resolve("main")
+    second = commit(repository, station, "2")
+    deployment = station.applied(repository.path.stem, pinned(repository, first))
+    station.wish(deployment.name, pinned(repository, second))
+    station.work()
+    assert not found(station.latest(deployment), "SRC-02")
+    assert station.approve(deployment).state == "applied"
+    station.wish(deployment.name, pinned(repository, first))
+    station.work()
+    (back,) = found(station.latest(deployment), "SRC-02")
+    assert back["severity"] == "dangerous"
+    assert back["message"].endswith(f".git goes back to an older commit: revision 2 has {second}, this is {first}")
+
+
+def test_an_older_commit_named_in_place_of_a_branch_is_found_and_one_beside_it_is_none(
+    any_station: Station, repository: Repository
+) -> None:
+    station, first = any_station, repository.resolve("main")
+    second = commit(repository, station, "2")
+    deployment = station.applied(repository.path.stem, branch(repository))
+    station.wish(deployment.name, pinned(repository, first))
+    station.work()
+    (back,) = found(station.latest(deployment), "SRC-02")
+    assert f"revision 1 has {second}, this is {first}" in back["message"]
+    aside = repository.commit(bundles.app(repository.path.stem, "3"), branch="aside")
+    station.wish(deployment.name, pinned(repository, aside))
+    station.work()
+    assert not found(station.latest(deployment), "SRC-02")
 
 
 def test_two_deployments_with_one_reference_make_one_look(

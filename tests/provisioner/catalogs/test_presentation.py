@@ -10,10 +10,10 @@ import pytest
 
 from provisioner.catalogs import PackagePresentation, PresentationShelf
 from provisioner.catalogs.presentation import MAX_DESCRIPTION, MAX_ICON_BYTES
+from tests.support.pictures import GIF, PICTURES, PNG_HEAD, png
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"points"
-HUGE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 65_500, 65_500)
+HUGE = PNG_HEAD + b"\0\0\0\rIHDR" + struct.pack(">II", 65_500, 65_500)
 
 
 def presented(*documents: Any) -> PackagePresentation:
@@ -52,10 +52,11 @@ def test_words_are_cut_and_hold_no_nul() -> None:
     assert shown.provider == ""
 
 
-def test_a_raster_picture_is_kept() -> None:
-    found = presented(icon(PNG, "image/png")).icon
+@pytest.mark.parametrize(("data", "media_type"), PICTURES.values(), ids=PICTURES)
+def test_a_raster_picture_is_kept(data: bytes, media_type: str) -> None:
+    found = presented(icon(data, media_type)).icon
     assert found is not None
-    assert (found.data, found.media_type) == (PNG, "image/png")
+    assert (found.data, found.media_type) == (data, media_type)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,10 @@ def test_a_raster_picture_is_kept() -> None:
         pytest.param(icon(b"<svg onload='x()'/>", "image/png"), "its bytes are no image/png", id="svg as png"),
         pytest.param(icon(b"RIFF....AVI ", "image/webp"), "its bytes are no image/webp", id="another riff"),
         pytest.param(icon(HUGE, "image/png"), "more than 4194304 points", id="few bytes, many points"),
-        pytest.param(icon(PNG * MAX_ICON_BYTES, "image/png"), "more than 131072 bytes", id="too large"),
+        pytest.param(icon(png(1, 1) + bytes(MAX_ICON_BYTES), "image/png"), "more than 131072 bytes", id="too large"),
+        pytest.param(icon(png(40, 40)[:-20], "image/png"), "its bytes are damaged", id="cut off"),
+        pytest.param(icon(PNG_HEAD + b"points", "image/png"), "its bytes are damaged", id="a beginning alone"),
+        pytest.param(icon(GIF, "image/png"), "its bytes are no image/png", id="another type"),
         pytest.param(package(icon={"mediatype": "image/png", "base64data": "%%"}), "no base64", id="no base64"),
         pytest.param(package(icon={"mediatype": 7, "base64data": "eHg="}), "its type is not said", id="no type"),
     ],

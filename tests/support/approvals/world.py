@@ -75,6 +75,8 @@ class FakeKubernetes:
         return self.objects.get(ref.name)
 
     def create(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
+        if self.is_down:
+            raise Unreachable("the API server did not answer within 10 s")
         made = seen(obj["metadata"]["name"], obj["spec"])
         self.objects[obj["metadata"]["name"]] = made
         return made

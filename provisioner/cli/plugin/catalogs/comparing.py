@@ -83,7 +83,7 @@ def lines_of(comparison: Record) -> Iterator[str]:
     yield f"In namespace {result['install_namespace']}, without the live objects of the cluster:"
     yield from (f"  {one}" for one in result["report"]["headline"])
     yield from (f"  hidden from you: {one}" for one in result["hidden"])
-    yield from _titled("objects", map(_Line, _objects(result["report"]["plan"]["actions"])))
+    yield from _titled("objects", _objects(result["report"]))
     yield from _titled("permissions", _risks(result["permissions"]))
     yield from _titled("images", map(_Line, _images(result["images"])))
     yield from _findings(result["report"]["findings"])
@@ -118,10 +118,15 @@ def _bounded(lines: Sequence[_Line]) -> tuple[list[str], Counter[str]]:
     return kept, left
 
 
-def _objects(actions: Sequence[Record]) -> Iterator[str]:
-    for one in actions:
-        if one["action"] in SIGNS:
-            yield f"{SIGNS[one['action']]} {_name(one['ref'])}"
+def _objects(report: Record) -> Iterator[_Line]:
+    """Those with the worst findings first."""
+    worst = dict[ObjectRef, Severity]()
+    for finding in sorted((one for one in report["findings"] if one.get("ref")), key=_rank):
+        if finding["severity"] != Severity.SAFE:
+            worst.setdefault(_ref(finding["ref"]), Severity(finding["severity"]))
+    planned = [(one, _ref(one["ref"])) for one in report["plan"]["actions"] if one["action"] in SIGNS]
+    for one, ref in sorted(planned, key=lambda it: worst.get(it[1], Severity.SAFE).rank):
+        yield _Line(f"{SIGNS[one['action']]} {ref}", worst.get(ref, ""))
 
 
 def _risks(permissions: Record) -> Iterator[_Line]:
@@ -174,7 +179,11 @@ def _installer(result: Record) -> Iterator[str]:
 
 
 def _name(ref: Record) -> str:
-    return str(ObjectRef(**{part: ref[part] for part in ("group", "version", "kind", "namespace", "name")}))
+    return str(_ref(ref))
+
+
+def _ref(ref: Record) -> ObjectRef:
+    return ObjectRef(**{part: ref[part] for part in ("group", "version", "kind", "namespace", "name")})
 
 
 def differences(found: Record, before: Record, after: Record) -> Iterator[str]:

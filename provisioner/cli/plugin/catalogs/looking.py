@@ -12,6 +12,7 @@ from urllib.parse import quote
 import yaml
 
 from provisioner.api_groups import OWN_GROUP
+from provisioner.catalogs import package_to_address
 from provisioner.cli.plugin.catalogs.comparing import (
     NOTHING,
     WAIT_SECONDS,
@@ -184,7 +185,9 @@ def _package(options: argparse.Namespace, live: Record) -> Record:
     service = _service(options)
     if service is None:
         raise Usage("packages are read at Pratique's service: log in there with `kubectl pratique login --service URL`")
-    found: Record = service.get(f"{_address(service, live)}/packages/{quote(options.package, safe='')}")
+    found: Record = service.get(
+        f"{_address(service, live)}/packages/{quote(package_to_address(options.package), safe='')}"
+    )
     return found
 
 
@@ -283,7 +286,7 @@ def _compared(options: argparse.Namespace, live: Record, found: Record, before: 
     service = _service(options)
     assert service is not None  # the package was read there
     asked = {"from": record["from"], "to": record["to"], "deployment": options.deployment}
-    address = f"{_address(service, live)}/packages/{quote(found['name'], safe='')}/changes"
+    address = f"{_address(service, live)}/packages/{quote(package_to_address(found['name']), safe='')}/changes"
     comparison = worked_out(service, address, asked, seconds=options.timeout)
     with told_by(service):
         told = [*lines, *([""] if lines else []), *lines_of(comparison)]

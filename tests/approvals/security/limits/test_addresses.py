@@ -80,6 +80,7 @@ FILTERED = {
 # About one catalog, request, deployment or policy: refused as a whole.
 CLOSED = {
     "catalog",
+    "catalog-again",
     "catalog-package",
     "catalog-icon",
     "catalog-changes",

@@ -17,7 +17,7 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, told_in
 from tests.support.approvals.scene import asked
-from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.provisioner.catalogs import bundle, package
 from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
 SECRETS = ("secret-port", "harbour", "example.com/catalog")
@@ -217,8 +217,22 @@ def test_deployments_that_follow_it_are_for_readers_of_the_cluster(here: World, 
     assert 'data-head="deployments"' not in text
 
 
-def test_a_package_whose_name_can_be_no_address_is_there_without_a_link(here: World, browse: Browse) -> None:
-    port(here, "port", package("a/b"), bundle("1.0.0", "a/b"), channel("c", {"name": "a/b.v1.0.0"}, of="a/b"))
-    text = opened(browse(here.ada), "/catalogs/prod/port")
-    assert named(text) == []
-    assert ">a/b</span>" in text
+def test_a_page_follows_the_first_reading_and_ends_with_it(here: World, browse: Browse) -> None:
+    row = catalog(of=here.cluster)
+    client = browse(here.ada)
+    text = opened(client, "/catalogs/prod/port?search=har")
+    assert 'hx-get="/catalogs/prod/port/again?search=har" hx-trigger="every 2s' in text
+    part = client.get("/catalogs/prod/port/again?search=har")
+    same = client.get("/catalogs/prod/port/again?search=har", headers={"If-None-Match": part["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    stored(row, *HARBOUR)
+    part = client.get("/catalogs/prod/port/again?search=har", headers={"If-None-Match": part["ETag"]})
+    assert named(part.content.decode()) == ["harbour"]
+    assert "hx-get" not in part.content.decode()
+
+
+def test_a_page_does_not_follow_what_is_read_or_failed(here: World, browse: Browse) -> None:
+    port(here)
+    catalog("lost", of=here.cluster, problem="no route to host", problem_code="unreachable")
+    for name in ("port", "lost"):
+        assert "hx-get" not in opened(browse(here.ada), f"/catalogs/prod/{name}").partition("<main")[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.web.catalogs.compared import MOST_FINDINGS, shown_result
+from approvals.web.catalogs.compared import MOST_FINDINGS, MOST_OBJECTS, shown_result
 from provisioner.values import Section, Severity
 
 
@@ -39,3 +39,32 @@ def test_what_is_less_grave_fills_the_rest_in_its_order() -> None:
     section = shown(of(Severity.UNKNOWN, 1) + of(Severity.NOTABLE, MOST_FINDINGS + 4))
     assert [one["message"] for one in section.findings[1:]] == [f"{at}" for at in range(MOST_FINDINGS - 1)]
     assert section.left == 5
+
+
+def action(name: str) -> dict[str, Any]:
+    return {"action": "update", "ref": ref(name)}
+
+
+def ref(name: str) -> dict[str, str]:
+    return {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "a", "name": name}
+
+
+def about(name: str, severity: Severity) -> dict[str, Any]:
+    return Lone(section=Section.PODS, severity=severity, rule="POD-01", message="", ref=ref(name))
+
+
+def test_the_objects_with_the_worst_findings_come_first_and_are_not_cut() -> None:
+    actions = [action(f"{at}") for at in range(MOST_OBJECTS + 9)]
+    last, late = f"{MOST_OBJECTS + 8}", f"{MOST_OBJECTS + 4}"
+    findings = [
+        about(late, Severity.NOTABLE),
+        about(last, Severity.SAFE),
+        about(last, Severity.CRITICAL),
+        about("1", Severity.SAFE),
+        *of(Severity.DANGEROUS, 1),
+    ]
+    result = {"report": {"plan": {"actions": actions}, "findings": findings}, "images": []}
+    (group,) = shown_result(result).objects
+    shown = [(one.ref["name"], one.severity) for one in group.objects]
+    assert shown[:4] == [(last, "critical"), (late, "notable"), ("0", ""), ("1", "")]
+    assert (group.count, len(shown), group.left) == (MOST_OBJECTS + 9, MOST_OBJECTS, 9)

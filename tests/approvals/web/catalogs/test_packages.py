@@ -15,6 +15,7 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries
 from tests.support.approvals.revisions import revision
+from tests.support.pictures import GIF
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
 from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, stored_charts, with_words
 
@@ -112,19 +113,16 @@ def test_what_has_no_image_or_no_bundle_cannot_be_installed_and_says_why(here: W
 
 @pytest.mark.parametrize(
     ("is_digested", "words"),
-    [
-        (True, "What would change is not offered for a chart by URL"),
-        (False, "The catalog has no digest of this chart"),
-    ],
+    [(True, ""), (False, "The catalog has no digest of this chart")],
     ids=["a digest", "no digest"],
 )
-def test_a_chart_by_url_can_be_installed_where_the_index_has_its_digest(
+def test_a_chart_by_url_can_be_installed_and_compared_where_the_index_has_its_digest(
     is_digested: bool, words: str, here: World, browse: Browse
 ) -> None:
     here.kubernetes.allow("ada", "create")
     stored_charts(catalog(of=here.cluster), "1.0.0", is_digested=is_digested)
     text = opened(browse(here.ada), PAGE)
-    assert ("version=1.0.0" in text, "harbour/changes" in text) == (is_digested, False)
+    assert ("version=1.0.0" in text, "harbour/changes?to=1.0.0" in text) == (is_digested, is_digested)
     assert words in text
 
 
@@ -187,6 +185,20 @@ def test_an_icon_is_points_alone_and_an_svg_is_never_shown(here: World, browse: 
         assert "onload" not in text
     assert client.get("/catalogs/prod/port/packages/nothing/icon").status_code == 404
     assert browse(here.bert).get(f"{PAGE}/icon").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "data", [PNG[:-20], b"\x89PNG\r\n\x1a\n" + b"points", GIF], ids=["cut off", "no points", "a gif"]
+)
+def test_a_damaged_icon_is_the_neutral_picture(here: World, browse: Browse, data: bytes) -> None:
+    icon = {"mediatype": "image/png", "base64data": base64.b64encode(data).decode()}
+    port(here, package(icon=icon, defaultChannel="stable"), *chain("1.0.0")[1:])
+    client = browse(here.ada)
+    for path in (PAGE, "/catalogs/prod/port"):
+        text = opened(client, path)
+        assert "<img" not in text
+        assert '<span class="package-icon"' in text
+    assert "Its icon is not shown: its bytes are" in opened(client, PAGE)
 
 
 def test_a_circle_is_said_and_drawn(here: World, browse: Browse) -> None:

@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
@@ -89,15 +90,74 @@ def test_what_the_catalog_does_not_offer_is_said_above_the_form(here: World, bro
     assert "Propose account" not in text
 
 
-def test_a_chart_by_url_is_filled_in_with_its_format_and_the_page_says_why_nothing_is_proposed(
+@pytest.mark.parametrize("is_digested", [True, False], ids=["a digest", "no digest"])
+def test_a_chart_by_url_is_filled_in_with_its_format_and_proposed_where_its_digest_is_known(
+    here: World, browse: Browse, is_digested: bool
+) -> None:
+    port(here, "ada")
+    stored_charts(Catalog.objects.get(), "1.0.0", is_digested=is_digested)
+    text = opened(browse(here.ada), PAGE)
+    assert "format: helm" in text
+    assert ("Propose account" in text, "has no digest of chart harbour-1.0.0" in text) == (is_digested, not is_digested)
+
+
+def silent(here: World) -> None:
+    here.kubernetes.is_down = True
+    cache.clear()
+
+
+def test_the_form_opens_with_what_its_address_says_where_the_cluster_does_not_answer(
     here: World, browse: Browse
 ) -> None:
     port(here, "ada")
-    stored_charts(Catalog.objects.get(), "1.0.0")
-    text = opened(browse(here.ada), PAGE)
-    assert "format: helm" in text
-    assert "is fetched from a URL, and only images can be compared" in text
-    assert "Propose account" not in text
+    finish(begun(here, before=""), is_first=True)
+    silent(here)
+    text = opened(browse(here.ada), f"{PAGE}&install_namespace=quay")
+    said = " ".join(text.split())
+    assert "Cluster prod did not answer whether you may get catalog port and create deployments" in said
+    assert "the account and its rights are not proposed" in said
+    assert "You do not have access to any cluster" not in said
+    assert '<option value="prod" selected>' in text
+    assert [field(text, name) for name in ("catalog", "package", "version")] == ["port", "harbour", "<1.2.0"]
+    assert field(text, "install_namespace") == "quay"
+    for secret in ("format: registry-v1", "watchNamespace", "Propose account"):
+        assert secret not in text, "what the catalog says, which nobody has allowed the viewer to get"
+
+
+def test_what_was_typed_stays_where_the_cluster_falls_silent(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    client = browse(here.ada)
+    silent(here)
+    form = {
+        **POSTED,
+        "name": "buoy",
+        "kind": "catalog",
+        "install_namespace": "quay",
+        "service_account": "keeper",
+        "rest": "{}",
+    }
+    answer = client.post(PAGE, form)
+    text = text_of(answer)
+    assert answer.status_code == 503
+    assert "did not answer" in text
+    typed = {name: field(text, name) for name in ("name", "install_namespace", "service_account", "version")}
+    assert typed == {name: form[name] for name in typed}
+    here.kubernetes.is_down = False
+    cache.clear()
+    assert client.post(PAGE, form).status_code == 302
+
+
+def test_asking_for_the_rights_leads_back_to_the_form_where_the_cluster_does_not_answer(
+    here: World, browse: Browse
+) -> None:
+    port(here, "ada")
+    silent(here)
+    posted = {**POSTED, "install_namespace": "quay", "service_account": "keeper"}
+    answer = browse(here.ada).post("/deployments/new/proposal", posted, follow=True)
+    text = text_of(answer)
+    assert "Account and rights are not being worked out" in text
+    assert (field(text, "install_namespace"), field(text, "service_account")) == ("quay", "keeper")
+    assert BundleComparison.objects.count() == 0
 
 
 def test_a_page_that_follows_goes_on_where_the_cluster_does_not_answer(here: World, browse: Browse) -> None:

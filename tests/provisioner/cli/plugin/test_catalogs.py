@@ -126,6 +126,14 @@ def test_with_a_login_packages_are_listed_and_shown(
     assert "harbour.v1.0.0; deprecated; changed its content, before example.com/harbour:other" in text
 
 
+def test_a_package_whose_name_holds_a_slash_is_asked_for_by_its_address(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.answers["/api/v1/catalogs/prod/port/packages/port~1harbour"] = (200, {**PACKAGE, "name": "port/harbour"})
+    assert run("catalog", "show", "port", "port/harbour", "--service", port) == 0
+    assert capsys.readouterr().out.startswith("port/harbour")
+
+
 def test_two_versions_are_compared_in_the_catalog_alone(
     port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
 ) -> None:

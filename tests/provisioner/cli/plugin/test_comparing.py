@@ -29,12 +29,13 @@ def printed(
     *accounts: dict[str, Any],
     everybody: list[dict[str, Any]] | None = None,
     problems: list[str] | None = None,
+    actions: list[dict[str, Any]] | None = None,
 ) -> list[str]:
     permissions = {"accounts": accounts, "everybody": everybody or [], "problems": problems or []}
     result = {
         "install_namespace": "shop",
         "hidden": [],
-        "report": {"headline": [], "findings": findings or [], "plan": {"actions": []}},
+        "report": {"headline": [], "findings": findings or [], "plan": {"actions": actions or []}},
         "permissions": permissions,
         "images": [],
         "installer": None,
@@ -97,3 +98,21 @@ def test_accounts_that_are_not_printed_are_counted() -> None:
     lines = printed(None, *accounts, account("grave", Severity.CRITICAL))
     assert lines[lines.index("permissions:") + 2] == "    ◆ grave is critical 0"
     assert lines[-1] == "  and 202 more lines (101 notable); -o json has all"
+
+
+def ref(name: str) -> dict[str, str]:
+    return {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": name}
+
+
+def test_S24_objects_with_the_worst_findings_come_first_and_those_that_are_critical_are_not_left_out() -> None:
+    names = [f"a{at}" for at in range(2 * MOST_LINES)]
+    grave, notable = names[-MOST_LINES - 9 :], names[-MOST_LINES - 10]
+    findings = [
+        {**one, "ref": ref(name)} for name, one in zip(grave, found(Severity.CRITICAL, len(grave)), strict=True)
+    ]
+    findings += [{**one, "ref": ref(notable)} for one in found(Severity.SAFE, 1) + found(Severity.NOTABLE, 1)]
+    lines = printed(findings, actions=[{"action": "update", "ref": ref(name)} for name in names])
+    start = lines.index("objects:") + 1
+    assert lines[start : start + len(grave)] == [f"  ~ Deployment.apps shop/{name}" for name in grave]
+    left = len(names) - len(grave)
+    assert lines[start + len(grave)] == f"  and {left} more lines (1 notable); -o json has all"
