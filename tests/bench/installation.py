@@ -107,14 +107,14 @@ def rights() -> list[dict[str, Any]]:
     approve = {"apiGroups": group, "resources": ["bundledeployments"], "verbs": ["approve"]}
     names = [f"app-{number:05}" for number in range(1, BY_NAME * 10, 10)]
     return [
-        *_role("size-read", {"apiGroups": group, "resources": requests, "verbs": ["get"]}, *PEOPLE),
-        *_role("size-approve", approve, "ada"),
-        *_role("size-approve-some", {**approve, "resourceNames": names}, "carla"),
-        *_role("size-see-crds", {"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get"]}, "ada"),
+        *role("size-read", {"apiGroups": group, "resources": requests, "verbs": ["get"]}, *PEOPLE),
+        *role("size-approve", approve, "ada"),
+        *role("size-approve-some", {**approve, "resourceNames": names}, "carla"),
+        *role("size-see-crds", {"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get"]}, "ada"),
     ]
 
 
-def _role(name: str, rule: dict[str, Any], *people: str) -> list[dict[str, Any]]:
+def role(name: str, rule: dict[str, Any], *people: str) -> list[dict[str, Any]]:
     group = "rbac.authorization.k8s.io"
     to = [{"kind": "User", "name": person, "apiGroup": group} for person in people]
     ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}

@@ -7,24 +7,13 @@ small cluster only.
 
 from __future__ import annotations
 
-import http.client
-import json
-import re
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from html import unescape
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.bench.installation import rights
 from tests.bench.service import environment
-from tests.support.folders import ROOT
+from tests.bench.visiting import Installation, late, made, show
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.postgresql import Postgres
 from tests.support.servers.site import Site
@@ -33,7 +22,6 @@ pytestmark = pytest.mark.controlplane
 
 ROUNDS = 10
 LIST_SECONDS, REQUEST_SECONDS, CRD_SECONDS = 0.150, 0.300, 0.500
-MAKE_SECONDS = 900
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 TABS = [f"/?tab={name}" for name in ("needs-me", "mine", "open", "applying", "decided", "all")]
 FILTERED = [
@@ -79,45 +67,6 @@ DEEP = {
 }
 
 
-@dataclass
-class Visitor:
-    """One person's browser."""
-
-    port: int
-    session: str
-
-    def __post_init__(self) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-
-    def get(self, path: str) -> tuple[str, float]:
-        """What the address answers, and after how many seconds all of it was there."""
-        began = time.perf_counter()
-        self._connection.request("GET", path, headers={"Cookie": f"sessionid={self.session}"})
-        answer = self._connection.getresponse()
-        text = answer.read().decode()
-        assert answer.status == 200, (path, answer.status, text[:500])
-        return text, time.perf_counter() - began
-
-    def beyond(self, path: str, number: int) -> str:
-        """The address of the page after the one of this number."""
-        sign = "&" if "?" in path else "?"
-        text, _ = self.get(f"{path}{sign}page={number}")
-        if path.startswith("/api/"):
-            return str(json.loads(text)["next"]).partition(f":{self.port}")[2]
-        found = re.search(r'href="([^"]+)"\s+rel="next"', text)
-        assert found, path
-        return path.partition("?")[0] + unescape(found[1])
-
-
-@dataclass
-class Installation:
-    site: Site
-    told: dict[str, Any]
-
-    def visitor(self, name: str) -> Visitor:
-        return Visitor(self.site.port, self.told["sessions"][name])
-
-
 @pytest.fixture(scope="module")
 def installation(
     controlplane: Endpoint, postgres: Postgres, redis: str, tmp_path_factory: pytest.TempPathFactory
@@ -129,22 +78,8 @@ def installation(
     kubeconfig.write_text(controlplane.kubeconfig("admin"))
     about = environment(folder, database=postgres.fresh_database(), queue=redis)
     site = Site(folder, redis, **{name: value for name, value in about.items() if name.startswith("PRATIQUE_")})
-    yield Installation(site, made(about, kubeconfig))
+    yield Installation(site, made(about, "tests.bench.installation", str(kubeconfig)))
     site.stop()
-
-
-def made(about: dict[str, str], kubeconfig: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.support.program", "tests.bench.installation", str(kubeconfig)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=about, capture_output=True, text=True, check=False, timeout=MAKE_SECONDS
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    told: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    return told
-
-
-def p95(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=20, method="inclusive")[-1]
 
 
 def test_figures_of_lists(installation: Installation, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,12 +96,8 @@ def test_figures_of_lists(installation: Installation, capsys: pytest.CaptureFixt
             for path in paths:
                 taken[path].append(visitor.get(path)[1])
     with capsys.disabled():
-        print("\nlists of 100,000 requests, in milliseconds: median, 95th percentile, most")
-        for path, seconds in taken.items():
-            figures = (statistics.median(seconds), p95(seconds), max(seconds))
-            print(f"  {path[:70]:<70} " + " ".join(f"{1000 * one:6.0f}" for one in figures))
-    late = {path: round(1000 * p95(seconds)) for path, seconds in taken.items() if p95(seconds) > LIST_SECONDS}
-    assert not late
+        show("lists of 100,000 requests", taken)
+    assert not late(taken, dict.fromkeys(taken, LIST_SECONDS))
 
 
 def test_figures_of_large_requests_and_deployments(
@@ -186,9 +117,5 @@ def test_figures_of_large_requests_and_deployments(
             visitor.get(path)
         taken[path] = [visitor.get(path)[1] for _ in range(4 * ROUNDS)]
     with capsys.disabled():
-        print("\npages, in milliseconds: median, 95th percentile, most")
-        for path, seconds in taken.items():
-            figures = (statistics.median(seconds), p95(seconds), max(seconds))
-            print(f"  {path[:70]:<70} " + " ".join(f"{1000 * one:6.0f}" for one in figures))
-    late = {path: round(1000 * p95(seconds)) for path, seconds in taken.items() if p95(seconds) > bounds[path]}
-    assert not late
+        show("pages", taken)
+    assert not late(taken, bounds)
