@@ -87,6 +87,22 @@ def test_what_runs_and_what_it_may_go_back_to_stay(port: BundleDeployment) -> No
     assert AuditEntry.objects.filter(verb="request.cleared").count() == 2
 
 
+def test_what_a_request_was_rendered_from_goes_with_its_details(port: BundleDeployment) -> None:
+    told = {
+        "unused_files": {"README.md": 1},
+        "requirements": [{"kind": "api"}],
+        "chart_values": {"replicas": "3"},
+        "spec_values": ["replicas"],
+        "server_words": [{"words": "refused"}],
+        "lookups": [{"kind": "Secret"}],
+    }
+    nothing = {name: None if name == "chart_values" else type(value)() for name, value in told.items()}
+    port.requests.update(**told)
+    tasks.clear()
+    kept = {one.pop("number"): one for one in port.requests.values("number", *told)}
+    assert kept == {1: nothing, 2: nothing, 3: told, 4: told}
+
+
 def test_reviews_and_verdicts_stay(here: World, port: BundleDeployment) -> None:
     first = port.requests.get(number=1)
     Request.objects.filter(pk=first.pk).update(state="in_review", settled_at=None)

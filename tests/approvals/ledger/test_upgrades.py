@@ -126,6 +126,19 @@ def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
     ]
 
 
+def test_S09_who_lost_the_right_to_the_catalog_is_not_told_since_when_its_source_is_down(
+    running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = timezone.now()
+    Catalog.objects.filter(pk=port.pk).update(problem_code="source-unavailable", problem="down", problem_since=since)
+    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert before.source_problem_since == since
+    monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
+    LookForUpgrades(running.pk).look("w")
+    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    assert (after.source_problem_since, after.source_words) == (None, "")
+
+
 def test_the_cluster_is_told_where_something_else_is_shown_and_not_at_each_look(
     running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,22 @@ def test_dark_is_the_same_by_the_system_and_by_choice(here: World, site: dict[st
     assert page.evaluate(PAINTED) == light
 
 
+def test_who_asks_for_more_contrast_is_shown_the_strongest_colours(
+    here: World, site: dict[str, str], sign_in: SignIn
+) -> None:
+    """Axe asks for less than they do: it finds nothing where these colours are as usual."""
+    page = sign_in(here.ada)
+    page.goto(site["audit"])
+    strongest = {"--line": "--line-strong", "--text-quiet": "--text"}
+    strongest |= dict.fromkeys(("--code-key", "--code-text", "--code-value", "--code-mark"), "--text")
+    for look in ("more contrast", "more contrast, dark"):
+        page.emulate_media(**LOOKS[look])
+        painted = page.evaluate(PAINTED)
+        assert {name: painted[name] for name in strongest} == {name: painted[of] for name, of in strongest.items()}, (
+            look
+        )
+
+
 @pytest.mark.parametrize("width", [1280, pytest.param(1920, marks=pytest.mark.thorough)])
 def test_what_a_filter_asks_for_stands_in_one_line(
     width: int, here: World, site: dict[str, str], sign_in: SignIn

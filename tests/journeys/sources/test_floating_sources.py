@@ -132,5 +132,5 @@ def test_a_tag_that_comes_to_stand_for_a_lower_version_is_found(
     assert station.approve(deployment).state == "applied"
     registry.push(ref, files("1.0.0"))
     assert lower(station, deployment) == [
-        "dangerous: the bundle claims version 1.0.0, lower than 1.2.0 of revision 2",
+        "dangerous: The bundle claims version 1.0.0, lower than 1.2.0 of revision 2",
     ]

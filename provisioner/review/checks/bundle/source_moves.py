@@ -42,7 +42,7 @@ def _of_move(move: SourceMove) -> Finding:
 
 
 def _of_version(version: str, earlier: EarlierVersion) -> Finding:
-    words = f"the bundle claims version {visible(version)}, lower than {visible(earlier.version)} of {earlier.since}"
+    words = f"The bundle claims version {visible(version)}, lower than {visible(earlier.version)} of {earlier.since}"
     evidence = {"claimed": version, "before": earlier.version, "since": earlier.since}
     return _LOWER.at(None, words, evidence=evidence, key=[version, earlier.version])
 

@@ -88,6 +88,13 @@ def test_what_runs_as_a_hook_is_counted_apart(hooks: int, words: str) -> None:
     assert headline([], made, hooks={one.identity for one in refs[:hooks]})[0] == words
 
 
+def test_a_hook_that_is_not_created_is_not_counted_as_created() -> None:
+    refs = [ObjectRef("batch", "v1", "Job", "shop", f"j{number}") for number in range(3)]
+    made = Plan(tuple(map(PlannedAction, refs, [Action.CREATE, Action.RERUN, Action.CREATE])), "")
+    found = headline([], made, hooks={one.identity for one in refs[:2]})
+    assert found[0] == "2 objects to create (1 as a hook), 1 to run again as a hook."
+
+
 OUTAGE = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)
 
 

@@ -52,6 +52,18 @@ def test_a_hook_is_labelled_with_when_it_runs(here: World, browse: Browse) -> No
         assert text.count("hook before deletion") == 1
 
 
+def test_S09_of_a_secret_that_is_hidden_nobody_is_told_when_it_runs(here: World, browse: Browse) -> None:
+    secret = an_object("v1", "Secret", "token", "shop", data={})
+    hook = action(secret, {**secret, "data": {"a": "old"}})
+    found = [finding(hook["ref"], [], rule="HOOK-01", evidence={"moments": ["before-deletion"]})]
+    request = planned(here, hook, findings=found)
+    addresses = [f"/requests/{request.uid}{page}" for page in ("", "/changes")]
+    assert [text_of(browse(here.ada).get(one)).count("hook before deletion") for one in addresses] == [1, 1]
+    cache.clear()
+    here.kubernetes.closed = {"secrets"}
+    assert [text_of(browse(here.ada).get(one)).count("hook before deletion") for one in addresses] == [0, 0]
+
+
 def test_side_by_side_both_states_stand_in_one_row(here: World, browse: Browse) -> None:
     request = planned(here, action(config_map(a="1"), config_map(a="2")))
     text = opened(browse(here.ada), f"/requests/{request.uid}/changes/0?view=split")

@@ -52,5 +52,5 @@ def test_forward_is_as_expected() -> None:
 )
 def test_a_lower_version_is_told(version: str, earlier: str, is_lower: bool) -> None:
     said = [one.message for one in found(version, versions=(EarlierVersion(earlier, "revision 3"),))]
-    words = f"the bundle claims version {version}, lower than {earlier} of revision 3"
+    words = f"The bundle claims version {version}, lower than {earlier} of revision 3"
     assert said == ([words] if is_lower else [])
