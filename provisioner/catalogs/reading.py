@@ -24,6 +24,7 @@ from provisioner.catalogs.values import (
 )
 from provisioner.errors import BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
+from provisioner.sentences import number
 from provisioner.versions import VersionRange, range_of, version_of
 
 # Constraints that one bundle places on others: OLM v1 refuses such bundles, and so does whoever chooses here.
@@ -78,8 +79,9 @@ def read_catalog(
 ) -> Catalog:
     """All packages of the files, in the order of their names; what they say of themselves is put on the shelf.
 
-    A document that cannot be used is a problem of the catalog, not an error. Raises BundleTooLarge past a limit, and
-    OSError where a file cannot be read.
+    A document that cannot be used is a problem of the catalog, not an error. Raises InvalidManifest where no package
+    is found, as in a page that a server shows while it is down; BundleTooLarge past a limit; and OSError where a file
+    cannot be read.
     """
     reader = _Reader(limits or CatalogLimits(), shelf)
     for file in files:
@@ -235,9 +237,19 @@ class _Reader:
             packages[name] = _joined(draft.package, draft)
             for problem in problems_of(packages[name]):
                 self._complain(f"package {name}", problem)
+        if not packages:
+            raise InvalidManifest(self._no_catalog())
         if self._unsaid:
             self._problems.append(CatalogProblem("the catalog", f"{self._unsaid} more problems are not listed"))
         return Catalog(packages, tuple(self._problems))
+
+    def _no_catalog(self) -> str:
+        words = f"this is no catalog: expected packages (schema olm.package), found none in {self._documents} documents"
+        if not self._problems:
+            return words
+        first = self._problems[0]
+        more = len(self._problems) + self._unsaid - 1
+        return f"{words}; {first.where}: {first.words}" + (f"; and {number(more, 'more problem')}" if more else "")
 
 
 def _joined(package: Package, draft: _Draft) -> Package:

@@ -136,7 +136,11 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
 
 def add_bundle_options(parser: argparse.ArgumentParser) -> None:
     """The options by which `content_of` reads a bundle."""
-    parser.add_argument("--format", default="plain", choices=format_names(), help="default: %(default)s")
+    parser.add_argument(
+        "--format",
+        choices=format_names(),
+        help="default: helm or registry-v1 for a folder that holds a chart or an operator bundle, else plain",
+    )
     parser.add_argument("--recursive", action="store_true", help="plain: read manifests in subfolders, too")
     parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON")
     login = parser.add_mutually_exclusive_group()

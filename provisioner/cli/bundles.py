@@ -14,15 +14,23 @@ from provisioner import pipeline
 from provisioner.cli.arguments import DEFAULT_ACCOUNT
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.errors import InvalidManifest, Unreachable
 from provisioner.render import BUILT_IN, IsNamespaced, Target, is_told_of_target, looked_up, wanted_lookups
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits
 from provisioner.values import Content, GroupKind
 
+_CSV = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9.-]*(?::\d+)?/[a-z0-9._/-]+(?::\w[\w.-]{0,127}|@sha256:[0-9a-f]{64}|)", re.ASCII)
 _GIT = re.compile(r"git\+(?P<repository>https?://[^#@]+)@(?P<ref>[^@#]+)(?:#(?P<directory>.*))?")
+# What lies in a folder of these formats and in no other.
+_MARKS = {"helm": "Chart.yaml", "registry-v1": "metadata/annotations.yaml"}
 _VERSION = re.compile(r"v?\d+(\.\d+)*([.+-].*)?")
+
+
+class BundleUnreachable(Unreachable):
+    """The registry or host of a bundle did not answer; the cluster has nothing to do with that."""
 
 
 def scopes_of(cluster: ClusterClient | None) -> IsNamespaced:
@@ -34,6 +42,26 @@ def scopes_of(cluster: ClusterClient | None) -> IsNamespaced:
 
 def contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
     """What the BUNDLE argument and `--old` come to. A chart is told of the cluster, and of `--old` before it."""
+    if options.format:
+        return _contents_of(options, cluster)
+    options.format = _format_of(options.bundle)
+    try:
+        contents = _contents_of(options, cluster)
+    except InvalidManifest as exc:
+        raise InvalidManifest(f"{exc}. It was read as {options.format}; --format names another format") from exc
+    if options.format == "plain" and any(one.ref.group_kind == _CSV for one in contents[0].manifests):
+        raise Usage(
+            f"{options.bundle}: it holds a ClusterServiceVersion, as operator bundles do: add --format registry-v1"
+        )
+    return contents
+
+
+def _format_of(bundle: str) -> str:
+    """The format of a folder, by what lies in it; of what is not read yet, plain."""
+    return next((name for name, mark in _MARKS.items() if (Path(bundle) / mark).is_file()), "plain")
+
+
+def _contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
     is_namespaced = scopes_of(cluster)
     target = _target_of(options, cluster) if is_told_of_target(options.format) else None
     old = content_of(options.old, options, is_namespaced, target) if options.old else None
@@ -59,14 +87,17 @@ def content_of(
         config=_config_of(options),
         target=target,
     )
-    return pipeline.prepare(
-        [source_of(bundle)],
-        options=prepared,
-        egress=EVERYWHERE,
-        credentials=_credentials(options),
-        limits=UnpackLimits(),
-        is_namespaced=is_namespaced,
-    )
+    try:
+        return pipeline.prepare(
+            [source_of(bundle)],
+            options=prepared,
+            egress=EVERYWHERE,
+            credentials=_credentials(options),
+            limits=UnpackLimits(),
+            is_namespaced=is_namespaced,
+        )
+    except Unreachable as exc:
+        raise BundleUnreachable(str(exc), server_words=exc.server_words) from exc
 
 
 def _credentials(options: argparse.Namespace) -> Credentials | None:

@@ -16,6 +16,7 @@ import yaml
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.arguments import DEFAULT_NAMESPACE
+from provisioner.cli.bundles import BundleUnreachable
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, Forbidden, PratiqueError, Unauthenticated, UnknownKind, Unreachable
@@ -177,6 +178,8 @@ def advice_for(exc: PratiqueError) -> str:
         )
     if isinstance(exc, UnknownKind):
         return NOT_INSTALLED.format(kind="such kind")
+    if isinstance(exc, BundleUnreachable):
+        return "the bundle comes from there: is the host up, and is the way to it open (proxy, firewall, TLS)?"
     if isinstance(exc, Unreachable):
         return "try `kubectl version`: is the cluster up, the network (VPN) there, and --context the right one?"
     if isinstance(exc, BadSource):

@@ -76,7 +76,7 @@ def test_a_catalog_that_was_never_read_has_no_packages() -> None:
 
 def test_a_catalog_is_found_by_one_question_without_its_problems() -> None:
     prod = cluster()
-    stored(catalog("a", of=prod), {"no": "schema"})
+    stored(catalog("a", of=prod), package(), {"no": "schema"})
     with CaptureQueriesContext(connection) as asked:
         found = catalogs.catalog(prod, "a")
         assert found is not None

@@ -13,7 +13,7 @@ import pytest
 from approvals import catalogs
 from approvals.models import CatalogEdition, CatalogPackage
 from provisioner.catalogs import CatalogFile, CatalogLimits, read_catalog
-from provisioner.errors import BundleTooLarge
+from provisioner.errors import BundleTooLarge, InvalidManifest
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, files, stored
 
@@ -79,6 +79,15 @@ def test_a_stream_that_breaks_leaves_what_was_shown_and_nothing_else() -> None:
     with pytest.raises(OSError, match="the connection was closed"):
         catalogs.store(row, "sha256:two", [CatalogFile("catalog.json", lambda: Breaking(text))])
     assert list(CatalogEdition.objects.all()) == [edition]
+    assert names(catalogs.catalog(row.cluster, row.name)) == ["one"]
+
+
+def test_a_page_of_a_server_that_is_down_leaves_what_was_shown() -> None:
+    row = catalog()
+    stored(row, package("one"))
+    page = CatalogFile("index.yaml", lambda: io.BytesIO(b"<html>503 Service Unavailable</html>"))
+    with pytest.raises(InvalidManifest, match="this is no catalog"):
+        catalogs.store(row, "sha256:page", [page])
     assert names(catalogs.catalog(row.cluster, row.name)) == ["one"]
 
 

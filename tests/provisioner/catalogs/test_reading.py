@@ -10,13 +10,14 @@ import pytest
 
 from provisioner.catalogs import CatalogLimits, read_catalog
 from provisioner.catalogs.reading import CatalogFile
-from provisioner.errors import BundleTooLarge
+from provisioner.errors import BundleTooLarge, InvalidManifest
 from tests.support.folders import CORPUS
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read, read_text
 
 
 def problems(*documents: Any) -> list[str]:
-    return [str(one) for one in read(*documents).problems]
+    """Of these documents, in a catalog that has a package besides."""
+    return [str(one) for one in read(package("elsewhere"), *documents).problems]
 
 
 def test_documents_may_come_in_any_order() -> None:
@@ -48,6 +49,21 @@ def test_deprecations_are_kept_with_their_words() -> None:
     found = read(package(), bundle("1.0.0"), deprecated("olm.bundle", "harbour.v1.0.0")).packages["harbour"]
     assert found.deprecation_of("harbour.v1.0.0") == "harbour.v1.0.0 is no longer supported"
     assert found.deprecation_of("harbour.v2.0.0") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<html>503 Service Unavailable</html>", "found none in 1 documents; catalog.json:1: no document of a catalog"),
+        ("", "found none in 0 documents"),
+        (json.dumps(bundle("1.0.0")), "no olm.package describes it, so it is left out"),
+        ('{"schema": "example.com.notes"}', "found none in 1 documents"),
+    ],
+)
+def test_what_has_no_package_is_no_catalog(text: str, words: str) -> None:
+    with pytest.raises(InvalidManifest, match="this is no catalog: expected packages") as refused:
+        read_text(text)
+    assert words in str(refused.value)
 
 
 def test_a_document_of_a_schema_of_somebodys_own_is_passed_over() -> None:
@@ -168,7 +184,7 @@ def test_a_channel_with_too_many_entries_is_left_out_in_words() -> None:
 
 
 def test_problems_are_counted_beyond_those_that_are_listed() -> None:
-    found = read(*({"no": "schema"} for _ in range(12)), limits=CatalogLimits(max_problems=10))
+    found = read(package(), *({"no": "schema"} for _ in range(12)), limits=CatalogLimits(max_problems=10))
     assert len(found.problems) == 11
     assert str(found.problems[-1]) == "the catalog: 2 more problems are not listed"
 

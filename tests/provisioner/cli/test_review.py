@@ -56,6 +56,29 @@ def test_the_exit_status_says_how_bad_it_is(
     assert run(capsys, *case(name), *more)[0] == status
 
 
+def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chart, operator = tmp_path / "chart", tmp_path / "operator"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Chart.Name }}-settings'}\n"
+    (chart / "templates" / "settings.yaml").write_text(settings)
+    assert "shop-settings" in run(capsys, str(chart), "--all")[1]
+    status, _, told = run(capsys, str(chart), "--format", "plain")
+    assert (status, "subfolders are not read" in told, "It was read as" in told) == (2, True, False)
+    (operator / "metadata").mkdir(parents=True)
+    (operator / "metadata" / "annotations.yaml").write_text("annotations: {}\n")
+    assert "ClusterServiceVersions; expected one" in run(capsys, str(operator))[2]
+    for folder in (tmp_path / "packed", tmp_path / "bare"):
+        folder.mkdir()
+    (tmp_path / "packed" / "a").mkdir()
+    (tmp_path / "packed" / "a" / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
+    assert "It was read as plain; --format names another format" in run(capsys, str(tmp_path / "packed"))[2]
+    csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: shop.v1.0.0}\n"
+    (tmp_path / "bare" / "csv.yaml").write_text(csv)
+    assert "add --format registry-v1" in run(capsys, str(tmp_path / "bare"))[2]
+    assert "shop.v1.0.0" in run(capsys, str(tmp_path / "bare"), "--format", "plain", "--all")[1]
+
+
 @pytest.mark.parametrize(
     ("severities", "fail_on", "status"),
     [

@@ -16,11 +16,14 @@ from provisioner.review.base.text import visible
 from provisioner.review.workloads.container_changes import image_words
 from provisioner.sentences import and_more, number, some
 from provisioner.values import SHAPES, ObjectRef, Severity
+from provisioner.versions import range_of, version_of
 
 NOTHING = "nothing"
 POLL_SECONDS = 1.0
 WAIT_SECONDS = 300.0
 MOST_LINES = 200
+IN_CATALOG = ("version", "image", "url", "checksum", "deprecation")
+LISTED_IN_CATALOG = (("apis", "API"), ("needs", "constraint on other bundles"))
 SIGNS = {"create": "+", "update": "~", "replace": "!", "rerun": "~", "delete": "-", "hidden": "?"}
 Record = Mapping[str, Any]
 
@@ -186,12 +189,18 @@ def _ref(ref: Record) -> ObjectRef:
     return ObjectRef(**{part: ref[part] for part in ("group", "version", "kind", "namespace", "name")})
 
 
+def contents(bundle: Record) -> Iterator[str]:
+    """What the catalog says of a bundle that follows nothing: all of it is new."""
+    yield from (f"{key}: {bundle[key]}" for key in IN_CATALOG if bundle[key])
+    yield from (f"+ {words} {one}" for key, words in LISTED_IN_CATALOG for one in sorted(bundle[key]))
+
+
 def differences(found: Record, before: Record, after: Record) -> Iterator[str]:
     """What differs between two bundles in the catalog alone."""
-    for key in ("version", "image", "url", "checksum", "deprecation"):
+    for key in IN_CATALOG:
         if before[key] != after[key]:
             yield f"{key}: {before[key] or 'none'} → {after[key] or 'none'}"
-    for key, words in (("apis", "API"), ("needs", "constraint on other bundles")):
+    for key, words in LISTED_IN_CATALOG:
         yield from (f"- {words} {one}" for one in sorted(set(before[key]) - set(after[key])))
         yield from (f"+ {words} {one}" for one in sorted(set(after[key]) - set(before[key])))
     if before["name"] == after["name"]:
@@ -200,10 +209,16 @@ def differences(found: Record, before: Record, after: Record) -> Iterator[str]:
         channel["name"]
         for channel in found["channels"]
         for entry in channel["entries"]
-        if entry["name"] == after["name"] and (entry["replaces"] == before["name"] or before["name"] in entry["skips"])
+        if entry["name"] == after["name"] and _follows(entry, before)
     ]
     if direct:
         yield f"may follow directly in {some(direct)}"
+
+
+def _follows(entry: Record, before: Record) -> bool:
+    if entry["replaces"] == before["name"] or before["name"] in entry["skips"]:
+        return True
+    return bool(entry["skip_range"]) and version_of(before["version"]) in range_of(entry["skip_range"])
 
 
 def bundle_of(found: Record, words: str) -> Record:

@@ -17,6 +17,7 @@ from provisioner.cli.plugin.catalogs.comparing import (
     NOTHING,
     WAIT_SECONDS,
     bundle_of,
+    contents,
     differences,
     is_changing,
     lines_of,
@@ -196,7 +197,8 @@ def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
     yield f"{live['metadata']['name']}  {_source(live)}"
     for one in status.get("conditions") or []:
         yield f"{one['type']}: {one['status']} ({one['reason']})"
-        yield from (f"  {line}" for line in str(one.get("message") or "").splitlines())
+        if offer is None or one["type"] != "Sound":  # of which the service says more, below
+            yield from (f"  {line}" for line in str(one.get("message") or "").splitlines())
     if offer is None:
         yield ""
         yield "Log in to see its packages: kubectl pratique login --service URL"
@@ -231,7 +233,7 @@ def _problem_lines(problems: Sequence[Record]) -> Iterator[str]:
 def _package_lines(found: Record) -> Iterator[str]:
     yield f"{found['name']}  {found['display_name']}  {found['provider']}".rstrip()
     if found["deprecation"] is not None:
-        yield f"  deprecated: {found['deprecation']}"
+        yield f"  deprecated: {found['deprecation']}".removesuffix(": ")
     if found["summary"]:
         yield f"  {found['summary']}"
     bundles = {one["name"]: one for one in found["bundles"]}
@@ -239,12 +241,15 @@ def _package_lines(found: Record) -> Iterator[str]:
         is_default = " (default)" if channel["name"] == found["default_channel"] else ""
         yield ""
         yield f"channel {channel['name']}{is_default}, head {some(channel['heads']) or 'none'}"
+        if channel["deprecation"] is not None:
+            yield f"  deprecated: {channel['deprecation']}".removesuffix(": ")
         for entry in channel["entries"]:
             yield f"  {'; '.join(_entry_words(entry, bundles.get(entry['name'])))}"
 
 
 def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
-    yield entry["name"]
+    version = bundle["version"] if bundle else ""
+    yield entry["name"] if entry["name"].endswith(version) else f"{entry['name']} ({version})"
     if entry["replaces"]:
         yield f"replaces {entry['replaces']}"
     if entry["skips"]:
@@ -255,7 +260,7 @@ def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
         yield "missing in the catalog"
         return
     if bundle["deprecation"] is not None:
-        yield "deprecated"
+        yield f"deprecated: {bundle['deprecation']}".removesuffix(": ")
     if bundle["changed_content"]:
         yield f"changed its content, before {bundle['changed_content']['before']}"
 
@@ -276,6 +281,8 @@ def _diff(options: argparse.Namespace, live: Record) -> int:
 
 def _compared(options: argparse.Namespace, live: Record, found: Record, before: Record | None, after: Record) -> int:
     lines = list(differences(found, before, after)) if before else []
+    if before is None and options.catalog_only:
+        lines = list(contents(after))
     record: dict[str, Any] = {"from": before["name"] if before else "", "to": after["name"], "differences": lines}
     is_same = before is not None and before["name"] == after["name"]
     if before and not lines:

@@ -44,7 +44,7 @@ PACKAGE = {
     "summary": "Keeps ships",
     "deprecation": None,
     "default_channel": "stable",
-    "channels": [{"name": "stable", "heads": ["harbour.v1.1.0"], "deprecation": None, "entries": ENTRIES}],
+    "channels": [{"name": "stable", "heads": ["harbour.v1.1.0"], "deprecation": "take fast", "entries": ENTRIES}],
     "bundles": [
         bundle("1.1.0", "Berth.example.com/v1"),
         bundle("1.0.0", deprecation="too old", changed_content={"before": "example.com/harbour:other"}),
@@ -123,7 +123,8 @@ def test_with_a_login_packages_are_listed_and_shown(
     text = capsys.readouterr().out
     assert "Harbour \\u202eOperator" in text
     assert "harbour.v1.1.0; replaces harbour.v1.0.0; follows every version in >=0.1.0 <1.1.0" in text
-    assert "harbour.v1.0.0; deprecated; changed its content, before example.com/harbour:other" in text
+    assert "channel stable (default), head harbour.v1.1.0\n  deprecated: take fast\n" in text
+    assert "harbour.v1.0.0; deprecated: too old; changed its content, before example.com/harbour:other" in text
 
 
 def test_a_package_whose_name_holds_a_slash_is_asked_for_by_its_address(
@@ -145,6 +146,12 @@ def test_two_versions_are_compared_in_the_catalog_alone(
         "deprecation: too old → none",
         "+ API Berth.example.com/v1",
         "may follow directly in stable",
+    ]
+    assert run("catalog", "diff", "port", "harbour", "nothing", "1.1.0", "--service", port, "--catalog-only") == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "version: 1.1.0",
+        "image: example.com/harbour:1.1.0",
+        "+ API Berth.example.com/v1",
     ]
     assert run(*words, "1.0.0", "--service", port) == 0
     assert run(*words, "9.9.9", "--service", port) == 2

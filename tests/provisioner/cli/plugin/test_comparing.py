@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.cli.plugin.catalogs.comparing import MOST_LINES, lines_of
+import pytest
+
+from provisioner.cli.plugin.catalogs.comparing import MOST_LINES, differences, lines_of
 from provisioner.values import Severity
 
 
@@ -116,3 +118,12 @@ def test_S24_objects_with_the_worst_findings_come_first_and_those_that_are_criti
     assert lines[start : start + len(grave)] == [f"  ~ Deployment.apps shop/{name}" for name in grave]
     left = len(names) - len(grave)
     assert lines[start + len(grave)] == f"  and {left} more lines (1 notable); -o json has all"
+
+
+@pytest.mark.parametrize(("before", "is_direct"), [("1.0.0", True), ("0.9.0", False)])
+def test_a_bundle_may_follow_by_the_skip_range_of_its_entry(before: str, is_direct: bool) -> None:
+    about = {"image": "", "url": "", "checksum": "", "deprecation": None, "apis": [], "needs": []}
+    old, new = ({"name": f"harbour.v{one}", "version": one, **about} for one in (before, "1.2.0"))
+    entry = {"name": new["name"], "replaces": "", "skips": [], "skip_range": ">=1.0.0 <1.2.0"}
+    lines = list(differences({"channels": [{"name": "stable", "entries": [entry]}]}, old, new))
+    assert ("may follow directly in stable" in lines) is is_direct
