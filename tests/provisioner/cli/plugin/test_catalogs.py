@@ -15,6 +15,7 @@ from tests.provisioner.cli.plugin.scene import GROUP, TOKEN, Recorder
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import kubeconfig
 from tests.support.kubernetes.live import until_served
+from tests.support.servers.process import free_port
 
 
 def bundle(version: str, *apis: str, **more: Any) -> dict[str, Any]:
@@ -133,6 +134,15 @@ def test_a_package_whose_name_holds_a_slash_is_asked_for_by_its_address(
     service.answers["/api/v1/catalogs/prod/port/packages/port~1harbour"] = (200, {**PACKAGE, "name": "port/harbour"})
     assert run("catalog", "show", "port", "port/harbour", "--service", port) == 0
     assert capsys.readouterr().out.startswith("port/harbour")
+
+
+def test_a_registry_that_does_not_answer_is_not_taken_for_the_cluster(
+    port: str, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("rbac", f"oci://127.0.0.1:{free_port()}/shop:1.0.0") != 0
+    said = capsys.readouterr().err
+    assert "the bundle comes from there" in said
+    assert "kubectl version" not in said
 
 
 def test_two_versions_are_compared_in_the_catalog_alone(
