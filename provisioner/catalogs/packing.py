@@ -18,16 +18,18 @@ def packed_package(package: Package) -> dict[str, Any]:
         "defaultChannel": package.default_channel,
         "description": package.description,
         "channels": [[one.name, [_packed_entry(it) for it in one.entries]] for one in package.channels.values()],
-        "bundles": [
-            [one.name, one.image, str(one.version), one.release, one.apis, one.needs, one.url, one.checksum]
-            for one in package.bundles.values()
-        ],
+        "bundles": [_packed_bundle(one) for one in package.bundles.values()],
         "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
     }
 
 
 def _packed_entry(one: ChannelEntry) -> list[Any]:
     return [one.name, one.replaces, one.skips, one.skip_range.text if one.skip_range else ""]
+
+
+def _packed_bundle(one: CatalogBundle) -> list[Any]:
+    named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
+    return [*named, one.url, one.checksum, one.is_chart]
 
 
 def unpacked_package(document: Mapping[str, Any]) -> Package:
@@ -47,5 +49,6 @@ def _entry(parts: list[Any]) -> ChannelEntry:
 
 
 def _bundle(parts: list[Any]) -> CatalogBundle:
-    name, image, version, release, apis, needs, url, checksum = parts
-    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs), url, checksum)
+    # An edition that was stored before there was more ends earlier.
+    name, image, version, release, apis, needs, *rest = parts
+    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs), *rest)

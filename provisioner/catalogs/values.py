@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from semver import Version
 
-from provisioner.versions import VersionRange
+from provisioner.versions import VersionRange, release_order
+
+# What may stand as build metadata.
+RELEASE = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogBundle:
     """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves.
 
-    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so.
+    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so. In
+    OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order.
     """
 
     name: str
@@ -25,6 +30,7 @@ class CatalogBundle:
     needs: tuple[str, ...] = ()
     url: str = ""
     checksum: str = ""
+    is_chart: bool = False
 
     @property
     def content(self) -> str:
@@ -39,8 +45,14 @@ class CatalogBundle:
     @property
     def rank(self) -> tuple[Version, tuple[tuple[int, int, str], ...]]:
         """By which bundles of one package are ordered: the version, then the release of the same version."""
-        parts = self.release.split(".") if self.release else []
-        return self.version, tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in parts)
+        release = self.release or ("" if self.is_chart else self.version.build or "")
+        return self.version, release_order(release)
+
+    @property
+    def pin(self) -> str:
+        """The version by which a range names this one alone among the releases of the same version."""
+        can_name = not self.version.build and RELEASE.fullmatch(self.release)
+        return f"{self.version}+{self.release}" if can_name else str(self.version)
 
 
 @dataclass(frozen=True, slots=True)

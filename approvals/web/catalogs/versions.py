@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -12,8 +13,9 @@ from approvals.catalogs import ContentChange
 from approvals.models import Catalog
 from approvals.selectors.floating import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry
-from provisioner.catalogs import Channel, Package
+from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, PackageWish, choose
 from provisioner.sentences import some
+from provisioner.versions import Precedence, precedence, range_of
 
 MOST_NAMED = 3
 
@@ -73,12 +75,22 @@ class PackageShown:
         address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
         return f"{address}?{urlencode({key: value for key, value in wish.items() if value})}"
 
-    def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
-        return [self._one(one, is_head=one.entry.name == head) for one in entries]
+    def _taken_by(self, version: str) -> str:
+        """The bundle that the form takes with this version filled in."""
+        wish = PackageWish(self.package.name, (self.channel.name,), range_of(version))
+        found = choose(wish, [CatalogOffer(self.catalog.name, self.package)])
+        return found.bundle.name if isinstance(found, Choice) else ""
 
-    def _one(self, one: ListedEntry, *, is_head: bool) -> ShownVersion:
+    def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
+        alike = Counter(precedence(one.version) for one in self.package.bundles.values())
+        return [self._one(one, is_head=one.entry.name == head, alike=alike) for one in entries]
+
+    def _one(self, one: ListedEntry, *, is_head: bool, alike: Counter[Precedence]) -> ShownVersion:
         entry, bundle = one.entry, one.bundle
-        version = str(bundle.version) if bundle and self.may_install and is_installable(one) else ""
+        offered = bundle if bundle and self.may_install and is_installable(one) else None
+        is_alone = offered is None or alike[precedence(offered.version)] == 1
+        taken = "" if offered is None or is_alone else self._taken_by(offered.pin)
+        is_other = bool(taken) and taken != entry.name
         return ShownVersion(
             bundle=entry.name,
             version=str(bundle.version) if bundle else "",
@@ -91,9 +103,9 @@ class PackageShown:
             deprecation=self.package.deprecation_of(entry.name),
             change=self.changes.get(entry.name),
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
-            install=self.install_at(version) if version else "",
-            comparison=self.compared_at(version) if version else "",
-            why_not=_why_not(one),
+            install=self.install_at(offered.pin) if offered and not is_other else "",
+            comparison=self.compared_at(offered.pin if is_alone else offered.name) if offered else "",
+            why_not=f"A new deployment that names this version takes {taken}." if is_other else _why_not(one),
         )
 
 
