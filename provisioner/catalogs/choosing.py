@@ -160,6 +160,9 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
     known = sorted({name for package in packages for name in package.channels})
     absent = [name for name in wish.channels if name not in known]
     if absent and len(absent) == len(wish.channels):
+        unusable = [why for package in packages for name in absent if (why := package.unusable_channels.get(name))]
+        if unusable:
+            return unusable[0]
         return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10) or 'none'}"
     words = f"package {wish.package} has no bundle"
     if wish.versions is not None:

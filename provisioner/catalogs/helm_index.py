@@ -118,8 +118,9 @@ class _Index:
         return CatalogBundle(f"{chart}-{version}", "", version, url=url, checksum=checksum, is_chart=True)
 
     def _complain(self, chart: str, words: str) -> None:
+        name = chart if CHART.fullmatch(chart) else chart[:80]
         if len(self._problems) < self._limits.max_problems:
-            self._problems.append(CatalogProblem(f"chart {chart[:80]!a}", words))
+            self._problems.append(CatalogProblem(f"chart {name!a}", words))
 
 
 def _entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:

@@ -20,6 +20,8 @@ def packed_package(package: Package) -> dict[str, Any]:
         "channels": [[one.name, [_packed_entry(it) for it in one.entries]] for one in package.channels.values()],
         "bundles": [_packed_bundle(one) for one in package.bundles.values()],
         "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
+        "unusableChannels": dict(package.unusable_channels),
+        "unusableBundles": dict(package.unusable_bundles),
     }
 
 
@@ -40,6 +42,8 @@ def unpacked_package(document: Mapping[str, Any]) -> Package:
         {name: Channel(name, tuple(map(_entry, entries))) for name, entries in document["channels"]},
         {one[0]: _bundle(one) for one in document["bundles"]},
         tuple(Deprecation(*one) for one in document["deprecations"]),
+        document.get("unusableChannels", {}),
+        document.get("unusableBundles", {}),
     )
 
 

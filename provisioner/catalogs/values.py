@@ -84,7 +84,10 @@ class Deprecation:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package (`olm.package`) with its channels and bundles, each by name."""
+    """A package (`olm.package`) with its channels and bundles, each by name.
+
+    Those that the catalog has and that cannot be used are in `unusable_channels` and `unusable_bundles`, with why.
+    """
 
     name: str
     default_channel: str = ""
@@ -92,6 +95,8 @@ class Package:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     bundles: Mapping[str, CatalogBundle] = field(default_factory=dict)
     deprecations: tuple[Deprecation, ...] = ()
+    unusable_channels: Mapping[str, str] = field(default_factory=dict)
+    unusable_bundles: Mapping[str, str] = field(default_factory=dict)
 
     def deprecation_of(self, bundle: str) -> str | None:
         """Why a bundle is deprecated; None where it is not."""
@@ -108,6 +113,11 @@ class CatalogProblem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.words}"
+
+
+def is_about(where: str, package: str) -> bool:
+    """Whether a problem at this place is about a package or chart of this name."""
+    return where in (f"package {package}", f"chart {package!a}") or where.startswith(f"package {package}, ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
     changes = {one.bundle: one for one in catalogs.changes_of(catalog, found.name)}
     wanted = http.GET.get("channel", "")
     channel = channel_of(found, wanted)
+    known = found.channels.keys() | found.unusable_channels.keys()
+    unusable = found.unusable_channels.get(wanted or found.default_channel, "")
     facts = {
         "catalog": catalog,
         "package": found,
@@ -58,7 +60,8 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
         "followers_left": len(followers) - FOLLOWERS,
         "channels": list(found.channels)[:CHANNELS],
         "channels_left": len(found.channels) - CHANNELS,
-        "is_unknown_channel": bool(wanted) and wanted not in found.channels,
+        "is_unknown_channel": bool(wanted) and wanted not in known,
+        "unusable": (wanted or found.default_channel, unusable) if unusable else None,
         "wanted": wanted,
     }
     if channel:

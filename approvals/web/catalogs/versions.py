@@ -22,7 +22,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """One version of a channel. `version` is "" where the catalog has no such bundle.
+    """One version of a channel. `version` is "" where the catalog has no such bundle, or none that can be used, and
+    `lacks` says which of both.
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
     see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
@@ -43,6 +44,7 @@ class ShownVersion:
     install: str
     comparison: str
     why_not: str
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +107,20 @@ class PackageShown:
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
             install=self.install_at(offered.pin) if offered and not is_other else "",
             comparison=self.compared_at(offered.pin if is_alone else offered.name) if offered else "",
-            why_not=f"A new deployment that names this version takes {taken}." if is_other else _why_not(one),
+            why_not=f"A new deployment that names this version takes {taken}." if is_other else self._why_not(one),
+            lacks="unusable" if entry.name in self.package.unusable_bundles else "missing",
         )
 
-
-def _why_not(one: ListedEntry) -> str:
-    if one.bundle is None:
-        return "The catalog has no bundle of this name."
-    if one.bundle.can_be_pinned:
-        return ""
-    if one.bundle.url:
-        return "The catalog has no digest of this chart. Name its URL and its checksum as a source of kind http."
-    return "It has no image. Choose another version, or ask its publisher."
+    def _why_not(self, one: ListedEntry) -> str:
+        if one.bundle is None and (why := self.package.unusable_bundles.get(one.entry.name)):
+            return f"It cannot be used: {why}."
+        if one.bundle is None:
+            return "The catalog has no bundle of this name."
+        if one.bundle.can_be_pinned:
+            return ""
+        if one.bundle.url:
+            return "The catalog has no digest of this chart. Name its URL and its checksum as a source of kind http."
+        return "It has no image. Choose another version, or ask its publisher."
 
 
 def is_installable(one: ListedEntry) -> bool:

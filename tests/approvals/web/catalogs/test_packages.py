@@ -111,6 +111,33 @@ def test_what_has_no_image_or_no_bundle_cannot_be_installed_and_says_why(here: W
     assert "The catalog has no bundle of this name" in text
 
 
+def test_what_our_limits_or_its_version_leave_out_is_said_as_what_it_is(here: World, browse: Browse) -> None:
+    entries = [{"name": f"harbour.v1.{number}.0"} for number in range(1001)]
+    port(
+        here,
+        package(defaultChannel="stable"),
+        *(bundle("1.0.0"), {**bundle("One"), "name": "harbour.v2.0.0"}),
+        *(channel("stable", *entries), channel("fast", {"name": "harbour.v2.0.0"})),
+    )
+    text = words_of(opened(browse(here.ada), PAGE))
+    assert "Channel stable cannot be used; this is fast . Channel stable of package harbour has 1001 entries" in text
+    assert "It cannot be used: bundle harbour.v2.0.0: &#x27;One&#x27; is no version" in text
+    table = text.partition("Versions of channel fast")[2]
+    assert "unusable" in table
+    assert "missing" not in table
+    for untrue in ("does not exist", "do not exist", "no channel has", "has no bundle of this name"):
+        assert untrue not in text.lower(), untrue
+    text = words_of(opened(browse(here.ada), f"{PAGE}?channel=fast"))
+    assert "What is wrong in the catalog about it" in text
+    assert "has 1001 entries, at most 1000" in text
+
+
+def test_the_problems_of_a_chart_stand_on_its_page(here: World, browse: Browse) -> None:
+    stored_charts(catalog(of=here.cluster), "1.0.0", "one")
+    text = words_of(opened(browse(here.ada), PAGE))
+    assert "&#x27;one&#x27; is no version" in text
+
+
 @pytest.mark.parametrize(
     ("is_digested", "words"),
     [(True, ""), (False, "The catalog has no digest of this chart")],
