@@ -31,7 +31,7 @@ def _packed_entry(one: ChannelEntry) -> list[Any]:
 
 def _packed_bundle(one: CatalogBundle) -> list[Any]:
     named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
-    return [*named, one.url, one.checksum, one.is_chart]
+    return [*named, one.url, one.checksum, one.is_chart, one.needed]
 
 
 def unpacked_package(document: Mapping[str, Any]) -> Package:
@@ -54,5 +54,17 @@ def _entry(parts: list[Any]) -> ChannelEntry:
 
 def _bundle(parts: list[Any]) -> CatalogBundle:
     # An edition that was stored before there was more ends earlier.
-    name, image, version, release, apis, needs, *rest = parts
-    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs), *rest)
+    name, image, version, release, apis, needs, url, checksum, *rest = parts
+    is_chart, needed = rest or (False, needs)
+    return CatalogBundle(
+        name,
+        image,
+        Version.parse(version),
+        release,
+        tuple(apis),
+        tuple(needs),
+        url,
+        checksum,
+        is_chart=is_chart,
+        needed=tuple(needed),
+    )

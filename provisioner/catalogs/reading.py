@@ -232,7 +232,7 @@ class _Reader:
         except _Unusable as exc:
             self._leave_out(draft.unusable_bundles, name, str(exc), where)
             raise
-        self._keep(where, _size(bundle.name, bundle.image, *bundle.apis, *bundle.needs))
+        self._keep(where, _size(bundle.name, bundle.image, *bundle.apis, *bundle.needs, *bundle.needed))
         draft.bundles[name] = bundle
         if self._shelf:
             self._shelf.put_bundle(value["package"], name, value)
@@ -312,7 +312,27 @@ def _bundle_of(name: str, value: dict[str, Any]) -> CatalogBundle:
         _text(about[0], "release"),
         tuple(sorted(_api(one) for one in apis if isinstance(one, dict))),
         tuple(sorted({str(one["type"]) for one in properties if one.get("type") in NEEDS})),
+        needed=tuple(sorted({_needed(one) for one in properties if one.get("type") in NEEDS})),
     )
+
+
+def _needed(constraint: dict[str, Any]) -> str:
+    """What a constraint asks for, in words; its type alone where it does not say."""
+    kind, value = str(constraint["type"]), constraint.get("value")
+    asked = value if isinstance(value, dict) else {}
+    if kind == "olm.package.required" and (package := _said(asked, "packageName")):
+        return f"package {package} {_said(asked, 'versionRange')}".strip()
+    if kind == "olm.gvk.required" and (api := _said(asked, "kind")):
+        return f"API {_said(asked, 'group')}/{_said(asked, 'version')} {api}"
+    keys = ", ".join(sorted(str(key) for key in asked))[:MAX_NAME].replace("\0", "\ufffd")
+    words = _said(asked, "failureMessage") or keys
+    return f"{kind}: {words}" if words else kind
+
+
+def _said(value: dict[str, Any], key: str) -> str:
+    """A text that is only shown: what is no text is left out, and a long one is cut."""
+    text = value.get(key)
+    return text[:MAX_NAME].replace("\0", "\ufffd") if isinstance(text, str) else ""
 
 
 def _size(*texts: str) -> int:

@@ -16,7 +16,8 @@ RELEASE = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CatalogBundle:
-    """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves.
+    """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves,
+    by their types, and `needed` the same in words.
 
     It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so. In
     OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order.
@@ -31,6 +32,7 @@ class CatalogBundle:
     url: str = ""
     checksum: str = ""
     is_chart: bool = False
+    needed: tuple[str, ...] = ()
 
     @property
     def content(self) -> str:

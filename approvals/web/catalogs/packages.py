@@ -28,6 +28,12 @@ EDGE_KINDS = (
     ("skips", "skips it by name"),
     ("skipRange", "its skipRange holds it"),
 )
+# Nobody publishes what a chart may follow: newer versions follow.
+CHART_KINDS = (
+    ("replaces", "the next newer version"),
+    ("skips", "the next newer version, after another build"),
+    ("skipRange", "a newer version"),
+)
 
 
 @require_safe
@@ -103,6 +109,6 @@ def _in_channel(http: HttpRequest, shown: PackageShown, channel: Channel) -> dic
         "picture": picture_of(shown.package, channel, running),
         "rows": rows,
         "versions": shown.versions(rows.object_list, head_among(entries, channel)),
-        "edge_kinds": EDGE_KINDS,
+        "edge_kinds": CHART_KINDS if shown.is_of_charts else EDGE_KINDS,
         "install": shown.install_at() if shown.may_install and any(map(is_installable, entries)) else "",
     }

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from approvals import services
 from approvals.catalogs import ContentChange
 from approvals.models import Catalog
 from approvals.selectors.floating import PackageFollower
@@ -17,13 +18,13 @@ from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, Package
 from provisioner.sentences import some
 from provisioner.versions import Precedence, precedence, range_of
 
-MOST_NAMED = 3
+MOST_NAMED, MOST_NEEDED = 3, 10
 
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
     """One version of a channel. `version` is "" where the catalog has no such bundle, or none that can be used, and
-    `lacks` says which of both.
+    `lacks` says which of both. `needed` is what it needs beside itself, without `needed_left` more.
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
     see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
@@ -45,6 +46,9 @@ class ShownVersion:
     comparison: str
     why_not: str
     lacks: str = ""
+    needed: tuple[str, ...] = ()
+    needed_left: int = 0
+    is_chart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,11 @@ class PackageShown:
     followers: tuple[PackageFollower, ...]
     may_install: bool
 
+    @property
+    def is_of_charts(self) -> bool:
+        """Whether its versions follow each other because they are higher, which nobody published."""
+        return services.format_offered(self.catalog) == "helm"
+
     def install_at(self, version: str = "") -> str:
         """The address of the form with this version filled in; without one, whichever the channel offers."""
         wish = {
@@ -70,10 +79,10 @@ class PackageShown:
         }
         return f"{reverse('deployment-new')}?{urlencode({key: value for key, value in wish.items() if value})}"
 
-    def compared_at(self, version: str) -> str:
-        """The address of what this version would change: compared with the only one that runs, or nothing."""
+    def compared_at(self, version: str, bundle: str) -> str:
+        """The address of what this version would change: compared with the only other one that runs, or nothing."""
         running = {one.bundle for one in self.followers if one.bundle}
-        wish = {"from": running.pop() if len(running) == 1 else "", "to": version}
+        wish = {"from": running.pop() if len(running) == 1 and bundle not in running else "", "to": version}
         address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
         return f"{address}?{urlencode({key: value for key, value in wish.items() if value})}"
 
@@ -93,6 +102,7 @@ class PackageShown:
         is_alone = offered is None or alike[precedence(offered.version)] == 1
         taken = "" if offered is None or is_alone else self._taken_by(offered.pin)
         is_other = bool(taken) and taken != entry.name
+        needed = bundle.needed if bundle else ()
         return ShownVersion(
             bundle=entry.name,
             version=str(bundle.version) if bundle else "",
@@ -106,9 +116,12 @@ class PackageShown:
             change=self.changes.get(entry.name),
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
             install=self.install_at(offered.pin) if offered and not is_other else "",
-            comparison=self.compared_at(offered.pin if is_alone else offered.name) if offered else "",
+            comparison=self.compared_at(offered.pin if is_alone else offered.name, offered.name) if offered else "",
             why_not=f"A new deployment that names this version takes {taken}." if is_other else self._why_not(one),
             lacks="unusable" if entry.name in self.package.unusable_bundles else "missing",
+            needed=needed[:MOST_NEEDED],
+            needed_left=max(0, len(needed) - MOST_NEEDED),
+            is_chart=self.is_of_charts,
         )
 
     def _why_not(self, one: ListedEntry) -> str:

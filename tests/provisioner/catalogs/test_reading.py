@@ -192,6 +192,24 @@ def test_what_follows_from_what_is_left_out_is_not_told_as_the_publishers_fault(
     assert "has 2 entries, at most 1" in answer.words
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        ("package.required", {"packageName": "quay", "versionRange": ">=1.2"}, "package quay >=1.2"),
+        ("package.required", {"packageName": "quay\0" + "x" * 300}, f"package quay\ufffd{'x' * 248}"),
+        ("package.required", {"packageName": ["quay"]}, "olm.package.required: packageName"),
+        ("gvk.required", {"group": "e.com", "version": "v1", "kind": "Berth"}, "API e.com/v1 Berth"),
+        ("gvk.required", "Berth", "olm.gvk.required"),
+        ("constraint", {"failureMessage": "no quay", "all": {}}, "olm.constraint: no quay"),
+        ("constraint", {"all": {"constraints": []}, "b\0": 1}, "olm.constraint: all, b\ufffd"),
+    ],
+)
+def test_what_a_bundle_needs_is_said_in_words(kind: str, value: object, words: str) -> None:
+    found = read(package(), bundle("1.0.0", properties=({"type": f"olm.{kind}", "value": value},)))
+    (one,) = found.packages["harbour"].bundles.values()
+    assert (one.needs, one.needed) == ((f"olm.{kind}",), (words,))
+
+
 def test_what_is_there_in_another_place_is_not_left_out() -> None:
     bad = {**bundle("One"), "name": "harbour.v1.0.0"}
     found = read(package(), bad, bundle("1.0.0"), channel("stable", {"name": "harbour.v1.0.0"}))
