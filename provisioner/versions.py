@@ -24,12 +24,21 @@ _SHORT = re.compile(r"v?\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _WILD = re.compile(r"v?(?:(\d{1,9})\.)?(?:(\d{1,9})\.)?[xX*]", re.ASCII)
 
 
+# What sorts as versions do.
+Precedence = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One of `=`, `!=`, `<`, `<=`, `>`, `>=` to one version."""
 
     operator: str
     version: Version
+
+    def takes(self, other: Version, release: str) -> bool:
+        """As `holds`, but what is equal to a version with build metadata is that build, or release, alone."""
+        is_build = self.operator == "=" and bool(self.version.build)
+        return self.holds(other) and (not is_build or self.version.build == (other.build or release))
 
     def holds(self, other: Version) -> bool:
         order = other.compare(self.version)
@@ -53,6 +62,10 @@ class VersionRange:
     def __contains__(self, version: Version) -> bool:
         return any(all(one.holds(version) for one in comparisons) for comparisons in self.alternatives)
 
+    def takes(self, version: Version, release: str = "") -> bool:
+        """Whether somebody who names this range means the version: `=1.2.3+4` is that build, or release 4, alone."""
+        return any(all(one.takes(version, release) for one in comparisons) for comparisons in self.alternatives)
+
     def __str__(self) -> str:
         return self.text
 
@@ -72,11 +85,16 @@ def version_of(text: str) -> Version:
         raise InvalidRange(f"{text[:80]!r} is no version: {exc}") from exc
 
 
-def precedence(version: Version) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]]:
+def precedence(version: Version) -> Precedence:
     """What sorts as versions do, for many of them at once: what is built (`+`) does not count."""
     ids = version.prerelease.split(".") if version.prerelease else []
     rest = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in ids)
     return version.major, version.minor, version.patch, rest or ((2, 0, ""),)
+
+
+def release_order(release: str) -> tuple[tuple[int, int, str], ...]:
+    """What sorts as the releases of one version do: like the identifiers of a pre-release, and none comes first."""
+    return tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in release.split(".") if one)
 
 
 def release_of(version: Version) -> Version:

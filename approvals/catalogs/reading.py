@@ -9,7 +9,7 @@ from typing import Any, cast
 from django.db.models import QuerySet
 
 from approvals.models import Catalog, CatalogPackage, CatalogPresentation, Cluster
-from provisioner.catalogs import Package, PackageIcon, PackagePresentation, unpacked_package
+from provisioner.catalogs import Package, PackageIcon, PackagePresentation, is_about, unpacked_package
 
 MAX_SEARCH = 200
 MAX_PAGE = 200
@@ -87,11 +87,11 @@ def package(catalog: Catalog, name: str) -> Package | None:
 
 
 def package_problems(catalog: Catalog, name: str) -> list[str]:
-    """What is wrong in a package of the edition that is shown; what of its documents could not be read at all stands
-    with the catalog."""
+    """What is wrong in a package or chart of the edition that is shown; what could not be read at all stands with the
+    catalog."""
     edition = catalog.edition
     found = edition.problems if edition is not None and edition.problem_count else []
-    return [words for where, words in found if where == f"package {name}"]
+    return [words for where, words in found if is_about(where, name)]
 
 
 def icon(catalog: Catalog, name: str) -> PackageIcon | None:

@@ -32,6 +32,7 @@ from provisioner.catalogs.values import (
     ChannelEntry,
     Deprecation,
     Package,
+    is_about,
 )
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "fetched_tags",
     "head_of",
     "heads_of",
+    "is_about",
     "package_of_address",
     "package_to_address",
     "packed_package",

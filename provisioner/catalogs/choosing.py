@@ -1,19 +1,20 @@
 """Which bundle a wish takes, among several catalogs (operator-controller, `resolve/catalog.go`). PURE.
 
-What is not deprecated comes first, then the higher version. Where several catalogs have what is wanted, nothing is
+What is not deprecated comes first, then the higher version; of the releases of one version those that no other one
+skips, then the higher release. Where several catalogs have what is wanted, nothing is
 chosen: which one is asked would be chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from semver import Version
 
 from provisioner.catalogs.edges import route, successors
-from provisioner.catalogs.values import CatalogBundle, Package
+from provisioner.catalogs.values import CatalogBundle, Channel, Package
 from provisioner.sentences import some
 from provisioner.values import UpgradeStep
 from provisioner.versions import VersionRange
@@ -95,8 +96,8 @@ def _best(wish: PackageWish, offer: CatalogOffer, package: Package, installed: I
     bundles = [package.bundles[name] for name in channels]
     if not bundles:
         return None
-    bundles.sort(key=lambda one: (package.deprecation_of(one.name) is None, one.rank), reverse=True)
-    best = bundles[0]
+    order = _order(wish, package, channels)
+    best = max(bundles, key=lambda one: (package.deprecation_of(one.name) is None, order(one)))
     return Choice(offer.catalog, best, tuple(sorted(channels[best.name])), package.deprecation_of(best.name))
 
 
@@ -105,15 +106,42 @@ def _candidates(wish: PackageWish, package: Package, installed: Installed | None
     found: dict[str, list[str]] = {}
     for channel, name in _reached(wish, package, installed):
         bundle = package.bundles.get(name)
-        if bundle is not None and (wish.versions is None or bundle.version in wish.versions):
+        if bundle is not None and _is_in(wish, bundle):
             found.setdefault(name, []).append(channel)
     return found
 
 
+def _is_in(wish: PackageWish, bundle: CatalogBundle) -> bool:
+    return wish.versions is None or wish.versions.takes(bundle.version, bundle.release)
+
+
+def _order(
+    wish: PackageWish, package: Package, names: Iterable[str]
+) -> Callable[[CatalogBundle], tuple[Version, bool, object]]:
+    """By which the bundles of these names are taken, the last one first."""
+    known = {name: package.bundles[name] for name in names}
+    passed = {
+        one
+        for channel in _channels(wish, package)
+        for entry in channel.entries
+        if (by := known.get(entry.name)) is not None
+        for one in (entry.replaces, *entry.skips)
+        if one in known and one != by.name and known[one].version == by.version
+    }
+
+    def place(bundle: CatalogBundle) -> tuple[Version, bool, object]:
+        version, release = bundle.rank
+        return version, bundle.name not in passed, release
+
+    return place
+
+
+def _channels(wish: PackageWish, package: Package) -> Iterator[Channel]:
+    yield from (one for one in package.channels.values() if not wish.channels or one.name in wish.channels)
+
+
 def _reached(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
-    for channel in package.channels.values():
-        if wish.channels and channel.name not in wish.channels:
-            continue
+    for channel in _channels(wish, package):
         names = [one.name for one in channel.entries]
         if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
             following = {one.name for one in successors(channel, installed.name, installed.version)}
@@ -122,13 +150,19 @@ def _reached(wish: PackageWish, package: Package, installed: Installed | None) -
 
 
 def _is(bundle: CatalogBundle | None, installed: Installed) -> bool:
-    return bundle is not None and (bundle.version, bundle.release) == (installed.version, installed.release)
+    """Versions compare as equal whatever their build metadata is, so their words are compared."""
+    if bundle is None:
+        return False
+    return (str(bundle.version), bundle.release) == (str(installed.version), installed.release)
 
 
 def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
     known = sorted({name for package in packages for name in package.channels})
     absent = [name for name in wish.channels if name not in known]
     if absent and len(absent) == len(wish.channels):
+        unusable = [why for package in packages for name in absent if (why := package.unusable_channels.get(name))]
+        if unusable:
+            return unusable[0]
         return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10) or 'none'}"
     words = f"package {wish.package} has no bundle"
     if wish.versions is not None:
@@ -152,10 +186,11 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
     """The highest version above the one that is chosen, and why it is not taken; "" where there is none."""
     anywhere = replace(wish, versions=None, edges=UpgradeEdges.SELF_CERTIFIED)
     bundles = [package.bundles[name] for name in _candidates(anywhere, package, None)]
-    highest = max(bundles, key=lambda one: one.rank, default=chosen)
-    if highest.rank <= chosen.rank:
+    order = _order(anywhere, package, {one.name: None for one in (*bundles, chosen) if one.name in package.bundles})
+    highest = max(bundles, key=order, default=chosen)
+    if order(highest) <= order(chosen):
         return ""
-    if wish.versions is not None and highest.version not in wish.versions:
+    if not _is_in(wish, highest):
         return f"{highest.version} is not in {wish.versions}: change catalog.version to take it"
     if package.deprecation_of(highest.name) is not None:
         return f"{highest.version} is deprecated: name it in catalog.version to take it"

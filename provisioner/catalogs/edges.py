@@ -143,11 +143,13 @@ class _Waiting:
 
 
 def problems_of(package: Package) -> Iterator[str]:
-    """What contradicts itself in a package, in words."""
-    if package.default_channel and package.default_channel not in package.channels:
+    """What contradicts itself in a package, in words, without what follows from what of it cannot be used."""
+    there = package.bundles.keys() | package.unusable_bundles.keys()
+    known = package.channels.keys() | package.unusable_channels.keys()
+    if package.default_channel and package.default_channel not in known:
         yield f"its default channel {package.default_channel} does not exist"
     for channel in package.channels.values():
-        missing = [one.name for one in channel.entries if one.name not in package.bundles]
+        missing = [one.name for one in channel.entries if one.name not in there]
         if missing:
             yield f"channel {channel.name} names bundles that do not exist: {some(missing)}"
         if circle := circle_of(channel):
@@ -155,5 +157,5 @@ def problems_of(package: Package) -> Iterator[str]:
         elif len(heads := heads_of(channel)) > 1:
             yield f"channel {channel.name} has several heads: {some(heads)}"
     nowhere = sorted(package.bundles.keys() - {one.name for it in package.channels.values() for one in it.entries})
-    if nowhere:
+    if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 from urllib.parse import urljoin
 
@@ -23,7 +24,7 @@ from provisioner.catalogs.values import (
 )
 from provisioner.errors import BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
-from provisioner.versions import range_of, version_of
+from provisioner.versions import precedence, range_of, version_of
 
 STABLE, EVERY = "stable", "prerelease"
 CHART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
@@ -112,13 +113,14 @@ class _Index:
             return None
         digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
         if url.startswith("oci://"):
-            return CatalogBundle(f"{chart}-{version}", url.removeprefix("oci://"), version)
+            return CatalogBundle(f"{chart}-{version}", url.removeprefix("oci://"), version, is_chart=True)
         checksum = f"sha256:{digest[1]}" if digest else ""
-        return CatalogBundle(f"{chart}-{version}", "", version, url=url, checksum=checksum)
+        return CatalogBundle(f"{chart}-{version}", "", version, url=url, checksum=checksum, is_chart=True)
 
     def _complain(self, chart: str, words: str) -> None:
+        name = chart if CHART.fullmatch(chart) else chart[:80]
         if len(self._problems) < self._limits.max_problems:
-            self._problems.append(CatalogProblem(f"chart {chart[:80]!a}", words))
+            self._problems.append(CatalogProblem(f"chart {name!a}", words))
 
 
 def _entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
@@ -147,11 +149,12 @@ def _package_of(name: str, newest: list[CatalogBundle], deprecated: list[str]) -
 
 
 def _channel(name: str, newest: list[CatalogBundle]) -> Channel:
-    lower = [*(one.name for one in newest[1:]), ""]
-    return Channel(
-        name,
-        tuple(
-            ChannelEntry(one.name, before, skip_range=range_of(f"<{one.version}"))
-            for one, before in zip(newest, lower, strict=True)
-        ),
-    )
+    """Each follows all that are lower; those that differ in build metadata alone do not follow each other."""
+    levels = [list(level) for _, level in groupby(newest, key=lambda one: precedence(one.version))]
+    entries: list[ChannelEntry] = []
+    for level, lower in zip(levels, [*levels[1:], []], strict=True):
+        replaced, *skipped = [one.name for one in lower] or [""]
+        entries += [
+            ChannelEntry(one.name, replaced, tuple(skipped), skip_range=range_of(f"<{one.version}")) for one in level
+        ]
+    return Channel(name, tuple(entries))

@@ -18,16 +18,20 @@ def packed_package(package: Package) -> dict[str, Any]:
         "defaultChannel": package.default_channel,
         "description": package.description,
         "channels": [[one.name, [_packed_entry(it) for it in one.entries]] for one in package.channels.values()],
-        "bundles": [
-            [one.name, one.image, str(one.version), one.release, one.apis, one.needs, one.url, one.checksum]
-            for one in package.bundles.values()
-        ],
+        "bundles": [_packed_bundle(one) for one in package.bundles.values()],
         "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
+        "unusableChannels": dict(package.unusable_channels),
+        "unusableBundles": dict(package.unusable_bundles),
     }
 
 
 def _packed_entry(one: ChannelEntry) -> list[Any]:
     return [one.name, one.replaces, one.skips, one.skip_range.text if one.skip_range else ""]
+
+
+def _packed_bundle(one: CatalogBundle) -> list[Any]:
+    named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
+    return [*named, one.url, one.checksum, one.is_chart, one.needed]
 
 
 def unpacked_package(document: Mapping[str, Any]) -> Package:
@@ -38,6 +42,8 @@ def unpacked_package(document: Mapping[str, Any]) -> Package:
         {name: Channel(name, tuple(map(_entry, entries))) for name, entries in document["channels"]},
         {one[0]: _bundle(one) for one in document["bundles"]},
         tuple(Deprecation(*one) for one in document["deprecations"]),
+        document.get("unusableChannels", {}),
+        document.get("unusableBundles", {}),
     )
 
 
@@ -47,5 +53,18 @@ def _entry(parts: list[Any]) -> ChannelEntry:
 
 
 def _bundle(parts: list[Any]) -> CatalogBundle:
-    name, image, version, release, apis, needs, url, checksum = parts
-    return CatalogBundle(name, image, Version.parse(version), release, tuple(apis), tuple(needs), url, checksum)
+    # An edition that was stored before there was more ends earlier.
+    name, image, version, release, apis, needs, url, checksum, *rest = parts
+    is_chart, needed = rest or (False, needs)
+    return CatalogBundle(
+        name,
+        image,
+        Version.parse(version),
+        release,
+        tuple(apis),
+        tuple(needs),
+        url,
+        checksum,
+        is_chart=is_chart,
+        needed=tuple(needed),
+    )

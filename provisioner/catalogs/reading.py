@@ -71,6 +71,8 @@ class _Draft:
     channels: dict[str, Channel] = field(default_factory=dict)
     bundles: dict[str, CatalogBundle] = field(default_factory=dict)
     deprecations: list[Deprecation] = field(default_factory=list)
+    unusable_channels: dict[str, str] = field(default_factory=dict)
+    unusable_bundles: dict[str, str] = field(default_factory=dict)
     entries: int = 0
 
 
@@ -96,6 +98,7 @@ class _Reader:
         self._shelf = shelf
         self._drafts: dict[str, _Draft] = {}
         self._problems: list[CatalogProblem] = []
+        self._undescribed: set[str] = set()
         self._unsaid = self._bytes = self._documents = self._entries = self._kept = 0
         self._take = {
             "olm.package": self._package,
@@ -109,10 +112,16 @@ class _Reader:
             self._count(name, len(text))
             where = f"{name}:{line}"
             try:
-                for value in self._values(text, where):
-                    self._use(value, where)
-            except (_Unusable, InvalidManifest) as exc:
+                values = self._values(text, where)
+            except InvalidManifest as exc:
                 self._complain(where, str(exc).removeprefix(f"{where}:"))
+                continue
+            for value in values:
+                place = _place_of(value, where)
+                try:
+                    self._use(value, place)
+                except _Unusable as exc:
+                    self._complain(place, str(exc))
 
     def _count(self, name: str, size: int) -> None:
         self._bytes += size
@@ -144,9 +153,12 @@ class _Reader:
         return self._drafts.setdefault(_name(value, key), _Draft())
 
     def _package(self, value: dict[str, Any], _where: str) -> None:
-        package = Package(
-            _name(value, "name"), _text(value, "defaultChannel"), _text(value, "description", most=MAX_TEXT)
-        )
+        name = _name(value, "name")
+        try:
+            package = Package(name, _text(value, "defaultChannel"), _text(value, "description", most=MAX_TEXT))
+        except _Unusable:
+            self._undescribed.add(name)
+            raise
         draft = self._draft(value, "name")
         if draft.package is not None:
             raise _Unusable(f"package {package.name} is there twice; the first one counts")
@@ -158,6 +170,16 @@ class _Reader:
         draft, name = self._draft(value, "package"), _name(value, "name")
         if name in draft.channels:
             raise _Unusable(f"channel {name} of package {value['package']} is there twice; the first one counts")
+        try:
+            channel = self._channel_of(value, draft, where)
+        except _Unusable as exc:
+            self._leave_out(draft.unusable_channels, name, str(exc), where)
+            raise
+        draft.channels[name] = channel
+        self._keep(where, sum(_size(one.name, one.replaces, *one.skips) for one in channel.entries))
+
+    def _channel_of(self, value: dict[str, Any], draft: _Draft, where: str) -> Channel:
+        name = value["name"]
         entries: dict[str, ChannelEntry] = {}
         draft.entries += len(_list(value, "entries"))
         if draft.entries > self._limits.max_package_entries:
@@ -166,7 +188,8 @@ class _Reader:
         listed = _list(value, "entries")
         if len(listed) > self._limits.max_channel_entries:
             most = self._limits.max_channel_entries
-            raise _Unusable(f"channel {name} of package {value['package']} has {len(listed)} entries, at most {most}")
+            words = f"channel {name} of package {value['package']} has {len(listed)} entries, at most {most}"
+            raise _Unusable(f"{words}, so it is left out")
         for one in listed:
             self._entries += 1
             if self._entries > self._limits.max_entries:
@@ -174,8 +197,12 @@ class _Reader:
             entry = self._entry(one, f"{where}, channel {name}")
             if entry is not None and entries.setdefault(entry.name, entry) is not entry:
                 self._complain(where, f"channel {name} has {entry.name} twice; the first one counts")
-        draft.channels[name] = Channel(name, tuple(entries.values()))
-        self._keep(where, sum(_size(one.name, one.replaces, *one.skips) for one in entries.values()))
+        return Channel(name, tuple(entries.values()))
+
+    def _leave_out(self, unusable: dict[str, str], name: str, why: str, where: str) -> None:
+        if name not in unusable:
+            self._keep(where, _size(name, why))
+            unusable[name] = why
 
     def _entry(self, value: Any, where: str) -> ChannelEntry | None:
         """An entry without a name is left out; one whose range cannot be read follows nothing by it."""
@@ -202,8 +229,12 @@ class _Reader:
         draft, name = self._draft(value, "package"), _name(value, "name")
         if name in draft.bundles:
             raise _Unusable(f"bundle {name} of package {value['package']} is there twice; the first one counts")
-        bundle = _bundle_of(name, value)
-        self._keep(where, _size(bundle.name, bundle.image, *bundle.apis, *bundle.needs))
+        try:
+            bundle = _bundle_of(name, value)
+        except _Unusable as exc:
+            self._leave_out(draft.unusable_bundles, name, str(exc), where)
+            raise
+        self._keep(where, _size(bundle.name, bundle.image, *bundle.apis, *bundle.needs, *bundle.needed))
         draft.bundles[name] = bundle
         if self._shelf:
             self._shelf.put_bundle(value["package"], name, value)
@@ -232,7 +263,8 @@ class _Reader:
         packages: dict[str, Package] = {}
         for name, draft in sorted(self._drafts.items()):
             if draft.package is None:
-                self._complain(f"package {name}", "no olm.package describes it, so it is left out")
+                if name not in self._undescribed:
+                    self._complain(f"package {name}", "no olm.package describes it, so it is left out")
                 continue
             packages[name] = _joined(draft.package, draft)
             for problem in problems_of(packages[name]):
@@ -260,7 +292,17 @@ def _joined(package: Package, draft: _Draft) -> Package:
         dict(sorted(draft.channels.items())),
         draft.bundles,
         tuple(draft.deprecations),
+        {name: why for name, why in draft.unusable_channels.items() if name not in draft.channels},
+        {name: why for name, why in draft.unusable_bundles.items() if name not in draft.bundles},
     )
+
+
+def _place_of(value: Any, where: str) -> str:
+    """Where a document stands, with the package that it is about, as far as it says so."""
+    key = "name" if isinstance(value, dict) and value.get("schema") == "olm.package" else "package"
+    name = value.get(key) if isinstance(value, dict) else None
+    is_name = isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()
+    return f"package {name}, {where}" if is_name else where
 
 
 def _bundle_of(name: str, value: dict[str, Any]) -> CatalogBundle:
@@ -282,7 +324,27 @@ def _bundle_of(name: str, value: dict[str, Any]) -> CatalogBundle:
         _text(about[0], "release"),
         tuple(sorted(_api(one) for one in apis if isinstance(one, dict))),
         tuple(sorted({str(one["type"]) for one in properties if one.get("type") in NEEDS})),
+        needed=tuple(sorted({_needed(one) for one in properties if one.get("type") in NEEDS})),
     )
+
+
+def _needed(constraint: dict[str, Any]) -> str:
+    """What a constraint asks for, in words; its type alone where it does not say."""
+    kind, value = str(constraint["type"]), constraint.get("value")
+    asked = value if isinstance(value, dict) else {}
+    if kind == "olm.package.required" and (package := _said(asked, "packageName")):
+        return f"package {package} {_said(asked, 'versionRange')}".strip()
+    if kind == "olm.gvk.required" and (api := _said(asked, "kind")):
+        return f"API {_said(asked, 'group')}/{_said(asked, 'version')} {api}"
+    keys = ", ".join(sorted(str(key) for key in asked))[:MAX_NAME].replace("\0", "\ufffd")
+    words = _said(asked, "failureMessage") or keys
+    return f"{kind}: {words}" if words else kind
+
+
+def _said(value: dict[str, Any], key: str) -> str:
+    """A text that is only shown: what is no text is left out, and a long one is cut."""
+    text = value.get(key)
+    return text[:MAX_NAME].replace("\0", "\ufffd") if isinstance(text, str) else ""
 
 
 def _size(*texts: str) -> int:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from semver import Version
 
-from provisioner.versions import VersionRange
+from provisioner.versions import VersionRange, release_order
+
+# What may stand as build metadata.
+RELEASE = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogBundle:
-    """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves.
+    """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves,
+    by their types, and `needed` the same in words.
 
-    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so.
+    It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so. In
+    OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order.
     """
 
     name: str
@@ -25,6 +31,8 @@ class CatalogBundle:
     needs: tuple[str, ...] = ()
     url: str = ""
     checksum: str = ""
+    is_chart: bool = False
+    needed: tuple[str, ...] = ()
 
     @property
     def content(self) -> str:
@@ -39,8 +47,14 @@ class CatalogBundle:
     @property
     def rank(self) -> tuple[Version, tuple[tuple[int, int, str], ...]]:
         """By which bundles of one package are ordered: the version, then the release of the same version."""
-        parts = self.release.split(".") if self.release else []
-        return self.version, tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in parts)
+        release = self.release or ("" if self.is_chart else self.version.build or "")
+        return self.version, release_order(release)
+
+    @property
+    def pin(self) -> str:
+        """The version by which a range names this one alone among the releases of the same version."""
+        can_name = not self.version.build and RELEASE.fullmatch(self.release)
+        return f"{self.version}+{self.release}" if can_name else str(self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +86,10 @@ class Deprecation:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package (`olm.package`) with its channels and bundles, each by name."""
+    """A package (`olm.package`) with its channels and bundles, each by name.
+
+    Those that the catalog has and that cannot be used are in `unusable_channels` and `unusable_bundles`, with why.
+    """
 
     name: str
     default_channel: str = ""
@@ -80,6 +97,8 @@ class Package:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     bundles: Mapping[str, CatalogBundle] = field(default_factory=dict)
     deprecations: tuple[Deprecation, ...] = ()
+    unusable_channels: Mapping[str, str] = field(default_factory=dict)
+    unusable_bundles: Mapping[str, str] = field(default_factory=dict)
 
     def deprecation_of(self, bundle: str) -> str | None:
         """Why a bundle is deprecated; None where it is not."""
@@ -96,6 +115,11 @@ class CatalogProblem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.words}"
+
+
+def is_about(where: str, package: str) -> bool:
+    """Whether a problem at this place is about a package or chart of this name."""
+    return where in (f"package {package}", f"chart {package!a}") or where.startswith(f"package {package}, ")
 
 
 @dataclass(frozen=True, slots=True)

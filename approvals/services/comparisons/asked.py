@@ -143,7 +143,7 @@ def bundle_named(package: Package, words: str, *, field: str) -> CatalogBundle:
     """The bundle of this name, else the only one of this version. Raises InvalidInput."""
     if (exact := package.bundles.get(words)) is not None:
         return exact
-    fitting = [one for one in package.bundles.values() if str(one.version) == words]
+    fitting = [one for one in package.bundles.values() if words in (str(one.version), one.pin)]
     if len(fitting) == 1:
         return fitting[0]
     ordered = sorted(package.bundles.values(), key=lambda one: one.rank, reverse=True)

@@ -28,6 +28,12 @@ EDGE_KINDS = (
     ("skips", "skips it by name"),
     ("skipRange", "its skipRange holds it"),
 )
+# Nobody publishes what a chart may follow: newer versions follow.
+CHART_KINDS = (
+    ("replaces", "the next newer version"),
+    ("skips", "the next newer version, after another build"),
+    ("skipRange", "a newer version"),
+)
 
 
 @require_safe
@@ -44,6 +50,8 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
     changes = {one.bundle: one for one in catalogs.changes_of(catalog, found.name)}
     wanted = http.GET.get("channel", "")
     channel = channel_of(found, wanted)
+    known = found.channels.keys() | found.unusable_channels.keys()
+    unusable = found.unusable_channels.get(wanted or found.default_channel, "")
     facts = {
         "catalog": catalog,
         "package": found,
@@ -58,7 +66,8 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
         "followers_left": len(followers) - FOLLOWERS,
         "channels": list(found.channels)[:CHANNELS],
         "channels_left": len(found.channels) - CHANNELS,
-        "is_unknown_channel": bool(wanted) and wanted not in found.channels,
+        "is_unknown_channel": bool(wanted) and wanted not in known,
+        "unusable": (wanted or found.default_channel, unusable) if unusable else None,
         "wanted": wanted,
     }
     if channel:
@@ -100,6 +109,6 @@ def _in_channel(http: HttpRequest, shown: PackageShown, channel: Channel) -> dic
         "picture": picture_of(shown.package, channel, running),
         "rows": rows,
         "versions": shown.versions(rows.object_list, head_among(entries, channel)),
-        "edge_kinds": EDGE_KINDS,
+        "edge_kinds": CHART_KINDS if shown.is_of_charts else EDGE_KINDS,
         "install": shown.install_at() if shown.may_install and any(map(is_installable, entries)) else "",
     }

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from approvals import services
 from approvals.catalogs import ContentChange
 from approvals.models import Catalog
 from approvals.selectors.floating import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry
-from provisioner.catalogs import Channel, Package
+from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, PackageWish, choose
 from provisioner.sentences import some
+from provisioner.versions import Precedence, precedence, range_of
 
-MOST_NAMED = 3
+MOST_NAMED, MOST_NEEDED = 3, 10
 
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """One version of a channel. `version` is "" where the catalog has no such bundle.
+    """One version of a channel. `version` is "" where the catalog has no such bundle, or none that can be used, and
+    `lacks` says which of both. `needed` is what it needs beside itself, without `needed_left` more.
 
     `replaces`, `skips` and `skip_range` are what it may follow, `runs_in` the deployments of it that the viewer may
     see. `install` is the address of the form with this version filled in, `comparison` that of what it would change;
@@ -41,6 +45,10 @@ class ShownVersion:
     install: str
     comparison: str
     why_not: str
+    lacks: str = ""
+    needed: tuple[str, ...] = ()
+    needed_left: int = 0
+    is_chart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,11 @@ class PackageShown:
     followers: tuple[PackageFollower, ...]
     may_install: bool
 
+    @property
+    def is_of_charts(self) -> bool:
+        """Whether its versions follow each other because they are higher, which nobody published."""
+        return services.format_offered(self.catalog) == "helm"
+
     def install_at(self, version: str = "") -> str:
         """The address of the form with this version filled in; without one, whichever the channel offers."""
         wish = {
@@ -66,19 +79,30 @@ class PackageShown:
         }
         return f"{reverse('deployment-new')}?{urlencode({key: value for key, value in wish.items() if value})}"
 
-    def compared_at(self, version: str) -> str:
-        """The address of what this version would change: compared with the only one that runs, or nothing."""
+    def compared_at(self, version: str, bundle: str) -> str:
+        """The address of what this version would change: compared with the only other one that runs, or nothing."""
         running = {one.bundle for one in self.followers if one.bundle}
-        wish = {"from": running.pop() if len(running) == 1 else "", "to": version}
+        wish = {"from": running.pop() if len(running) == 1 and bundle not in running else "", "to": version}
         address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
         return f"{address}?{urlencode({key: value for key, value in wish.items() if value})}"
 
-    def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
-        return [self._one(one, is_head=one.entry.name == head) for one in entries]
+    def _taken_by(self, version: str) -> str:
+        """The bundle that the form takes with this version filled in."""
+        wish = PackageWish(self.package.name, (self.channel.name,), range_of(version))
+        found = choose(wish, [CatalogOffer(self.catalog.name, self.package)])
+        return found.bundle.name if isinstance(found, Choice) else ""
 
-    def _one(self, one: ListedEntry, *, is_head: bool) -> ShownVersion:
+    def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
+        alike = Counter(precedence(one.version) for one in self.package.bundles.values())
+        return [self._one(one, is_head=one.entry.name == head, alike=alike) for one in entries]
+
+    def _one(self, one: ListedEntry, *, is_head: bool, alike: Counter[Precedence]) -> ShownVersion:
         entry, bundle = one.entry, one.bundle
-        version = str(bundle.version) if bundle and self.may_install and is_installable(one) else ""
+        offered = bundle if bundle and self.may_install and is_installable(one) else None
+        is_alone = offered is None or alike[precedence(offered.version)] == 1
+        taken = "" if offered is None or is_alone else self._taken_by(offered.pin)
+        is_other = bool(taken) and taken != entry.name
+        needed = bundle.needed if bundle else ()
         return ShownVersion(
             bundle=entry.name,
             version=str(bundle.version) if bundle else "",
@@ -91,20 +115,25 @@ class PackageShown:
             deprecation=self.package.deprecation_of(entry.name),
             change=self.changes.get(entry.name),
             runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
-            install=self.install_at(version) if version else "",
-            comparison=self.compared_at(version) if version else "",
-            why_not=_why_not(one),
+            install=self.install_at(offered.pin) if offered and not is_other else "",
+            comparison=self.compared_at(offered.pin if is_alone else offered.name, offered.name) if offered else "",
+            why_not=f"A new deployment that names this version takes {taken}." if is_other else self._why_not(one),
+            lacks="unusable" if entry.name in self.package.unusable_bundles else "missing",
+            needed=needed[:MOST_NEEDED],
+            needed_left=max(0, len(needed) - MOST_NEEDED),
+            is_chart=self.is_of_charts,
         )
 
-
-def _why_not(one: ListedEntry) -> str:
-    if one.bundle is None:
-        return "The catalog has no bundle of this name."
-    if one.bundle.can_be_pinned:
-        return ""
-    if one.bundle.url:
-        return "The catalog has no digest of this chart. Name its URL and its checksum as a source of kind http."
-    return "It has no image. Choose another version, or ask its publisher."
+    def _why_not(self, one: ListedEntry) -> str:
+        if one.bundle is None and (why := self.package.unusable_bundles.get(one.entry.name)):
+            return f"It cannot be used: {why}."
+        if one.bundle is None:
+            return "The catalog has no bundle of this name."
+        if one.bundle.can_be_pinned:
+            return ""
+        if one.bundle.url:
+            return "The catalog has no digest of this chart. Name its URL and its checksum as a source of kind http."
+        return "It has no image. Choose another version, or ask its publisher."
 
 
 def is_installable(one: ListedEntry) -> bool:

@@ -98,7 +98,9 @@ class SpecForm(forms.Form):
     config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace. Each key is a file.")
     catalog = _text("Catalog", "The name of a Catalog of the cluster. You need permission to get it.")
     package = _text(
-        "Package", "The name of the package. Set the format to registry-v1 below, in the other spec fields."
+        "Package",
+        "The name of the package or chart. The format, below in the other spec fields, is registry-v1 for a package of "
+        "OLM and helm for a chart.",
     )
     channel = _text("Channel", "If empty, every channel counts.")
     version = _text("Versions", "Such as >=1.2.0 <2.0.0. If empty, any version may be taken.")

@@ -17,5 +17,12 @@ def test_a_package_comes_back_from_its_document() -> None:
         channel("stable", {"name": "harbour.v1.0.0-rc.1+build", "skips": ["a", "b"], "skipRange": ">=0.1.0 || 3.x"}),
         deprecated("olm.channel", "stable"),
     ).packages["harbour"]
+    assert rich.bundles["harbour.v1.0.0-rc.1+build"].needed == ("package quay >1.0.0",)
     for one in (rich, harbour()):
         assert unpacked_package(json.loads(json.dumps(packed_package(one)))) == one
+
+
+def test_what_was_stored_before_there_was_more_is_read() -> None:
+    found = packed_package(harbour())
+    old = {**found, "bundles": [one[:8] for one in found["bundles"]]}
+    assert unpacked_package({name: old[name] for name in old if not name.startswith("unusable")}) == harbour()

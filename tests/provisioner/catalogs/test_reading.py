@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import CatalogLimits, read_catalog
+from provisioner.catalogs import CatalogLimits, CatalogOffer, NoChoice, PackageWish, choose, read_catalog
 from provisioner.catalogs.reading import CatalogFile
 from provisioner.errors import BundleTooLarge, InvalidManifest
 from tests.support.folders import CORPUS
@@ -149,7 +149,9 @@ def test_one_bad_package_hides_no_other() -> None:
         package(name="broken", defaultChannel=7), package(), bundle("1.0.0"), channel("s", {"name": "harbour.v1.0.0"})
     )
     assert list(found.packages) == ["harbour"]
-    assert [str(one) for one in found.problems] == ["catalog.json:1: defaultChannel is int, expected a text"]
+    assert [str(one) for one in found.problems] == [
+        "package broken, catalog.json:1: defaultChannel is int, expected a text"
+    ]
 
 
 @pytest.mark.parametrize("text", ['{"schema": "olm.package", ', "schema: [olm", "a: 1\na: 2", b"\xff\xfe", "\x00"])
@@ -180,7 +182,55 @@ def test_a_channel_with_too_many_entries_is_left_out_in_words() -> None:
     entries = [{"name": f"harbour.v1.0.{number}"} for number in range(1001)]
     found = read(package(), channel("stable", *entries))
     assert found.packages["harbour"].channels == {}
-    assert "has 1001 entries, at most 1000" in str(found.problems[0])
+    (one,) = found.problems
+    assert str(one) == (
+        "package harbour, catalog.json:2: channel stable of package harbour has 1001 entries, at most 1000, so it is "
+        "left out"
+    )
+
+
+def test_what_follows_from_what_is_left_out_is_not_told_as_the_publishers_fault() -> None:
+    entries = ({"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0"})
+    limits = CatalogLimits(max_channel_entries=1)
+    kept = [package(defaultChannel="stable"), bundle("1.0.0"), channel("fast", {"name": "harbour.vOne"})]
+    found = read(*kept, bundle("One"), channel("stable", *entries), package("quay", description=1), limits=limits)
+    harbour = found.packages["harbour"]
+    assert [str(one).partition(": ")[0] for one in found.problems] == [
+        *("package harbour, catalog.json:4", "package harbour, catalog.json:5", "package quay, catalog.json:6")
+    ]
+    assert "has 2 entries, at most 1" in harbour.unusable_channels["stable"]
+    assert harbour.unusable_bundles == {
+        "harbour.vOne": "bundle harbour.vOne: 'One' is no version; expected one such as 1.2.3"
+    }
+    wish = PackageWish("harbour", channels=("stable",))
+    answer = choose(wish, [CatalogOffer("a", harbour)])
+    assert isinstance(answer, NoChoice)
+    assert "has 2 entries, at most 1" in answer.words
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        ("package.required", {"packageName": "quay", "versionRange": ">=1.2"}, "package quay >=1.2"),
+        ("package.required", {"packageName": "quay\0" + "x" * 300}, f"package quay\ufffd{'x' * 248}"),
+        ("package.required", {"packageName": ["quay"]}, "olm.package.required: packageName"),
+        ("gvk.required", {"group": "e.com", "version": "v1", "kind": "Berth"}, "API e.com/v1 Berth"),
+        ("gvk.required", "Berth", "olm.gvk.required"),
+        ("constraint", {"failureMessage": "no quay", "all": {}}, "olm.constraint: no quay"),
+        ("constraint", {"all": {"constraints": []}, "b\0": 1}, "olm.constraint: all, b\ufffd"),
+    ],
+)
+def test_what_a_bundle_needs_is_said_in_words(kind: str, value: object, words: str) -> None:
+    found = read(package(), bundle("1.0.0", properties=({"type": f"olm.{kind}", "value": value},)))
+    (one,) = found.packages["harbour"].bundles.values()
+    assert (one.needs, one.needed) == ((f"olm.{kind}",), (words,))
+
+
+def test_what_is_there_in_another_place_is_not_left_out() -> None:
+    bad = {**bundle("One"), "name": "harbour.v1.0.0"}
+    found = read(package(), bad, bundle("1.0.0"), channel("stable", {"name": "harbour.v1.0.0"}))
+    assert found.packages["harbour"].unusable_bundles == {}
+    assert len(found.problems) == 1
 
 
 def test_problems_are_counted_beyond_those_that_are_listed() -> None:

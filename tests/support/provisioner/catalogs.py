@@ -44,6 +44,29 @@ def read_text(
     return read_catalog([CatalogFile("catalog.json", lambda: io.BytesIO(data))], limits=limits, shelf=shelf)
 
 
+REBUILD, LATER_REBUILD = "0.999.p", "0.1746550072.p"
+
+
+def rebuilt(*, has_later: bool = True) -> list[dict[str, Any]]:
+    """3.14.3 and rebuilds of it, as Red Hat writes them: each replaces 3.14.2 and skips those before it by name."""
+    releases = ["", REBUILD, *([LATER_REBUILD] if has_later else [])]
+    names = ["harbour.v3.14.3", *(f"harbour.v3.14.3-{one}" for one in releases[1:])]
+    bundles = [
+        {**bundle(f"3.14.3+{release}" if release else "3.14.3"), "name": name, "image": f"example.com/{name}:1"}
+        for name, release in zip(names, releases, strict=True)
+    ]
+    entries = [
+        {"name": name, "replaces": "harbour.v3.14.2", "skips": names[:at], "skipRange": ">=3.14.0 <3.14.3"}
+        for at, name in enumerate(names)
+    ]
+    lower = bundle("3.14.2")
+    return [
+        package(defaultChannel="stable"),
+        *(lower, *bundles),
+        channel("stable", {"name": lower["name"]}, *entries),
+    ]
+
+
 def harbour() -> Package:
     """1.0.0 → 1.0.1 → 1.1.0 by replaces, 1.2.0 by skipRange, and a channel of its own for 2.0.0, which skips 1.0.1."""
     found = read(

@@ -8,7 +8,7 @@ from provisioner.errors import InvalidRange
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
 from provisioner.values import Course, EarlierVersion, Finding, Section, Severity, SourceMove
-from provisioner.versions import version_of
+from provisioner.versions import precedence, release_order, version_of
 
 _BACK = ReviewRule("SRC-02", Section.CONTENT, Severity.DANGEROUS)
 _UNKNOWN = ReviewRule("SRC-02", Section.CONTENT, Severity.UNKNOWN)
@@ -48,11 +48,16 @@ def _of_version(version: str, earlier: EarlierVersion) -> Finding:
 
 
 def _is_lower(version: str, earlier: str) -> bool:
-    """What is no version has no order: nothing is said of it."""
+    """By the release of a version, too, which bundles write as build metadata. What is no version has no order."""
     try:
-        return version_of(version).compare(version_of(earlier)) < 0
+        return _place(version) < _place(earlier)
     except InvalidRange:
         return False
+
+
+def _place(version: str) -> tuple[object, ...]:
+    found = version_of(version)
+    return precedence(found), release_order(found.build or "")
 
 
 CHECK = Check("source moves", changes=_changes)

@@ -111,6 +111,77 @@ def test_what_has_no_image_or_no_bundle_cannot_be_installed_and_says_why(here: W
     assert "The catalog has no bundle of this name" in text
 
 
+def test_what_our_limits_or_its_version_leave_out_is_said_as_what_it_is(here: World, browse: Browse) -> None:
+    entries = [{"name": f"harbour.v1.{number}.0"} for number in range(1001)]
+    port(
+        here,
+        package(defaultChannel="stable"),
+        *(bundle("1.0.0"), {**bundle("One"), "name": "harbour.v2.0.0"}),
+        *(channel("stable", *entries), channel("fast", {"name": "harbour.v2.0.0"})),
+    )
+    text = words_of(opened(browse(here.ada), PAGE))
+    assert "Channel stable cannot be used; this is fast . Channel stable of package harbour has 1001 entries" in text
+    assert "It cannot be used: bundle harbour.v2.0.0: &#x27;One&#x27; is no version" in text
+    table = text.partition("Versions of channel fast")[2]
+    assert "unusable" in table
+    assert "missing" not in table
+    for untrue in ("does not exist", "do not exist", "no channel has", "has no bundle of this name"):
+        assert untrue not in text.lower(), untrue
+    text = words_of(opened(browse(here.ada), f"{PAGE}?channel=fast"))
+    assert "What is wrong in the catalog about it" in text
+    assert "has 1001 entries, at most 1000" in text
+
+
+def test_what_a_version_needs_beside_itself_is_said_with_it(here: World, browse: Browse) -> None:
+    store = {"type": "olm.package.required", "value": {"packageName": "store", "versionRange": ">=1.2"}}
+    berth = {"type": "olm.gvk.required", "value": {"group": "example.com", "version": "v1", "kind": "Berth"}}
+    many = tuple({"type": "olm.constraint", "value": {"failureMessage": f"no {n}"}} for n in range(12))
+    port(
+        here,
+        package(defaultChannel="stable"),
+        *(bundle("1.0.0", properties=(store, berth)), bundle("1.1.0", properties=many)),
+        channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}),
+    )
+    text = words_of(opened(browse(here.ada), PAGE))
+    new, old = text.partition("harbour.v1.1.0")[2].split("harbour.v1.0.0", 2)[0::2]
+    assert "needs package store &gt;=1.2" in old
+    assert "needs API example.com/v1 Berth" in old
+    assert "needs olm.constraint: no 0" in new
+    assert new.count("needs ") == 10
+    assert "and 2 more constraints" in new
+
+
+def test_the_version_that_runs_is_compared_with_nothing_and_the_others_with_it(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("ada", "create")
+    port(here, *chain("1.0.0", "1.1.0"))
+    runs(here, "lighthouse", "1.0.0")
+    text = opened(browse(here.ada), PAGE)
+    found = re.findall(r'packages/harbour/changes\?([^"]+)"', text)
+    assert found == ["from=harbour.v1.0.0&amp;to=1.1.0", "to=1.0.0"]
+    for query in found:
+        page = opened(browse(here.ada), f"{PAGE}/changes?{query.replace('&amp;', '&')}")
+        assert "name two different bundles" not in page
+
+
+def test_a_chart_is_not_told_in_the_words_of_olm(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("ada", "create")
+    stored_charts(catalog(of=here.cluster), "1.0.0", "1.1.0", "1.2.0")
+    text = words_of(opened(browse(here.ada), PAGE))
+    assert "any lower version" in text
+    assert "a newer version" in text
+    for words in ("replaces", "skips", "skipRange", "every version in"):
+        assert words not in text, words
+    form = opened(browse(here.ada), "/deployments/new?cluster=prod&catalog=port&package=harbour")
+    assert "Set the format to registry-v1" not in form
+    assert "helm for a chart" in form
+
+
+def test_the_problems_of_a_chart_stand_on_its_page(here: World, browse: Browse) -> None:
+    stored_charts(catalog(of=here.cluster), "1.0.0", "one")
+    text = words_of(opened(browse(here.ada), PAGE))
+    assert "&#x27;one&#x27; is no version" in text
+
+
 @pytest.mark.parametrize(
     ("is_digested", "words"),
     [(True, ""), (False, "The catalog has no digest of this chart")],
@@ -154,10 +225,11 @@ def test_hostile_words_are_text_and_hidden_characters_are_seen(here: World, brow
         "annotations": {"description": "<svg onload=alert(1)>"},
         "provider": {"name": "<b>Port</b>"},
     }
+    needs = {"type": "olm.constraint", "value": {"failureMessage": "no\u202e<script>alert(2)</script>"}}
     port(
         here,
         package(defaultChannel="stable"),
-        with_words(bundle("1.0.0"), **words),
+        with_words(bundle("1.0.0", properties=(needs,)), **words),
         channel("stable", {"name": "harbour.v1.0.0"}),
     )
     for path in (PAGE, "/catalogs/prod/port"):
@@ -166,6 +238,7 @@ def test_hostile_words_are_text_and_hidden_characters_are_seen(here: World, brow
             assert harm not in text, (path, harm)
         assert "Har\\u202ebour" in text
     assert "{{ settings }}" in opened(browse(here.ada), PAGE)
+    assert "olm.constraint: no\\u202e&lt;script&gt;alert(2)" in opened(browse(here.ada), PAGE)
 
 
 def test_an_icon_is_points_alone_and_an_svg_is_never_shown(here: World, browse: Browse) -> None:

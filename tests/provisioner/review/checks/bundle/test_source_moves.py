@@ -48,7 +48,15 @@ def test_forward_is_as_expected() -> None:
 
 @pytest.mark.parametrize(
     ("version", "earlier", "is_lower"),
-    [("1.2.0", "1.10.0", True), ("1.10.0", "1.2.0", False), ("1.0.0-rc.1", "1.0.0", True), ("one", "1.0.0", False)],
+    [
+        ("1.2.0", "1.10.0", True),
+        ("1.10.0", "1.2.0", False),
+        ("1.0.0-rc.1", "1.0.0", True),
+        ("one", "1.0.0", False),
+        ("3.14.3", "3.14.3+0.1746550072.p", True),
+        ("3.14.3+0.999.p", "3.14.3+0.1746550072.p", True),
+        ("3.14.3+0.1746550072.p", "3.14.3", False),
+    ],
 )
 def test_a_lower_version_is_told(version: str, earlier: str, is_lower: bool) -> None:
     said = [one.message for one in found(version, versions=(EarlierVersion(earlier, "revision 3"),))]
