@@ -265,6 +265,13 @@ def source_words(source: Mapping[str, Any]) -> str:
 
 
 @register.filter
+def without_place(words: str, source: Mapping[str, Any]) -> str:
+    """What is said of the source of a Catalog, without where it is, which stands beside it."""
+    place = asked_source(source).place
+    return words.removeprefix(f"{place}: ") if place else words
+
+
+@register.filter
 def sources_asked(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], ShownSource]]:
     """The sources of a spec, each as it is written and in words."""
     namespace = str(spec.get("installNamespace") or "")
