@@ -15,9 +15,10 @@ from django.utils.safestring import SafeString, mark_safe
 from approvals import audit
 from approvals.models import AuditEntry, Request, Review
 from approvals.selectors.pages import bundle_words, version_words
-from approvals.source_refs import body_of
+from approvals.source_refs import UpgradePolicy, catalogs_named, listed_sources, upgrade_policy
 from approvals.web.requests.changes.planned import action_words
 from approvals.web.requests.shown import RuleGroup, ShownFinding
+from approvals.web.requests.sources import ShownSource, asked_source, shown_sources
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
 from provisioner.api_groups import RBAC_GROUP
@@ -53,6 +54,11 @@ VERDICT_WORDS = {
     "writers": "writers",
     "readers": "readers",
     "rollback": "rollback",
+}
+UPGRADE_WORDS = {
+    UpgradePolicy.MANUAL: "a newer version is only shown, and taken when somebody asks for it",
+    UpgradePolicy.REQUEST: "a newer version makes a request that people decide on",
+    UpgradePolicy.AUTOMATIC: "a newer version makes a request that grants may approve, too",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 TONES = {
@@ -254,13 +260,35 @@ def line_class(kind: str) -> str:
 
 @register.filter
 def source_words(source: Mapping[str, Any]) -> str:
-    """A source of a spec: its kind and where it comes from."""
-    kind = source.get("kind", "")
-    body = body_of(source)
-    ref = body.get("ref")
-    at = next((f"{name} {value}" for name, value in ref.items() if value), "") if isinstance(ref, Mapping) else ref
-    parts = (kind, body.get("repository") or body.get("url") or body.get("name"), at, body.get("directory"))
-    return " ".join(str(part) for part in parts if part)
+    """The source of a Catalog in one line."""
+    return asked_source(source).words
+
+
+@register.filter
+def without_place(words: str, source: Mapping[str, Any]) -> str:
+    """What is said of the source of a Catalog, without where it is, which stands beside it."""
+    place = asked_source(source).place
+    return words.removeprefix(f"{place}: ") if place else words
+
+
+@register.filter
+def sources_asked(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], ShownSource]]:
+    """The sources of a spec, each as it is written and in words."""
+    namespace = str(spec.get("installNamespace") or "")
+    return [(one, asked_source(one, namespace)) for one in listed_sources(spec)]
+
+
+@register.filter
+def sources_of(item: Request) -> list[ShownSource]:
+    """What a request asks for, and what that was resolved to."""
+    return shown_sources(item)
+
+
+@register.filter
+def upgrade_words(spec: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The `upgradePolicy` that counts and what it means; None for a spec that names no catalog."""
+    policy = upgrade_policy(spec)
+    return (policy, UPGRADE_WORDS[policy]) if catalogs_named(spec) else None
 
 
 @register.filter

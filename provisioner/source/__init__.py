@@ -19,6 +19,7 @@ from provisioner.source.image import place_of_image
 from provisioner.source.image import tags as tags_of_image
 from provisioner.source.plugged import kinds as plugin_kinds
 from provisioner.source.plugged import source_plugins
+from provisioner.source.remote import shown_repository
 from provisioner.source.secrets import RemoteSource, place_of_remote, shown_reference, with_secret, with_secret_for
 from provisioner.source.specs import (
     ConfigMapSource,
@@ -143,6 +144,7 @@ __all__ = [
     "plugin_kinds",
     "poll",
     "shown_reference",
+    "shown_repository",
     "source_of_config_map",
     "source_plugins",
     "tags_of_image",

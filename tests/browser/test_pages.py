@@ -297,12 +297,14 @@ def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, 
         ("rights", "Schemas"),
         ("inbox", "More filters"),
         ("reviewed-request", "Change your decision"),
+        ("catalog-package", "Install"),
     ],
 )
 def test_paper_holds_nothing_to_press(
     name: str, offered: str, here: World, site: dict[str, str], sign_in: SignIn
 ) -> None:
-    here.kubernetes.allow("ada", "override")
+    for verb in ("override", "create"):
+        here.kubernetes.allow("ada", verb)
     page = sign_in(here.ada)
     page.goto(site[name])
     page.evaluate(OPEN_ALL)
@@ -313,7 +315,9 @@ def test_paper_holds_nothing_to_press(
         pw.expect(page.locator(f"{what}:visible")).to_have_count(0)
 
 
-@pytest.mark.parametrize("name", ["request", "findings", "rights", "printed-report"])
+@pytest.mark.parametrize(
+    "name", ["request", "findings", "rights", "printed-report", "catalogs", "catalog", "catalog-package"]
+)
 def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(
     name: str, here: World, site: dict[str, str], sign_in: SignIn
 ) -> None:

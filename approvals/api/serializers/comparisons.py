@@ -65,9 +65,9 @@ class AccountRightsSerializer(serializers.Serializer[Any]):
     account = serializers.CharField()
     sentence = serializers.CharField()
     gained = serializers.ListField(child=serializers.CharField(), help_text="rights in words; the first 200")
-    gained_count = serializers.IntegerField()
+    gained_count = serializers.IntegerField(help_text="rules with rights that it gains")
     lost = serializers.ListField(child=serializers.CharField(), help_text="rights in words; the first 200")
-    lost_count = serializers.IntegerField()
+    lost_count = serializers.IntegerField(help_text="rules with rights that it loses")
     risks = RiskSerializer(many=True, help_text="what is dangerous and new")
 
 

@@ -13,6 +13,7 @@ from approvals import access, catalogs
 from approvals.models import Catalog
 from approvals.selectors import floating, keyset
 from approvals.selectors.keyset import ListOrder
+from approvals.source_refs import interval_seconds
 from approvals.web import following
 from approvals.web.access_decorators import of_catalog, person, signed_in
 from approvals.web.catalogs.condition import CatalogCondition, condition_of
@@ -88,7 +89,7 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
         "catalog": catalog,
         "condition": condition,
         "writers": _writers(catalog),
-        "interval": floating.interval_words(catalogs.interval(catalog)),
+        "interval": _interval(catalog),
         "problems": problems[:PROBLEMS],
         "problems_left": len(problems) - PROBLEMS,
         "search": search,
@@ -99,6 +100,17 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
         "followers": followers[:FOLLOWERS],
         "has_more_followers": len(followers) > FOLLOWERS,
     }
+
+
+def _interval(catalog: Catalog) -> str:
+    """How often its source is checked, and why that is not what its spec says; "" for never."""
+    counts, asked = catalogs.interval(catalog), interval_seconds(catalog.spec)
+    if not counts:
+        return ""
+    words = f"every {floating.interval_words(counts)}"
+    if asked and asked < counts:
+        words += f" (its spec says {floating.interval_words(asked)}; the operator allows no shorter interval)"
+    return f"{words}, less often after failures" if catalog.problem else words
 
 
 def _search(http: HttpRequest) -> str:

@@ -13,14 +13,16 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, catalogs, services
 from approvals.errors import InvalidInput, NotFound
+from approvals.ledger.packages import choosing
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
+from approvals.source_refs import listed_sources
 from approvals.web import following
 from approvals.web.access_decorators import person, signed_in
-from approvals.web.catalogs.compared import shown_result
+from approvals.web.catalogs.compared import shown_result, words_against
 from approvals.web.following import Followed
 from approvals.web.rendering import note_cluster, page, part_of
-from provisioner.catalogs import Package
+from provisioner.catalogs import CatalogBundle, Package
 
 # What the address says, by what it means.
 ASKED = {
@@ -117,6 +119,16 @@ def _asked(http: HttpRequest, place: _Place, given: dict[str, str]) -> tuple[Ask
         return None, str(refusal)
 
 
+def _before(asked: AskedComparison) -> CatalogBundle | None:
+    """The bundle that runs, as the catalog has it; None where nothing runs, or the catalog has none of its name."""
+    if asked.deployment is None:
+        return asked.before
+    (source,) = listed_sources(asked.deployment.spec)
+    runs = choosing.running_bundle(asked.deployment, str(source.get("destination") or ""))
+    is_of_it = runs is not None and (runs.catalog, runs.package) == (asked.catalog.name, asked.package.name)
+    return asked.package.bundles.get(runs.bundle) if runs and is_of_it else None
+
+
 def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedComparison) -> Followed:
     row = services.known_comparison(asked)
     result = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
@@ -124,6 +136,7 @@ def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedC
         "asked": asked,
         "row": row,
         "shown": shown_result(result) if result else None,
+        "against": words_against(asked.package, _before(asked), asked.after),
         "address": place.address("catalog-changes", _query(given)),
     }
     return Followed(

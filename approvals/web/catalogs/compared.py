@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.catalogs.comparisons import key_of
-from provisioner.values import Section, Severity
+from provisioner.catalogs import CatalogBundle, Installed, Package, deprecations_of, step_to
+from provisioner.values import Section, Severity, UpgradeStep
 
 MOST_FINDINGS = 100
 MOST_OBJECTS = 300
@@ -46,7 +47,7 @@ class ShownObjects:
 
 @dataclass(frozen=True, slots=True)
 class ShownFindings:
-    """Findings of one section, the worst first; what is safe is counted."""
+    """Findings of one section, the worst first and of equals the new ones; what is safe is counted."""
 
     name: str
     words: str
@@ -81,6 +82,30 @@ def shown_result(result: Record) -> ShownComparison:
     )
 
 
+def words_against(package: Package, before: CatalogBundle | None, after: CatalogBundle) -> list[str]:
+    """What the catalog says against going to a bundle, as findings of a request would (CAT-01, CAT-02); `before` is
+    None where nothing runs, or nobody knows which bundle does."""
+    said = []
+    if before is not None and before.rank > after.rank:
+        said.append(f"A downgrade: {_named(after)} is lower than {_named(before)}.")
+    if before is not None and _leaves(package, before, after):
+        said.append(
+            f"No edge of the catalog leads from {_named(before)} to {_named(after)} (CAT-01): a deployment takes it "
+            "only with upgradeConstraintPolicy SelfCertified."
+        )
+    found = deprecations_of(package, "", after.name)
+    return said + [f"Its publisher deprecates {words} (CAT-02)." for words in found]
+
+
+def _leaves(package: Package, before: CatalogBundle, after: CatalogBundle) -> bool:
+    runs = Installed(before.name, before.version, before.release)
+    return step_to(package, package.channels, after, runs) is UpgradeStep.LEAVES
+
+
+def _named(bundle: CatalogBundle) -> str:
+    return f"`{bundle.name}` ({bundle.version})"
+
+
 def _worst_of_each(findings: list[Record]) -> dict[str, Severity]:
     worst = dict[str, Severity]()
     for one in findings:
@@ -97,8 +122,12 @@ def _objects(actions: list[Record], worst: Mapping[str, Severity], name: str, wo
     return ShownObjects(words, len(judged), shown, max(0, len(judged) - MOST_OBJECTS))
 
 
+def _gravity(finding: Record) -> tuple[int, bool]:
+    return Severity(finding["severity"]).rank, not finding["isNew"]
+
+
 def _section(findings: list[Record], section: Section) -> ShownFindings | None:
-    here = [one for one in findings if one["section"] == section]
+    here = sorted((one for one in findings if one["section"] == section), key=_gravity)
     if not here:
         return None
     grave, others, safe = list[Record](), list[Record](), 0

@@ -70,7 +70,8 @@ class DrawnLine:
 
 @dataclass(frozen=True, slots=True)
 class EdgePicture:
-    """`hidden_versions` and `hidden_lines` are how many of each have no room in it."""
+    """`hidden_versions` and `hidden_lines` are how many of each have no room in it, `hidden_edges` how many edges
+    between the versions in it are not drawn: those of hidden lines, and of most ranges."""
 
     width: int
     height: int
@@ -79,6 +80,7 @@ class EdgePicture:
     lines: tuple[DrawnLine, ...]
     hidden_versions: int
     hidden_lines: int
+    hidden_edges: int
 
     @property
     def words_at(self) -> int:
@@ -124,7 +126,8 @@ def picture_of(package: Package, channel: Channel, running: Collection[str]) -> 
     drawn = _chosen(found, running)
     head = head_among(found, channel)
     runs = {row for row, one in enumerate(drawn) if one.entry.name in running}
-    every = {at: _followed(drawn, at, head, runs) for at in range(len(drawn))}
+    there = {at: _every(drawn, at) for at in range(len(drawn))}
+    every = {at: _followed(it, runs, is_head=drawn[at].entry.name == head) for at, it in there.items()}
     first = {at for at, one in enumerate(drawn) if one.entry.name == head}
     placed, hidden = _placed(every, first)
     versions = tuple(_version(package, one, at, head, running) for at, one in enumerate(drawn))
@@ -139,6 +142,7 @@ def picture_of(package: Package, channel: Channel, running: Collection[str]) -> 
         lines=tuple(sorted(lines, key=lambda one: (one.is_onward, one.at))),
         hidden_versions=len(found) - len(drawn),
         hidden_lines=hidden,
+        hidden_edges=sum(map(len, there.values())) - sum(len(followed) for _, followed, _ in placed),
     )
 
 
@@ -149,11 +153,15 @@ def _chosen(found: Sequence[ListedEntry], running: Collection[str]) -> list[List
     return [one for one in found if one.entry.name in names]
 
 
-def _followed(drawn: Sequence[ListedEntry], at: int, head: str, runs: Collection[int]) -> Followed:
-    """The rows that an entry may follow, and by what; of a range that is not the head's only those that run."""
+def _every(drawn: Sequence[ListedEntry], at: int) -> Followed:
+    """The rows that an entry may follow, and by what."""
     entry = drawn[at].entry
-    found = {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
-    if entry.name == head:
+    return {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
+
+
+def _followed(found: Followed, runs: Collection[int], *, is_head: bool) -> Followed:
+    """What is drawn of these; of a range that is not the head's only the rows that run."""
+    if is_head:
         return found
     return {row: kind for row, kind in found.items() if kind is not EdgeKind.RANGE or row in runs}
 

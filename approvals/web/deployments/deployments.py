@@ -21,6 +21,7 @@ from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
 from approvals.web import following
 from approvals.web.access_decorators import (
+    linked_catalogs,
     may_create,
     of_deployment,
     only_by_form,
@@ -229,6 +230,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "format": format_of(deployment.spec),
+        "linked_catalogs": linked_catalogs(http, deployment.cluster, deployment.spec),
         "folded_yaml": folded_yaml(deployment.spec),
         "followed": floating.followed(deployment=deployment),
         "offered_upgrades": floating.offered(deployment=deployment),

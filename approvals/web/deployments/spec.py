@@ -25,6 +25,7 @@ OWN_LINES = frozenset(
         "drift",
         "collisionProtection",
         "constraints",
+        "upgradePolicy",
     }
 )
 

@@ -8,6 +8,7 @@ Modules that other rooms use:
 - `pictures`: the pictures of a report: an account's rights, and what changes in a schema
 - `requests`: the request page: may this enter?
 - `shown`: which live values of a report a viewer may see: those of objects that Kubernetes lets them get
+- `sources`: what the sources of a spec ask for, and what they were resolved to, in words
 - `waivers`: accepting findings on the request page: what the viewer may accept, and what reviewers accepted
 """
 
@@ -18,5 +19,6 @@ __all__ = [
     "pictures",
     "requests",
     "shown",
+    "sources",
     "waivers",
 ]

@@ -28,7 +28,7 @@ from approvals.selectors.lists import pause_words
 from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import RequestStatus, status
 from approvals.web import following
-from approvals.web.access_decorators import of_request, only_by_form, person
+from approvals.web.access_decorators import linked_catalogs, of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.requests import apply_log, overview, viewer_options
 from approvals.web.requests.bar import bar_of
@@ -170,6 +170,7 @@ def _whole(
         "evaluations": pages.evaluations_of(request) if bar.evaluations is None else bar.evaluations,
         "bar": bar,
         "asks_again": asks_again,
+        "linked_catalogs": linked_catalogs(http, request.deployment.cluster, request.spec),
         "totals": pages.severity_totals(report) if report else [],
         **_progress(http, request),
         **_report(http, request, report, form),

@@ -9,6 +9,7 @@ from typing import Any
 from approvals.access import Caller
 from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
 from approvals.models import Cluster, Report, Request
+from approvals.web.requests.sources import shown_sources
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.record import from_record
 from provisioner.review.output.html import as_html
@@ -27,8 +28,9 @@ def shared_html(caller: Caller, request: Request, report: Report) -> str:
     """
     shown, hidden = visible_report(caller, request.deployment.cluster, report)
     deployment = request.deployment
+    sources = [one.words for one in shown_sources(request)]
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
-    return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report))
+    return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report), sources=sources)
 
 
 def _accepted(request: Request, report: Report) -> dict[str, list[str]]:

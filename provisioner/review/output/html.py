@@ -74,16 +74,19 @@ def as_html(
     title: str,
     hidden: Collection[ObjectRef] = (),
     notes: Notes | None = None,
+    sources: Iterable[str] = (),
 ) -> str:
     """The whole report with its differences, to print or to send.
 
     Of the `hidden` objects it says that they exist, and no more: neither what is planned for them nor their lines.
-    `notes` are what people said of findings, by fingerprint.
+    `notes` are what people said of findings, by fingerprint; `sources` are what was asked for and what that
+    was resolved to, a line each.
     """
     return rendered(
         "report.html",
         title=title,
         policy=_POLICY,
+        sources=list(sources),
         headline=report.headline,
         totals=_totals(report.findings),
         parts=list(_parts(report, hidden, notes or {})),

@@ -11,6 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.pictures import PICTURES
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
@@ -95,6 +96,50 @@ def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveS
         "replaces harbour.v1.0.0",
         "none: it can only be installed anew",
     ]
+
+
+def test_a_high_picture_is_not_cut_and_says_what_it_leaves_out(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    versions = [f"1.{at}.0" for at in range(30)]
+    entries = [{"name": f"harbour.v{one}", "skipRange": f"<{one}"} for one in versions]
+    described = [package(defaultChannel="stable"), *map(bundle, versions), channel("stable", *entries)]
+    stored(catalog(of=here.cluster), *described)
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{live_server.url}/catalogs/prod/port/packages/harbour")
+    # Of 29 * 30 / 2 ranges those into the head are drawn.
+    pw.expect(page.get_by_text("406 upgrades between these versions are not drawn")).to_be_visible()
+    assert page.locator(".edges").evaluate("one => one.scrollHeight <= one.clientHeight")
+    assert complaints(page) == []
+
+
+def test_long_reasons_can_be_opened_and_paper_breaks_no_short_word(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    row = catalog(of=here.cluster, problem="no route to host " * 30, problem_code="unreachable")
+    stored(row, *HARBOUR)
+    for name in ("lighthouse", "quays"):
+        source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
+        wish = world.spec(format="registry-v1", sources=[source])
+        world.wish(here.cluster, world.seen(name, wish), here.rita)
+    page = sign_in(here.ada)
+    page.goto(f"{live_server.url}/catalogs")
+    reason = page.locator(".whole .brief")
+    is_cut = "one => one.scrollHeight > one.clientHeight + 1"
+    assert reason.evaluate(is_cut)
+    page.locator(".whole > summary").click()
+    assert not reason.evaluate(is_cut)
+    page.goto(f"{live_server.url}/catalogs/prod/port/packages/harbour")
+    page.set_viewport_size({"width": 640, "height": 900})
+    page.emulate_media(media="print")
+    told = page.get_by_text("nothing of it").first
+    # A word that is broken takes more lines than there are words.
+    lines = told.evaluate(
+        "one => { const r = document.createRange(); r.selectNodeContents(one);"
+        " return new Set([...r.getClientRects()].map((it) => it.top)).size }"
+    )
+    assert lines <= 3
 
 
 def test_packages_come_into_the_page_once_the_catalog_has_been_read(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from approvals.access import catalogs as readable
 from approvals.catalogs import authors
@@ -53,6 +55,24 @@ def test_a_list_says_how_each_catalog_stands_why_and_what_comes_next(here: World
         *("Check that the source exists", "image example.com/catalog:latest", "sha256:one"),
     ):
         assert words in text, words
+
+
+def test_a_list_says_why_without_repeating_where_and_leaves_nothing_out(here: World, browse: Browse) -> None:
+    where, why = "https://raw.example.com/a/catalog/index.yaml", f"the server answered 404 {'and so on ' * 20}end"
+    row = catalog("lost", of=here.cluster, problem=f"{where}: {why}", problem_code="source-unavailable")
+    Catalog.objects.filter(pk=row.pk).update(spec={"source": {"kind": "http", "http": {"url": where}}})
+    text = " ".join(opened(browse(here.ada), "/catalogs").split())
+    assert text.count(where) == 1
+    assert f'<summary> <span class="brief">T{why[1:]}</span> </summary>' in text
+
+
+def test_who_may_get_single_catalogs_is_told_of_no_others(here: World, browse: Browse) -> None:
+    here.kubernetes.allowed -= {("ada", "get", "*")}
+    here.kubernetes.allow("ada", "get", "port")
+    catalog("port", of=here.cluster)
+    text = opened(browse(here.ada), "/catalogs")
+    assert "Further catalogs" not in text
+    assert "what it takes to get every one" in text
 
 
 def test_a_catalog_that_fails_after_it_was_read_still_offers_what_was_read(here: World, browse: Browse) -> None:
@@ -190,10 +210,25 @@ def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(here: World, browse
     text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
     for words in ("image example.com/catalog:latest", "every 30m", "in 31 min", ">carol<", "1 package,", "2 versions"):
         assert words in text, words
+    assert "the operator allows" not in text
     Catalog.objects.filter(pk=row.pk).update(authors=[], look_at=None)
     text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
     assert "unknown" in text
     assert "not checked again" in text
+
+
+def test_how_often_it_is_checked_agrees_with_when_it_is_checked_next(
+    here: World, browse: Browse, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_POLL_MIN_SECONDS": 300}
+    row = port(here)
+    shown = {"spec": {**row.spec, "interval": "1m"}, "look_at": timezone.now() + timedelta(minutes=8, seconds=30)}
+    Catalog.objects.filter(pk=row.pk).update(**shown)
+    text = " ".join(strip_tags(opened(browse(here.ada), "/catalogs/prod/port")).split())
+    assert "every 5m (its spec says 1m; the operator allows no shorter interval); next in 8 min" in text
+    Catalog.objects.filter(pk=row.pk).update(problem="no route to host", problem_code="unreachable")
+    text = " ".join(strip_tags(opened(browse(here.ada), "/catalogs/prod/port")).split())
+    assert "shorter interval), less often after failures; next in 8 min" in text
 
 
 def test_what_is_wrong_in_its_content_is_listed(here: World, browse: Browse) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import transaction
+from django.utils import timezone
 
-from approvals.models import BundleComparison
+from approvals.catalogs import comparisons
+from approvals.models import BundleComparison, Request
+from provisioner.values import ChosenBundle
+from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
-from tests.support.comparisons import begun, fail, finish, port
+from tests.support.comparisons import begun, fail, finish, port, result
 
 PAGE = "/catalogs/prod/port/packages/harbour/changes"
 ASKED = f"{PAGE}?from=harbour.v1.0.0&to=harbour.v1.1.0"
@@ -67,6 +73,41 @@ def test_a_result_tells_rights_images_and_findings_as_text(here: World, browse: 
     for words in ("harbour/keeper", "Secrets", "without the live objects of the cluster", "Rights that it gains"):
         assert words in text, words
     assert "Account and least rights" not in text
+
+
+def test_a_result_counts_rules_as_rules_and_marks_what_is_not_new(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    row = begun(here)
+    made = result()
+    known = [one for one in made["report"]["findings"] if one["severity"] != "safe"]
+    for at, one in enumerate(known):
+        one["isNew"] = at > 1
+    with transaction.atomic():
+        comparisons.finish(row, made, timezone.now())
+    text = opened(browse(here.ada), ASKED)
+    assert "Rights that it gains, in 1 rule<" in text
+    assert text.count('<span class="label label-plain">not new</span>') == 2 < len(known)
+
+
+def test_a_downgrade_is_said_above_what_it_would_change(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here, "1.0.0", "1.1.0"))
+    text = opened(browse(here.ada), f"{PAGE}?from=1.1.0&to=1.0.0")
+    assert 0 < text.index("A downgrade: ") < text.index('<ul class="headline">')
+    assert "A downgrade" not in opened(browse(here.ada), ASKED)
+
+
+def test_of_a_deployment_the_bundle_that_runs_is_compared_with_the_edges(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
+    wish = world.spec(format="registry-v1", sources=[source])
+    request = world.wish(here.cluster, world.seen("quay", wish), here.rita).requests.get()
+    scene.running(request)
+    chosen = ChosenBundle("", "port", "", "harbour", "stable", "harbour.v1.2.0", "1.2.0", "")
+    Request.objects.filter(pk=request.pk).update(bundles=[asdict(chosen)])
+    finish(begun(here, "1.1.0", "", deployment="quay"))
+    text = opened(browse(here.ada), f"{PAGE}?to=1.1.0&deployment=quay")
+    assert "A downgrade: " in text
 
 
 def test_from_nothing_the_account_and_its_rights_are_shown(here: World, browse: Browse) -> None:

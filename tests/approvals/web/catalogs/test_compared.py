@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.web.catalogs.compared import MOST_FINDINGS, MOST_OBJECTS, shown_result
+import pytest
+
+from approvals.web.catalogs.compared import MOST_FINDINGS, MOST_OBJECTS, shown_result, words_against
 from provisioner.values import Section, Severity
+from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read
 
 
 class Lone(dict[str, Any]):
@@ -17,8 +20,9 @@ class Lone(dict[str, Any]):
         raise AssertionError("findings are compared with each other")
 
 
-def of(severity: Severity, count: int) -> list[dict[str, Any]]:
-    return [Lone(section=Section.PODS, severity=severity, rule="POD-01", message=f"{at}") for at in range(count)]
+def of(severity: Severity, count: int, *, is_new: bool = True) -> list[dict[str, Any]]:
+    of_all = {"section": Section.PODS, "severity": severity, "rule": "POD-01", "isNew": is_new}
+    return [Lone(**of_all, message=f"{at}") for at in range(count)]
 
 
 def shown(findings: list[dict[str, Any]]) -> Any:
@@ -41,6 +45,43 @@ def test_what_is_less_grave_fills_the_rest_in_its_order() -> None:
     assert section.left == 5
 
 
+def test_of_the_same_severity_the_new_come_first_and_nothing_critical_is_left_out() -> None:
+    known = of(Severity.CRITICAL, 3, is_new=False) + of(Severity.NOTABLE, MOST_FINDINGS, is_new=False)
+    section = shown(known + of(Severity.NOTABLE, 2) + of(Severity.CRITICAL, 1))
+    order = [(str(one["severity"]), one["isNew"]) for one in section.findings]
+    first = [("critical", True), *[("critical", False)] * 3, *[("notable", True)] * 2]
+    assert order == first + [("notable", False)] * (MOST_FINDINGS - len(first))
+    assert section.left == 6
+
+
+PORT = read(
+    package(),
+    *map(bundle, ("1.0.0", "1.1.0", "1.2.0")),
+    channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}),
+    channel("fast", {"name": "harbour.v1.2.0"}),
+    deprecated("olm.bundle", "harbour.v1.0.0"),
+).packages["harbour"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("1.0.0", "1.1.0", []),
+        ("1.1.0", "1.2.0", ["No edge of the catalog leads from `harbour.v1.1.0` (1.1.0) to `harbour.v1.2.0` (1.2.0)"]),
+        ("1.2.0", "1.1.0", ["A downgrade: `harbour.v1.1.0` (1.1.0) is lower than `harbour.v1.2.0` (1.2.0)", "No edge"]),
+        ("1.1.0", "1.0.0", ["A downgrade", "No edge", "Its publisher deprecates bundle harbour.v1.0.0"]),
+        ("", "1.1.0", []),
+        ("", "1.0.0", ["Its publisher deprecates bundle harbour.v1.0.0"]),
+    ],
+    ids=["by an edge", "no edge", "downgrade", "downgrade to a deprecated one", "first", "first, deprecated"],
+)
+def test_a_downgrade_and_what_leaves_the_edges_are_said_first(before: str, after: str, said: list[str]) -> None:
+    bundles = PORT.bundles
+    runs = bundles[f"harbour.v{before}"] if before else None
+    words = words_against(PORT, runs, bundles[f"harbour.v{after}"])
+    assert [one[: len(start)] for one, start in zip(words, said, strict=True)] == said
+
+
 def action(name: str) -> dict[str, Any]:
     return {"action": "update", "ref": ref(name)}
 
@@ -50,7 +91,7 @@ def ref(name: str) -> dict[str, str]:
 
 
 def about(name: str, severity: Severity) -> dict[str, Any]:
-    return Lone(section=Section.PODS, severity=severity, rule="POD-01", message="", ref=ref(name))
+    return Lone(section=Section.PODS, severity=severity, rule="POD-01", message="", ref=ref(name), isNew=True)
 
 
 def test_the_objects_with_the_worst_findings_come_first_and_are_not_cut() -> None:

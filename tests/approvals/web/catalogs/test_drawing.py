@@ -58,6 +58,15 @@ def test_ranges_are_drawn_where_the_channel_ends_and_for_what_runs() -> None:
     assert edges(drawn(entries, "harbour.v1.1.0"), "skipRange") == heads | onward
 
 
+def test_what_is_not_drawn_of_ranges_is_counted() -> None:
+    entries = [entry(f"1.{at}.0", f"1.{at - 1}.0" if at else "", skip_range=f"<1.{at}.0") for at in range(6)]
+    pairs = {(low, high) for low in range(6) for high in range(6) if low < high}
+    for running in ((), ("harbour.v1.1.0",)):
+        picture = drawn(entries, *running)
+        assert picture.hidden_edges == len(pairs) - len(edges(picture)) > 0
+    assert drawn([entry("1.0.0"), entry("1.1.0", "1.0.0")]).hidden_edges == 0
+
+
 def test_what_leads_on_from_what_runs_is_marked() -> None:
     picture = drawn([entry(f"1.{at}.0", f"1.{at - 1}.0" if at else "") for at in range(4)], "harbour.v1.1.0")
     assert {picture.versions[line.at].words for line in picture.lines if line.is_onward} == {"1.2.0"}
@@ -110,6 +119,7 @@ def test_lines_without_room_are_counted() -> None:
     entries = [entry(f"1.{at}.0", "", *(f"1.{it}.0" for it in range(at))) for at in range(30)]
     picture = drawn(entries)
     assert picture.hidden_lines > 0
+    assert picture.hidden_edges == 29 * 30 // 2 - len(edges(picture))
     assert len(picture.lines) + picture.hidden_lines == 29
     assert picture.width < 500
 

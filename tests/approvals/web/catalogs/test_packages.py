@@ -64,6 +64,14 @@ def test_a_package_says_what_it_is_and_lists_its_versions_with_what_each_may_fol
     assert 'skips <span class="mono">harbour.v0.9.0</span>' in fast
 
 
+def test_a_long_reason_of_a_publisher_can_be_opened(here: World, browse: Browse) -> None:
+    said = deprecated("olm.bundle", "harbour.v1.0.0")
+    said["entries"][0]["message"] = reason = f"{'no longer mended ' * 20}end"
+    port(here, *chain(*CHAIN), said)
+    text = " ".join(opened(browse(here.ada), PAGE).split())
+    assert f'<details class="quiet whole"> <summary> <span class="brief">{reason}</span> </summary> </details>' in text
+
+
 def test_what_runs_where_stands_in_the_list_in_the_picture_and_beside_its_version(here: World, browse: Browse) -> None:
     port(here, *chain(*CHAIN))
     runs(here, "lighthouse", "1.1.0")

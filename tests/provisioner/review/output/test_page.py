@@ -66,6 +66,7 @@ _NOTHING = {
     "headline": (),
     "totals": "",
     "parts": (),
+    "sources": (),
     "containers": (),
     "plan": "",
     "objects": (),
