@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-import yaml
 
 from provisioner.catalogs import (
-    Catalog,
-    CatalogFile,
     CatalogLimits,
     PresentationShelf,
     head_of,
     heads_of,
     packed_package,
-    read_helm_index,
     successors,
     unpacked_package,
 )
 from provisioner.errors import InvalidManifest
-
-ADDRESS = "https://charts.example.com/stable/index.yaml"
-
-
-def version(text: str, **more: Any) -> dict[str, Any]:
-    return {"name": "harbour", "version": text, "urls": [f"harbour-{text}.tgz"], "digest": "a" * 64, **more}
-
-
-def read(document: object, shelf: PresentationShelf | None = None, limits: CatalogLimits | None = None) -> Catalog:
-    text = yaml.safe_dump(document).encode()
-    file = CatalogFile("index.yaml", lambda: io.BytesIO(text))
-    return read_helm_index([file], address=ADDRESS, shelf=shelf, limits=limits)
-
-
-def index(*versions: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "entries": {"harbour": list(versions), **more}}
+from tests.support.provisioner.catalogs import chart, chart_index, read_charts
 
 
 def test_charts_are_packages_and_versions_follow_by_semver() -> None:
-    found = read(index(version("1.9.0"), version("1.10.0"), version("2.0.0-rc.1")))
+    found = read_charts(chart_index(chart("1.9.0"), chart("1.10.0"), chart("2.0.0-rc.1")))
     assert found.problems == ()
     harbour = found.packages["harbour"]
     assert (harbour.default_channel, list(harbour.channels)) == ("stable", ["prerelease", "stable"])
@@ -53,7 +33,9 @@ def test_charts_are_packages_and_versions_follow_by_semver() -> None:
 
 
 def test_a_version_is_fetched_from_its_address_by_its_digest() -> None:
-    found = read(index(version("1.0.0"), version("1.1.0", urls=["oci://example.com/harbour:1.1.0"], digest="")))
+    found = read_charts(
+        chart_index(chart("1.0.0"), chart("1.1.0", urls=["oci://example.com/harbour:1.1.0"], digest=""))
+    )
     one, two = found.packages["harbour"].bundles.values()
     assert {
         one.version.minor: (one.url, one.checksum, one.image),
@@ -65,7 +47,7 @@ def test_a_version_is_fetched_from_its_address_by_its_digest() -> None:
 
 
 def test_a_chart_whose_latest_version_is_deprecated_is_deprecated() -> None:
-    harbour = read(index(version("1.0.0"), version("1.1.0", deprecated=True))).packages["harbour"]
+    harbour = read_charts(chart_index(chart("1.0.0"), chart("1.1.0", deprecated=True))).packages["harbour"]
     assert harbour.deprecation_of("harbour-1.1.0") is not None
     assert harbour.deprecation_of("harbour-1.0.0") is None
     assert [one.schema for one in harbour.deprecations] == ["olm.package", "olm.bundle"]
@@ -74,10 +56,10 @@ def test_a_chart_whose_latest_version_is_deprecated_is_deprecated() -> None:
 def test_the_latest_version_speaks_for_the_chart() -> None:
     with PresentationShelf() as shelf:
         old, new = (
-            version("1.0.0", description="old"),
-            version("1.1.0", description="Keeps ships", icon="https://e/x.svg"),
+            chart("1.0.0", description="old"),
+            chart("1.1.0", description="Keeps ships", icon="https://e/x.svg"),
         )
-        harbour = read(index(old, {**new, "maintainers": [{"name": "Port"}]}), shelf).packages["harbour"]
+        harbour = read_charts(chart_index(old, {**new, "maintainers": [{"name": "Port"}]}), shelf).packages["harbour"]
         shown = shelf.of(harbour)
     assert (shown.summary, shown.provider, shown.icon) == ("Keeps ships", "Port", None)
 
@@ -85,19 +67,21 @@ def test_the_latest_version_speaks_for_the_chart() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        pytest.param(index(version("one")), "'one' is no version", id="no version"),
-        pytest.param(index({"name": "harbour"}), "says no version", id="nothing"),
-        pytest.param(index(version("1.0.0", urls=["file:///etc/passwd"])), "no address", id="a file"),
-        pytest.param(index(version("1.0.0"), version("1.0.0")), "is there twice", id="twice"),
-        pytest.param(index(quay="x"), "is no chart with a list", id="no list"),
+        pytest.param(chart_index(chart("one")), "'one' is no version", id="no version"),
+        pytest.param(chart_index({"name": "harbour"}), "says no version", id="nothing"),
+        pytest.param(chart_index(chart("1.0.0", urls=["file:///etc/passwd"])), "no address", id="a file"),
+        pytest.param(chart_index(chart("1.0.0"), chart("1.0.0")), "is there twice", id="twice"),
+        pytest.param(chart_index(quay="x"), "is no chart with a list", id="no list"),
     ],
 )
 def test_what_cannot_be_used_is_a_problem(document: Any, words: str) -> None:
-    assert [one for one in read(document).problems if words in str(one)]
+    assert [one for one in read_charts(document).problems if words in str(one)]
 
 
 def test_of_too_many_versions_the_newest_count() -> None:
-    found = read(index(*(version(f"1.{n}.0") for n in range(5))), limits=CatalogLimits(max_channel_entries=2))
+    found = read_charts(
+        chart_index(*(chart(f"1.{n}.0") for n in range(5))), limits=CatalogLimits(max_channel_entries=2)
+    )
     assert [str(one.version) for one in found.packages["harbour"].bundles.values()] == ["1.4.0", "1.3.0"]
     assert len(found.problems) == 1
 
@@ -105,4 +89,4 @@ def test_of_too_many_versions_the_newest_count() -> None:
 @pytest.mark.parametrize("document", [{"entries": []}, ["a"], {"apiVersion": "v1"}])
 def test_what_is_no_index_is_refused(document: object) -> None:
     with pytest.raises(InvalidManifest, match="no index of a Helm repository"):
-        read(document)
+        read_charts(document)

@@ -23,10 +23,18 @@ from provisioner.catalogs import (
 )
 from provisioner.values import UpgradeStep
 from provisioner.versions import range_of, version_of
-from tests.provisioner.catalogs.test_helm_index import index
-from tests.provisioner.catalogs.test_helm_index import read as read_charts
-from tests.provisioner.catalogs.test_helm_index import version as chart
-from tests.support.provisioner.catalogs import LATER_REBUILD, REBUILD, bundle, channel, package, read, rebuilt
+from tests.support.provisioner.catalogs import (
+    LATER_REBUILD,
+    REBUILD,
+    bundle,
+    channel,
+    chart,
+    chart_index,
+    package,
+    read,
+    read_charts,
+    rebuilt,
+)
 
 PLAIN, FIRST, LATER = "3.14.3", f"3.14.3+{REBUILD}", f"3.14.3+{LATER_REBUILD}"
 ANY = PackageWish("harbour")
@@ -123,7 +131,7 @@ def test_a_release_that_the_catalog_states_by_itself_can_be_named() -> None:
 
 
 def test_a_chart_does_not_follow_another_build_of_its_version() -> None:
-    found = read_charts(index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"), chart("0.9.0"), chart("1.1.0")))
+    found = read_charts(chart_index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"), chart("0.9.0"), chart("1.1.0")))
     assert found.problems == ()
     harbour = found.packages["harbour"]
     stable = harbour.channels["stable"]
@@ -140,5 +148,5 @@ def test_a_chart_does_not_follow_another_build_of_its_version() -> None:
     assert chosen(harbour, "<1.1.0", "1.0.0+k8s1") == "1.0.0+k8s1"
     assert chosen(harbour, "1.0.0+k8s1") == "1.0.0+k8s1"
     wish = replace(ANY, versions=range_of("1.0.0+k8s1"), edges=UpgradeEdges.SELF_CERTIFIED)
-    builds = read_charts(index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"))).packages["harbour"]
+    builds = read_charts(chart_index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"))).packages["harbour"]
     assert beyond(wish, builds, builds.bundles["harbour-1.0.0+k8s1"]) == "", "no build is newer than another"

@@ -6,7 +6,19 @@ import io
 import json
 from typing import Any
 
-from provisioner.catalogs import Catalog, CatalogFile, CatalogLimits, Package, PresentationShelf, read_catalog
+import yaml
+
+from provisioner.catalogs import (
+    Catalog,
+    CatalogFile,
+    CatalogLimits,
+    Package,
+    PresentationShelf,
+    read_catalog,
+    read_helm_index,
+)
+
+CHARTS = "https://charts.example.com/stable/index.yaml"
 
 
 def package(name: str = "harbour", **fields: Any) -> dict[str, Any]:
@@ -42,6 +54,23 @@ def read_text(
 ) -> Catalog:
     data = text.encode() if isinstance(text, str) else text
     return read_catalog([CatalogFile("catalog.json", lambda: io.BytesIO(data))], limits=limits, shelf=shelf)
+
+
+def chart(version: str, **more: Any) -> dict[str, Any]:
+    """A version of the chart harbour in the index of a Helm repository."""
+    return {"name": "harbour", "version": version, "urls": [f"harbour-{version}.tgz"], "digest": "a" * 64, **more}
+
+
+def chart_index(*versions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "entries": {"harbour": list(versions), **more}}
+
+
+def read_charts(
+    document: object, shelf: PresentationShelf | None = None, limits: CatalogLimits | None = None
+) -> Catalog:
+    text = yaml.safe_dump(document).encode()
+    file = CatalogFile("index.yaml", lambda: io.BytesIO(text))
+    return read_helm_index([file], address=CHARTS, shelf=shelf, limits=limits)
 
 
 REBUILD, LATER_REBUILD = "0.999.p", "0.1746550072.p"
