@@ -26,6 +26,7 @@ SAMPLES = {
     "int": "1",
     "slug": "prod",
     "str": "name",
+    "package": "harbour",
     "pk": "1",
     "uid": str(uuid.UUID(int=1)),
     "position": "0",
