@@ -81,10 +81,7 @@ class ClusterClient:
 
     @classmethod
     def _over(cls, transport: Transport) -> Self:
-        def fetch(path: str) -> dict[str, Any]:
-            return transport.send(TransportCall("GET", path, Doing("read", path), accept=AGGREGATED), None).body
-
-        return cls(transport, ResourceDiscovery(fetch))
+        return cls(transport, ResourceDiscovery(_documents_over(transport)))
 
     def acting_as(self, identity: Identity) -> ClusterClient:
         """The same cluster, every call impersonated."""
@@ -103,8 +100,13 @@ class ClusterClient:
         return ClusterClient(self._transport, self._discovery, self.identity, ask_all)
 
     def until(self, moment: float) -> ClusterClient:
-        """The same, for a question of many calls: at `moment` (time.monotonic) they end, and OutOfTime is raised."""
-        return ClusterClient(self._transport.until(moment), self._discovery, self.identity, self._before_send)
+        """The same, for a question of many calls: at `moment` (time.monotonic) they end, and OutOfTime is raised.
+
+        Reading discovery is one of them.
+        """
+        bounded = self._transport.until(moment)
+        found = self._discovery.until(moment, _documents_over(bounded))
+        return ClusterClient(bounded, found, self.identity, self._before_send)
 
     def afresh(self) -> ClusterClient:
         """The same over the same connections, with a discovery of its own that has read nothing yet."""
@@ -402,6 +404,15 @@ class ClusterClient:
         except UnknownKind:
             self._discovery.forget()  # the path itself is gone, so what we knew is old
             raise
+
+
+def _documents_over(transport: Transport) -> Callable[[str], dict[str, Any]]:
+    """What fetches a document of discovery; it is read as we are, whomever a call impersonates."""
+
+    def fetch(path: str) -> dict[str, Any]:
+        return transport.send(TransportCall("GET", path, Doing("read", path), accept=AGGREGATED), None).body
+
+    return fetch
 
 
 def _path(resource: ServedResource, ref: ObjectRef) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from provisioner.errors import ClusterError, InvalidObject, Unreachable
+from provisioner.errors import ClusterError, InvalidObject, OutOfTime, Unreachable
 from provisioner.unserved import Absence, absence_of
 
 DISCOVERY_SECONDS = 300.0
@@ -164,28 +166,56 @@ def _segment(name: str) -> str:
     return quote(name, safe="")
 
 
+@dataclass(slots=True)
+class _KeptServed:
+    """The last reading, shared by all that read the same server; `at` is time.monotonic."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    served: Served | None = None
+    at: float = 0.0
+
+
 class ResourceDiscovery:
     """What the server serves, kept for DISCOVERY_SECONDS. In memory: a file could be written by others."""
 
     def __init__(self, fetch: Callable[[str], dict[str, Any]]):
         self._fetch = fetch
-        self._lock = threading.Lock()
-        self._served: Served | None = None
-        self._read_at = 0.0
+        self._kept = _KeptServed()
+        self._until = math.inf
 
     def served(self, *, at_most_seconds: float = DISCOVERY_SECONDS) -> Served:
-        with self._lock:
-            if self._served is None or time.monotonic() - self._read_at > at_most_seconds:
-                self._served = self._read()
-                self._read_at = time.monotonic()
-            return self._served
+        """What was read within `at_most_seconds`, else what is read now."""
+        kept = self._kept
+        with self._turn():
+            if kept.served is None or time.monotonic() - kept.at > at_most_seconds:
+                kept.served = self._read()
+                kept.at = time.monotonic()
+            return kept.served
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One reads, the others wait for it, as long as they have time."""
+        left = self._until - time.monotonic()
+        if not self._kept.lock.acquire(timeout=-1 if left == math.inf else max(0.0, left)):
+            raise OutOfTime("which kinds the cluster serves was not read within the time for all questions")
+        try:
+            yield
+        finally:
+            self._kept.lock.release()
 
     def afresh(self) -> ResourceDiscovery:
         return ResourceDiscovery(self._fetch)
 
+    def until(self, moment: float, fetch: Callable[[str], dict[str, Any]]) -> ResourceDiscovery:
+        """The same reading; what has to be read is fetched by `fetch`, and waited for until `moment` (time.monotonic),
+        when OutOfTime is raised."""
+        found = ResourceDiscovery(fetch)
+        found._kept, found._until = self._kept, min(moment, self._until)
+        return found
+
     def forget(self) -> None:
-        with self._lock:
-            self._served = None
+        with self._kept.lock:
+            self._kept.served = None
 
     def _read(self) -> Served:
         documents = [self._fetch(path) for path in ("/api", "/apis")]

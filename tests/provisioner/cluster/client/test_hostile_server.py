@@ -10,6 +10,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from ssl import TLSVersion
 from typing import Any
 
@@ -427,3 +428,39 @@ def test_many_calls_end_together_however_slow_the_server_is(server: Server):
     assert cluster.get(REF), "the others go on"
     with pytest.raises(errors.OutOfTime):
         cluster.until(began).until(began + 1000).get(REF)
+
+
+def test_discovery_is_one_of_the_questions_that_end_together(server: Server):
+    """It stays with what it has read, and asks no server when the time is over."""
+    cluster = server.cluster()
+    over = cluster.until(time.monotonic())
+    with pytest.raises(errors.OutOfTime, match="not asked"):
+        over.resources()
+    assert server.seen == []
+    found = cluster.resources()
+    assert over.resources() == found, "it is known by then"
+    over.forget_discovery()
+    with pytest.raises(errors.OutOfTime):
+        over.resources()
+
+
+def test_who_waits_for_another_reading_of_discovery_does_so_within_their_time(server: Server, monkeypatch):
+    began, may_end = threading.Event(), threading.Event()
+    monkeypatch.delitem(DISCOVERY, "/apis")
+
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        began.set()
+        assert may_end.wait(scaled(60.0))
+        send(handler, 200, {"kind": "APIGroupList", "groups": []})
+
+    server.answer = answer
+    cluster = server.cluster()
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(cluster.resources)
+        try:
+            assert began.wait(scaled(60.0))
+            with pytest.raises(errors.OutOfTime, match="which kinds the cluster serves"):
+                cluster.until(time.monotonic() + 0.2).resources()
+        finally:
+            may_end.set()
+        assert reading.result()
