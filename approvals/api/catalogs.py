@@ -16,7 +16,7 @@ from approvals import access, catalogs, services
 from approvals.access import Permission
 from approvals.api import filters
 from approvals.api import serializers as shapes
-from approvals.api.report_parts import part_of
+from approvals.api.report_parts import hunks_of, part_of
 from approvals.api.scopes import caller_of
 from approvals.api.views import ClusterScoped
 from approvals.errors import NotFound
@@ -39,6 +39,7 @@ class CatalogViewSet(ClusterScoped):
     known_parameters = {
         "packages": ("search",),
         "comparison": (*shapes.ComparisonQuestionSerializer().fields, *shapes.ComparisonPart().fields),
+        "compared_lines": (*shapes.ComparisonQuestionSerializer().fields, *shapes.ChangesPart().fields),
     }
 
     @cached_property
@@ -112,10 +113,24 @@ class CatalogViewSet(ClusterScoped):
         asked = self._asked(request.query_params)
         part = shapes.ComparisonPart(data=request.query_params)
         part.is_valid(raise_exception=True)
-        row = services.known_comparison(asked)
-        if row is None:
-            raise NotFound("nobody has asked for this comparison lately: POST the same question to this address")
-        return Response(self._shown(asked, row, part.validated_data))
+        return Response(self._shown(asked, self._known(asked), part.validated_data))
+
+    @extend_schema(
+        parameters=[PACKAGE, shapes.ComparisonQuestionSerializer, shapes.ChangesPart],
+        responses=shapes.ComparedLinesSerializer,
+        filters=False,
+    )
+    def compared_lines(self, request: Http, *, position: int, **_: Any) -> Response:
+        """The lines that differ in one object of a comparison, by its position in the plan of the result.
+
+        They come in hunks with three lines around each change. Long changes come in parts: `parts` says where the next
+        one starts. Secrets are masked.
+        """
+        asked = self._asked(request.query_params)
+        wish = filters.query_of(shapes.ChangesPart(data=request.query_params))
+        found = services.comparison_lines(by=caller_of(request), asked=asked, row=self._known(asked), position=position)
+        told = hunks_of(found.lines, lines_from=wish["lines_from"])
+        return Response({"ref": found.ref, "is_hidden": found.is_hidden, **told, "left_out": found.left})
 
     @extend_schema(
         parameters=[PACKAGE],
@@ -144,6 +159,12 @@ class CatalogViewSet(ClusterScoped):
         return services.comparison_asked(
             by=caller_of(self.request), cluster=row.cluster, catalog=row.name, question=question
         )
+
+    def _known(self, asked: AskedComparison) -> BundleComparison:
+        row = services.known_comparison(asked)
+        if row is None:
+            raise NotFound("nobody has asked for this comparison lately: POST the same question to this address")
+        return row
 
     def _shown(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
         result = services.comparison_result(by=caller_of(self.request), asked=asked, row=row)

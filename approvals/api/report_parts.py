@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from provisioner.review.base.difference import diff_lines
+from provisioner.review.base.difference import DiffLine, diff_lines
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
@@ -61,7 +61,13 @@ def changes_of(planned: Record, *, lines_from: int = 0) -> dict[str, Any]:
     A hunk has the `place` where it begins, "" at the beginning of the object, and its lines with their numbers before
     and after, 0 where there is none. Of a hidden object there is none.
     """
-    told = [one for one in diff_lines(planned["before"], planned["after"]) if one.text or one.kind != "@"]
+    told = hunks_of(diff_lines(planned["before"], planned["after"]), lines_from=lines_from)
+    return {"ref": planned["ref"], "action": planned["action"], **told}
+
+
+def hunks_of(lines: Sequence[DiffLine], *, lines_from: int = 0) -> dict[str, Any]:
+    """The lines that differ in an object, as `changes_of` has them, and which part of them this is."""
+    told = [one for one in lines if one.text or one.kind != "@"]
     records = ({"kind": one.kind, "text": _cut(one.text), "old": one.old, "new": one.new} for one in told[lines_from:])
     some = _that_fit(records, _FINDINGS_BYTES)
     hunks: list[dict[str, Any]] = []
@@ -70,8 +76,7 @@ def changes_of(planned: Record, *, lines_from: int = 0) -> dict[str, Any]:
             hunks.append({"place": line["text"] if line["kind"] == "@" else "", "lines": []})
         if line["kind"] != "@":
             hunks[-1]["lines"].append(line)
-    parts = {"lines": _words(told, lines_from, len(some))}
-    return {"ref": planned["ref"], "action": planned["action"], "hunks": hunks, "parts": parts}
+    return {"hunks": hunks, "parts": {"lines": _words(told, lines_from, len(some))}}
 
 
 def _words(everything: Sequence[Any], first: int, count: int) -> dict[str, int | None]:

@@ -17,6 +17,7 @@ ACTIONS = {
     "planned": Limit("rest-planned", 240, 60),
     "drift": Limit("rest-drift", 120, 60),
     "comparison": Limit("rest-comparison", 120, 60),
+    "compared_lines": Limit("rest-compared-lines", 240, 60),
 }
 WRITING = Limit("rest-writing", 120, 60)
 # By the name of the address: the description of the whole API is worked out anew each time.

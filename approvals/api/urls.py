@@ -37,6 +37,7 @@ resources = [
     _catalog(f"{CATALOG}/packages", "packages", "packages"),
     _catalog(PACKAGE, "package", "package"),
     _catalog(f"{PACKAGE}/changes", "comparison", "changes", post="compare"),
+    _catalog(f"{PACKAGE}/changes/objects/<int:position>", "compared_lines", "lines"),
 ]
 urlpatterns = [
     path("", include(resources)),

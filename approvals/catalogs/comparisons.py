@@ -87,8 +87,11 @@ def own_names(package: str) -> tuple[str, str]:
 
 
 def known(cluster: Cluster, wish: ComparisonWish, now: datetime) -> BundleComparison | None:
-    """The comparison that is under way or whose result still counts; None where somebody has to ask for it."""
-    rows = BundleComparison.objects.filter(key=wish.key(cluster))
+    """The comparison that is under way or whose result still counts; None where somebody has to ask for it.
+
+    Its lines are read where somebody looks at them.
+    """
+    rows = BundleComparison.objects.filter(key=wish.key(cluster)).defer("lines")
     return rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now)).first()
 
 
@@ -156,10 +159,13 @@ def put_off(comparison: BundleComparison, until: datetime, *, why: str = "") -> 
     _update(comparison, look_again_at=until, **({"progress": _storable(why)[:300]} if why else {}))
 
 
-def finish(comparison: BundleComparison, result: Mapping[str, Any], now: datetime) -> None:
-    """Keep the result. Call it in a transaction that has made sure of the claim."""
+def finish(comparison: BundleComparison, result: Mapping[str, Any], lines: Mapping[str, Any], now: datetime) -> None:
+    """Keep the result, and beside it the lines that differ in each object, by its position in the plan.
+
+    Call it in a transaction that has made sure of the claim.
+    """
     kept = KEPT if ComparisonWish.of(comparison.wish).is_pinned else KEPT_BRIEFLY
-    _end(comparison, BundleComparison.State.DONE, now, now + kept, result=dict(result))
+    _end(comparison, BundleComparison.State.DONE, now, now + kept, result=dict(result), lines=dict(lines))
 
 
 def fail(comparison: BundleComparison, *, code: str, words: str, now: datetime) -> None:

@@ -34,6 +34,13 @@ class BundleComparison(models.Model):
     problem_code = models.CharField(max_length=60, blank=True)
     problem = models.TextField(blank=True)
     result = EncryptedJSONField(place="result of comparison", bound_to=["key"], null=True, blank=True)
+    lines = EncryptedJSONField(
+        place="lines of comparison",
+        bound_to=["key"],
+        null=True,
+        blank=True,
+        help_text="what differs in each object, by its position in the plan of the result",
+    )
 
     class Meta:
         constraints = [

@@ -73,6 +73,7 @@ urlpatterns = [
     path(f"{PACKAGE}/icon", packages.icon, name="catalog-icon"),
     path(f"{PACKAGE}/changes", catalog_changes.index, name="catalog-changes"),
     path(f"{PACKAGE}/changes/again", catalog_changes.again, name="catalog-changes-again"),
+    path(f"{PACKAGE}/changes/objects/<int:position>", catalog_changes.lines, name="catalog-changes-lines"),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),

@@ -12,6 +12,7 @@ from approvals.catalogs import comparisons
 from approvals.limits import counters
 from approvals.models import BundleComparison
 from approvals.services import AskedComparison, ComparisonQuestion
+from approvals.steps.cataloguing.changed_lines import changed_lines
 from approvals.steps.cataloguing.compared import ComparedBundles, record_of
 from provisioner import pipeline
 from provisioner.rbac import RbacSubject
@@ -53,8 +54,9 @@ def begun(here: World, after: str = "1.1.0", before: str = "1.0.0", **more: str)
 
 
 def finish(row: BundleComparison, *, is_first: bool = False) -> None:
+    found = compared(is_first=is_first)
     with transaction.atomic():
-        comparisons.finish(row, result(is_first=is_first), timezone.now())
+        comparisons.finish(row, record_of(found), found.changed.lines, timezone.now())
 
 
 def fail(row: BundleComparison, words: str = f"manifests/a.yaml: no YAML {HARM}") -> None:
@@ -63,20 +65,24 @@ def fail(row: BundleComparison, words: str = f"manifests/a.yaml: no YAML {HARM}"
 
 
 def result(*, is_first: bool = False) -> dict[str, Any]:
+    return record_of(compared(is_first=is_first))
+
+
+def compared(*, is_first: bool = False) -> ComparedBundles:
     """As a worker makes it, of contents with hostile words, a new right to Secrets, and another image."""
     before = None if is_first else _content("1", [_config_map()])
     after = _content("2", [_role(), _binding()])
     account = RbacSubject("ServiceAccount", after.service_account, after.install_namespace)
     installer = preflight(PreflightFacts(account, after.manifests, roles=())) if is_first else None
-    return record_of(
-        ComparedBundles(
-            before,
-            after,
-            {"watchNamespace": "harbour"} if is_first else {},
-            pipeline.look_offline(after, before),
-            pipeline.permissions(None, after, before),
-            installer,
-        )
+    report = pipeline.look_offline(after, before)
+    return ComparedBundles(
+        before,
+        after,
+        {"watchNamespace": "harbour"} if is_first else {},
+        report,
+        pipeline.permissions(None, after, before),
+        installer,
+        changed_lines(report.plan.actions, begin=lambda: None),
     )
 
 

@@ -17,6 +17,7 @@ from approvals.api.serializers.catalogs import (
     package_record,
 )
 from approvals.api.serializers.comparisons import (
+    ComparedLinesSerializer,
     ComparisonPart,
     ComparisonQuestionSerializer,
     ComparisonSerializer,
@@ -53,6 +54,7 @@ __all__ = [
     "ChangesPart",
     "ClusterSerializer",
     "CommandLineIssuerSerializer",
+    "ComparedLinesSerializer",
     "ComparisonPart",
     "ComparisonQuestionSerializer",
     "ComparisonSerializer",

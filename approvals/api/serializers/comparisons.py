@@ -102,6 +102,30 @@ class InstallerSerializer(serializers.Serializer[Any]):
     obstacle_count = serializers.IntegerField()
 
 
+class ComparedLineSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField(help_text="+, - or a space")
+    text = serializers.CharField()
+    old = serializers.IntegerField(help_text="its number before; 0 where it was not there")
+    new = serializers.IntegerField(help_text="its number after; 0 where it is gone")
+
+
+class HunkSerializer(serializers.Serializer[Any]):
+    place = serializers.CharField(help_text="the field where it begins; empty: the beginning of the object")
+    lines = ComparedLineSerializer(many=True)
+
+
+class ComparedLinesSerializer(serializers.Serializer[Any]):
+    """What differs in one object of a comparison."""
+
+    ref = serializers.DictField(child=serializers.CharField())
+    is_hidden = serializers.BooleanField(help_text="true: you may not get this object, so no line is given")
+    hunks = HunkSerializer(many=True)
+    parts = serializers.DictField(help_text="of `lines`: total, from, count, and next, where the next part starts")
+    left_out = serializers.IntegerField(
+        help_text="lines that are not kept, as the object or all are large"
+    )
+
+
 class ComparisonResultSerializer(serializers.Serializer[Any]):
     pins = PinsSerializer(help_text="the digests that were fetched")
     content_digests = ContentDigestsSerializer(help_text="of the rendered objects")
@@ -111,6 +135,10 @@ class ComparisonResultSerializer(serializers.Serializer[Any]):
     config = serializers.DictField(help_text="with which it was rendered, where a bundle needs one")
     report = serializers.DictField(
         help_text="as the report of a request (report.schema.json), without a cluster and without states of objects"
+    )
+    changed = serializers.DictField(
+        child=serializers.ListField(child=serializers.IntegerField()),
+        help_text="by the position of an object in the plan: how many lines come, and how many go",
     )
     permissions = RightsSerializer()
     images = ImageSerializer(many=True)

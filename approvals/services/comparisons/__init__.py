@@ -14,16 +14,24 @@ from approvals.services.comparisons.asked import (
     comparison_asked,
     format_offered,
 )
-from approvals.services.comparisons.comparing import compare_bundles, comparison_result, known_comparison
+from approvals.services.comparisons.comparing import (
+    ComparedLines,
+    compare_bundles,
+    comparison_lines,
+    comparison_result,
+    known_comparison,
+)
 
 __all__ = [
     "AskedComparison",
+    "ComparedLines",
     "ComparisonQuestion",
     "bundle_to_install",
     "check_may_compare",
     "cluster_to_compare_on",
     "compare_bundles",
     "comparison_asked",
+    "comparison_lines",
     "comparison_result",
     "format_offered",
     "known_comparison",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
@@ -9,18 +10,32 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.access import Caller
-from approvals.access.sight import ReportSight, Sight, may_see_roles
+from approvals.access.sight import ReportSight, Sight, may_see_roles, reference
 from approvals.catalogs import comparisons
-from approvals.errors import TooMany
+from approvals.errors import NotFound, TooMany
 from approvals.limits import Limit, take
 from approvals.models import BundleComparison, Cluster
 from approvals.services.comparisons.asked import AskedComparison, check_may_compare
+from provisioner.review.base.difference import DiffLine
 from provisioner.sentences import number
 
 HOUR = 3600
 # Kubernetes is asked at most this often for one result.
 MOST_ASKED = 300
 WORDS = "you have asked for {most} comparisons within an hour, which is the limit (PRATIQUE_COMPARISONS_PER_HOUR)"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedLines:
+    """What differs in one object of a comparison; `left` counts the lines that are not kept.
+
+    Where the viewer may not get the object, `is_hidden` says so and there are no lines (S09).
+    """
+
+    ref: dict[str, str]
+    lines: list[DiffLine] = field(default_factory=list)
+    left: int = 0
+    is_hidden: bool = False
 
 
 def known_comparison(asked: AskedComparison) -> BundleComparison | None:
@@ -65,6 +80,25 @@ def comparison_result(*, by: Caller, asked: AskedComparison, row: BundleComparis
     return _seen(by, asked.catalog.cluster, told, held)
 
 
+def comparison_lines(*, by: Caller, asked: AskedComparison, row: BundleComparison, position: int) -> ComparedLines:
+    """What differs in the object at this position of the plan.
+
+    Raises NotFound where there is no such position, or no result yet.
+    """
+    actions = row.result["report"]["plan"]["actions"] if row.result else []
+    if position >= len(actions):
+        raise NotFound("the comparison has no such object: compare again, and open the object from there")
+    ref = actions[position]["ref"]
+    is_held = asked.deployment is not None and comparisons.key_of(ref) in row.result["held"]
+    if is_held and not Sight(by, asked.catalog.cluster, limit=MOST_ASKED).may_see(reference(ref)):
+        return ComparedLines(ref, is_hidden=True)
+    found = row.lines.get(str(position))
+    if found is None:
+        return ComparedLines(ref)
+    lines = [DiffLine(kind, text, old=old, new=new) for kind, text, old, new in found["lines"]]
+    return ComparedLines(ref, lines, found["left"])
+
+
 def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) -> dict[str, Any]:
     """The result without what somebody sees only who may get the objects, whatever they run as (S09)."""
     report = told["report"]
@@ -74,6 +108,8 @@ def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) ->
     body = {**report, "plan": {**plan, "actions": there}}
     sight = ReportSight(Sight(by, cluster, limit=MOST_ASKED), body)
     actions = [{**sight.action(one), "before": None, "after": None} for one in there]
+    hidden_places = {str(at) for at, one in enumerate(actions) if one.get("hidden")}
+    changed = {at: counts for at, counts in told["changed"].items() if at not in hidden_places}
     shown = {**body, "findings": [sight.finding(one) for one in body["findings"]], "plan": {**plan, "actions": actions}}
     images = [one for one in told["images"] if comparisons.key_of(one["ref"]) not in held or sight.may_see(one["ref"])]
     hidden = []
@@ -83,4 +119,12 @@ def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) ->
     if not may_see_roles(by, cluster):
         permissions = {"worst": permissions["worst"], "accounts": [], "everybody": [], "problems": []}
         hidden.append("permissions, because you may not get all roles and bindings")
-    return {**told, "config": {}, "report": shown, "images": images, "permissions": permissions, "hidden": hidden}
+    return {
+        **told,
+        "config": {},
+        "report": shown,
+        "changed": changed,
+        "images": images,
+        "permissions": permissions,
+        "hidden": hidden,
+    }

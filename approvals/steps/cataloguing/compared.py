@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from approvals.catalogs.comparisons import key_of
+from approvals.steps.cataloguing.changed_lines import ChangedLines
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import ScopedRule
 from provisioner.render import write_quoted
@@ -30,7 +31,7 @@ class ComparedBundles:
     """Both contents as they were rendered, `before` None where nothing runs, and what was found.
 
     `installer` is what an account needs that installs `after` where nothing of it is yet; None where that was not
-    asked.
+    asked. `changed` are the lines that differ, which are kept beside the result.
     """
 
     before: Content | None
@@ -39,6 +40,7 @@ class ComparedBundles:
     report: Report
     permissions: PermissionReport
     installer: Preflight | None = None
+    changed: ChangedLines = field(default_factory=ChangedLines)
 
 
 def record_of(found: ComparedBundles) -> dict[str, Any]:
@@ -56,6 +58,7 @@ def record_of(found: ComparedBundles) -> dict[str, Any]:
         "config": plain(dict(found.config)),
         "report": {**report, "private": [], "plan": {**report["plan"], "actions": actions}},
         "held": sorted(key_of(one["ref"]) for one in planned if one["before"]),
+        "changed": found.changed.counts,
         "permissions": _permissions(found.permissions, after),
         "images": list(_images(found.before, after)),
         "installer": _installer(found.installer) if found.installer else None,

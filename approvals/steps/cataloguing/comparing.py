@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -25,6 +26,7 @@ from approvals.errors import LostClaim
 from approvals.ledger import claims
 from approvals.models import BundleComparison
 from approvals.models import Content as ContentRow
+from approvals.steps.cataloguing.changed_lines import changed_lines
 from approvals.steps.cataloguing.compared import ComparedBundles, record_of
 from approvals.steps.sources import check_object_count, egress, image_source, limits
 from approvals.working import Work, WorkStep
@@ -97,9 +99,10 @@ class CompareBundles(Work):
             wish = ComparisonWish.of(row.wish)
             pace = Pace(lambda words: comparisons.note_progress(row, words), time.monotonic() + MOST_SECONDS)
             found = compare(wish, connect(row.cluster), pace)
+            result = record_of(found)
             with transaction.atomic(durable=True):
                 claims.check_still_held(self.rows, worker)
-                comparisons.finish(row, record_of(found), timezone.now())
+                comparisons.finish(row, result, found.changed.lines, timezone.now())
         except LostClaim:
             raise
         except TryLater as exc:
@@ -126,10 +129,15 @@ class Pace:
 
     def begin(self, words: str) -> float:
         """Say what begins, and return the seconds that are left; raises OutOfTime where none are."""
+        left = self.left(words)
+        self.say(words)
+        return left
+
+    def left(self, words: str) -> float:
+        """The seconds that are left for what `words` say; raises OutOfTime where none are."""
         left = self.ends_at - time.monotonic()
         if left <= 0:
             raise OutOfTime(f"the comparison took more than {MOST_SECONDS:.0f} s: it was ended before {words}")
-        self.say(words)
         return left
 
 
@@ -148,12 +156,14 @@ def compare(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
     pace.begin("comparing")
     report = pipeline.look_offline(after, before, allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]))
     permissions = pipeline.permissions(None, after, before)
+    pace.begin("comparing the lines of objects")
+    changed = changed_lines(report.plan.actions, begin=partial(pace.left, "comparing the lines of all objects"))
     installer = None
     if before is None:
         pace.begin("finding the least rights of an installer")
         account = RbacSubject("ServiceAccount", after.service_account, after.install_namespace)
         installer = pipeline.least_rights(api, after, account=account)
-    return ComparedBundles(before, after, config, report, permissions, installer)
+    return ComparedBundles(before, after, config, report, permissions, installer, changed)
 
 
 def _after(wish: ComparisonWish, api: Api, pace: Pace) -> tuple[Content, Config]:

@@ -85,6 +85,28 @@ def again(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpRe
     return following.again(http, _part(http, place, given, asked))
 
 
+@require_safe
+@signed_in
+def lines(http: HttpRequest, *, cluster: str, name: str, package: str, position: int) -> HttpResponse:
+    """What differs in one object: within the page where a script asks for it, else a page of its own."""
+    place = _place(http, cluster, name, package)
+    given = _given(http.GET)
+    asked, _ = _asked(http, place, given)
+    row = services.known_comparison(asked) if asked else None
+    if asked is None or row is None:
+        return redirect(place.address("catalog-changes", _query(given)))
+    found = services.comparison_lines(by=person(http), asked=asked, row=row, position=position)
+    facts = {
+        "catalog": place.catalog,
+        "package": place.package,
+        "asked": asked,
+        "found": found,
+        "address": place.address("catalog-changes", _query(given)),
+    }
+    is_part = bool(http.headers.get("HX-Request"))
+    return page(http, "catalogs/_lines.html" if is_part else "catalogs/lines.html", facts)
+
+
 def _place(http: HttpRequest, cluster: str, name: str, package: str) -> _Place:
     """Raises as `cluster_to_compare_on` and `check_may_compare`."""
     where = services.cluster_to_compare_on(by=person(http), name=cluster, catalog=name)
@@ -138,6 +160,8 @@ def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedC
         "shown": shown_result(result) if result else None,
         "against": words_against(asked.package, _before(asked), asked.after),
         "address": place.address("catalog-changes", _query(given)),
+        "place": place,
+        "query": _query(given),
     }
     return Followed(
         name="comparison",

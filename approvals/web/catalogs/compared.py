@@ -29,10 +29,16 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ShownObject:
-    """An object, and the severity of the worst finding about it; "" where none is worse than safe."""
+    """An object, and the severity of the worst finding about it; "" where none is worse than safe.
+
+    `position` is its place in the plan. `added` and `removed` count the lines that differ.
+    """
 
     ref: Record
     severity: str
+    position: int
+    added: int = 0
+    removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ def shown_result(result: Record) -> ShownComparison:
     worst = _worst_of_each(findings)
     return ShownComparison(
         result,
-        [group for name, words in ACTIONS if (group := _objects(actions, worst, name, words)).count],
+        [group for name, words in ACTIONS if (group := _objects(result, worst, name, words)).count],
         sum(1 for one in actions if one["action"] == "none"),
         [one for section in Section if (one := _section(findings, section)) is not None],
         result["images"][:MOST_IMAGES],
@@ -115,10 +121,16 @@ def _worst_of_each(findings: list[Record]) -> dict[str, Severity]:
     return worst
 
 
-def _objects(actions: list[Record], worst: Mapping[str, Severity], name: str, words: str) -> ShownObjects:
-    judged = [(one["ref"], worst.get(key_of(one["ref"]), Severity.SAFE)) for one in actions if one["action"] == name]
-    judged.sort(key=lambda it: it[1].rank)
-    shown = [ShownObject(ref, "" if severity is Severity.SAFE else severity) for ref, severity in judged[:MOST_OBJECTS]]
+def _objects(result: Record, worst: Mapping[str, Severity], name: str, words: str) -> ShownObjects:
+    placed = enumerate(result["report"]["plan"]["actions"])
+    judged = [
+        (at, one["ref"], worst.get(key_of(one["ref"]), Severity.SAFE)) for at, one in placed if one["action"] == name
+    ]
+    judged.sort(key=lambda it: it[2].rank)
+    shown = [
+        ShownObject(ref, "" if severity is Severity.SAFE else severity, at, *result["changed"].get(str(at), ()))
+        for at, ref, severity in judged[:MOST_OBJECTS]
+    ]
     return ShownObjects(words, len(judged), shown, max(0, len(judged) - MOST_OBJECTS))
 
 

@@ -62,8 +62,16 @@ def diff_lines(before: JsonObject | None, after: JsonObject | None, *, context: 
     The text is safe to show (`visible`). Secrets are masked here once more, whatever the caller did before.
     """
     lines = all_lines(before, after)
-    shown = _folded(lines, context) if before is not None and after is not None else lines
-    return [one if (text := visible(one.text)) == one.text else replace(one, text=text) for one in shown]
+    return near_changes(lines, context=context) if before is not None and after is not None else _shown(lines)
+
+
+def near_changes(lines: list[DiffLine], *, context: int = CONTEXT) -> list[DiffLine]:
+    """Of all lines those that differ, with `context` lines around them; their text is safe to show."""
+    return _shown(_folded(lines, context))
+
+
+def _shown(lines: list[DiffLine]) -> list[DiffLine]:
+    return [one if (text := visible(one.text)) == one.text else replace(one, text=text) for one in lines]
 
 
 def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:

@@ -41,9 +41,17 @@ RESULT: dict[str, Any] = {
         "plan": {"digest": "sha256:p", "actions": [{"ref": REF, "action": "update", "before": None, "after": None}]},
     },
     "held": [],
+    "changed": {"0": [1, 1]},
     "permissions": {"worst": "safe", "accounts": [], "everybody": [], "problems": []},
     "images": [{"ref": REF, "container": "main", "before": "example.com/a:1", "after": "example.com/a:2"}],
     "installer": None,
+}
+
+LINES = {
+    "0": {
+        "lines": [["@", "spec", 0, 0], ["-", "  replicas: 1", 4, 0], ["+", "  replicas: 2", 0, 4], ["@", "", 0, 0]],
+        "left": 3,
+    }
 }
 
 
@@ -60,7 +68,7 @@ def port(here: World) -> World:
 
 def finish(row: BundleComparison) -> None:
     with transaction.atomic():
-        comparisons.finish(row, RESULT, timezone.now())
+        comparisons.finish(row, RESULT, LINES, timezone.now())
 
 
 def test_it_is_asked_for_and_read_until_it_is_done(port: World, call: Call) -> None:
@@ -91,7 +99,27 @@ def test_a_token_that_reads_may_ask_and_no_other_scope_is_needed(port: World, ca
     assert problem_of(call(port.ada, "post", ADDRESS, ASKED, **headers))["code"] == "out-of-scope"
 
 
-@pytest.mark.parametrize(("method", "path", "body"), [("get", QUERY, None), ("post", ADDRESS, ASKED)])
+def test_the_lines_of_an_object_are_read_by_its_position(port: World, call: Call) -> None:
+    address = f"{ADDRESS}/objects/0?from=1.0.0&to=1.1.0"
+    assert problem_of(call(port.ada, "get", address))["code"] == "not-found"
+    call(port.ada, "post", ADDRESS, ASKED)
+    finish(BundleComparison.objects.get())
+    found = json.loads(call(port.ada, "get", address).content)
+    (hunk,) = found["hunks"]
+    told = [(one["kind"], one["text"], one["old"], one["new"]) for one in hunk["lines"]]
+    assert told == [("-", "  replicas: 1", 4, 0), ("+", "  replicas: 2", 0, 4)]
+    assert (found["ref"], hunk["place"], found["left_out"], found["is_hidden"]) == (REF, "spec", 3, False)
+    rest = json.loads(call(port.ada, "get", f"{address}&lines_from=2").content)
+    assert [one["kind"] for one in rest["hunks"][0]["lines"]] == ["+"]
+    assert problem_of(call(port.ada, "get", address.replace("objects/0", "objects/1")))["code"] == "not-found"
+    assert problem_of(call(port.ada, "get", f"{address}&colour=red"))["code"] == "invalid-query"
+
+
+LINES_QUERY = f"{ADDRESS}/objects/0?from=1.0.0&to=1.1.0"
+READ_AND_ASKED = [("get", QUERY, None), ("post", ADDRESS, ASKED), ("get", LINES_QUERY, None)]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), READ_AND_ASKED)
 def test_who_lacks_one_of_the_rights_is_told_nothing_that_is_known(
     port: World, call: Call, method: str, path: str, body: dict[str, str] | None
 ) -> None:
@@ -107,7 +135,7 @@ def test_who_lacks_one_of_the_rights_is_told_nothing_that_is_known(
     assert call(port.bert, method, path, body).status_code == 200
 
 
-@pytest.mark.parametrize(("method", "path", "body"), [("get", QUERY, None), ("post", ADDRESS, ASKED)])
+@pytest.mark.parametrize(("method", "path", "body"), READ_AND_ASKED)
 def test_S02_who_is_nobody_on_a_cluster_is_told_the_same_whether_it_exists(
     port: World, call: Call, method: str, path: str, body: dict[str, str] | None
 ) -> None:

@@ -52,7 +52,7 @@ def compare(here: World, person: User, after: str = "1.1.0", **more: str) -> Bun
 
 def finish(row: BundleComparison) -> None:
     with transaction.atomic():
-        comparisons.finish(row, {"held": [], "report": {"headline": ["1 object to update."]}}, timezone.now())
+        comparisons.finish(row, {"held": [], "report": {"headline": ["1 object to update."]}}, {}, timezone.now())
 
 
 def test_who_may_not_get_the_catalog_does_not_learn_that_it_is_there(port: World) -> None:

@@ -34,6 +34,7 @@ from tests.support.stored_catalogs import catalog, stored, with_words
 
 CATALOGS, PACKAGES, VERSIONS, FOLLOWERS = 60, 1_000, 300, 100
 OBJECTS, FINDINGS = 2_000, 1_000
+LINES = [["+", f"  line: {at}", 0, at + 1] for at in range(20)]
 # May get every catalog and create deployments; gets every one and creates none; gets some by name.
 PEOPLE = ("ada", "carla", "dora")
 NAMED = ["large", "long", *(f"port-{number:02}" for number in range(10))]
@@ -100,7 +101,9 @@ def compared(where: Cluster, by: User, before: str, after: str) -> None:
     asked = services.comparison_asked(by=world.acting(by), cluster=where, catalog="long", question=question)
     row = comparisons.begin(where, asked.wish, user=by, most=100, now=timezone.now())
     with transaction.atomic():
-        comparisons.finish(row, large(result(is_first=not before)), timezone.now())
+        made = large(result(is_first=not before))
+        lines = {at: {"lines": LINES, "left": 0} for at in made["changed"]}
+        comparisons.finish(row, made, lines, timezone.now())
 
 
 def large(record: dict[str, Any]) -> dict[str, Any]:
@@ -108,6 +111,7 @@ def large(record: dict[str, Any]) -> dict[str, Any]:
     plan, findings = found["report"]["plan"], found["report"]["findings"]
     first = plan["actions"][0]
     plan["actions"] = [{**first, "ref": {**first["ref"], "name": f"harbour-{at}"}} for at in range(OBJECTS)]
+    found["changed"] = {str(at): [len(LINES), 0] for at in range(OBJECTS)}
     found["report"]["findings"] = [copy.deepcopy(findings[at % len(findings)]) for at in range(FINDINGS)]
     return found
 

@@ -80,6 +80,10 @@ def test_what_would_change_is_told_without_a_request_and_without_touching_the_cl
     (image,) = result["images"]
     assert image["before"] != image["after"]
     assert image["ref"]["name"] == HARBOUR
+    (at,) = (at for at, one in enumerate(result["report"]["plan"]["actions"]) if one["ref"] == image["ref"])
+    assert sum(result["changed"][str(at)]) >= 2
+    lines = BundleComparison.objects.get().lines[str(at)]["lines"]
+    assert {one[0] for one in lines if "image: " in one[1]} == {"-", "+"}
     assert (result["install_namespace"], result["service_account"]) == (HARBOUR, "harbour-installer")
     assert result["installer"] is None
     assert all(one["before"] is None and one["after"] is None for one in result["report"]["plan"]["actions"])

@@ -23,6 +23,7 @@ from provisioner.cli.plugin.catalogs.comparing import (
     lines_of,
     worked_out,
 )
+from provisioner.cli.plugin.catalogs.lines import lines_of_objects, printed_lines
 from provisioner.cli.plugin.reading import NOT_INSTALLED, VERSION, add_cluster, cluster_of
 from provisioner.cli.plugin.service import ENVIRONMENT, Service, service_url, told_by
 from provisioner.cli.plugin.showing import age_of, table
@@ -51,7 +52,8 @@ FROM and TO are names of bundles, or versions; FROM may be `nothing`, and with
 whoever may `get` the catalog: see `login --help`. It fetches and compares both
 versions on demand, for whoever may create a BundleDeployment as well; each person
 may ask for some an hour. The live objects of the cluster are not looked at:
-`preview` does that. --catalog-only fetches nothing.
+`preview` does that. --catalog-only fetches nothing. --lines shows what differs in
+each object.
 
 exit status
   0  done; of diff: nothing differs
@@ -69,6 +71,7 @@ def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("after", metavar="TO", nargs="?", default="", help="another one")
     sub.add_argument("--search", metavar="WORDS", default="", help="only packages in whose names and words these stand")
     sub.add_argument("--deployment", metavar="NAME", default="", help="of diff: compare TO with what this one runs")
+    sub.add_argument("--lines", action="store_true", help="of diff: with the lines that differ in each object")
     sub.add_argument("--catalog-only", action="store_true", help="of diff: only what differs in the catalog")
     sub.add_argument(
         "--timeout", type=float, default=WAIT_SECONDS, help="of diff: seconds to wait; default: %(default)s"
@@ -295,8 +298,12 @@ def _compared(options: argparse.Namespace, live: Record, found: Record, before: 
     asked = {"from": record["from"], "to": record["to"], "deployment": options.deployment}
     address = f"{_address(service, live)}/packages/{quote(package_to_address(found['name']), safe='')}/changes"
     comparison = worked_out(service, address, asked, seconds=options.timeout)
+    if options.lines:
+        comparison["lines"] = lines_of_objects(service, address, asked, comparison["result"])
     with told_by(service):
         told = [*lines, *([""] if lines else []), *lines_of(comparison)]
+        if options.lines:
+            told += printed_lines(comparison["result"], comparison["lines"])
         is_other = bool(record["differences"]) or is_changing(comparison["result"])
     _print(options, {**record, "changes": comparison}, told)
     return 1 if is_other else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -59,7 +61,7 @@ def test_it_is_asked_for_by_the_form_and_followed_until_it_is_known(here: World,
     assert "waiting for a worker" in text.lower()
     finish(row)
     part = opened(client, f"{PAGE}/again?from=1.0.0&to=1.1.0")
-    assert "hx-trigger" not in part, "it ends by itself"
+    assert 'hx-trigger="every' not in part, "it ends by itself"
     assert "Added: 2" in part
     assert "Removed: 1" in part
     assert "csrf" not in part
@@ -83,7 +85,7 @@ def test_a_result_counts_rules_as_rules_and_marks_what_is_not_new(here: World, b
     for at, one in enumerate(known):
         one["isNew"] = at > 1
     with transaction.atomic():
-        comparisons.finish(row, made, timezone.now())
+        comparisons.finish(row, made, {}, timezone.now())
     text = opened(browse(here.ada), ASKED)
     assert "Rights that it gains, in 1 rule<" in text
     assert text.count('<span class="label label-plain">not new</span>') == 2 < len(known)
@@ -108,6 +110,42 @@ def test_of_a_deployment_the_bundle_that_runs_is_compared_with_the_edges(here: W
     finish(begun(here, "1.1.0", "", deployment="quay"))
     text = opened(browse(here.ada), f"{PAGE}?to=1.1.0&deployment=quay")
     assert "A downgrade: " in text
+
+
+def test_the_lines_of_an_object_are_shown_when_somebody_opens_it(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here))
+    client = browse(here.ada)
+    text = opened(client, ASKED)
+    assert "example.com/hhh" not in text.partition("Images")[0], "lines come when they are asked for"
+    (address,) = re.findall(r'hx-get="([^"]*/objects/\d+[^"]*)"', text[text.index("Changed: 1") :])[:1]
+    part = text_of(client.get(html.unescape(address), headers={"HX-Request": "true"}))
+    assert "<html" not in part
+    assert re.findall(r'class="sign">(.)</span>[ -]*image:', part) == ["-", "+"]
+    page = opened(client, html.unescape(address))
+    assert "All that would change" in page
+    assert "<img src=x" not in page
+    assert client.get(f"{PAGE}/objects/99?from=1.0.0&to=1.1.0").status_code == 404
+    gone = client.get(f"{PAGE}/objects/0?from=1.0.0&to=1.2.0")
+    assert gone.status_code == 302, "nobody has asked for it: the page of the comparison says so"
+
+
+def test_S09_lines_of_what_runs_are_shown_to_who_may_get_the_object(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    here.kubernetes.allow("ada", "get")
+    scene.running(world.wish(here.cluster, world.seen("quay", world.spec()), here.rita).requests.get())
+    finish(begun(here, "1.1.0", "", deployment="quay"))
+    asked = f"{PAGE}?to=1.1.0&deployment=quay"
+    client = browse(here.ada)
+    changed = re.compile(r'hx-get="([^"]*/objects/\d+[^"]*)"[^>]*>\s*<span class="mono">Deployment')
+    (address,) = changed.findall(opened(client, asked))
+    assert "image:" in opened(client, html.unescape(address))
+    here.kubernetes.closed.add("deployments")
+    cache.clear()
+    assert changed.findall(opened(client, asked)) == []
+    refused = opened(client, html.unescape(address))
+    assert "you are not allowed to see its values" in refused
+    assert "image:" not in refused
 
 
 def test_from_nothing_the_account_and_its_rights_are_shown(here: World, browse: Browse) -> None:

@@ -27,7 +27,7 @@ def of(severity: Severity, count: int, *, is_new: bool = True) -> list[dict[str,
 
 def shown(findings: list[dict[str, Any]]) -> Any:
     report = {"plan": {"actions": []}, "findings": findings}
-    (section,) = shown_result({"report": report, "images": []}).sections
+    (section,) = shown_result({"report": report, "changed": {}, "images": []}).sections
     return section
 
 
@@ -104,8 +104,11 @@ def test_the_objects_with_the_worst_findings_come_first_and_are_not_cut() -> Non
         about("1", Severity.SAFE),
         *of(Severity.DANGEROUS, 1),
     ]
-    result = {"report": {"plan": {"actions": actions}, "findings": findings}, "images": []}
+    changed = {last: [3, 1], "0": [0, 2]}
+    result = {"report": {"plan": {"actions": actions}, "findings": findings}, "changed": changed, "images": []}
     (group,) = shown_result(result).objects
     shown = [(one.ref["name"], one.severity) for one in group.objects]
     assert shown[:4] == [(last, "critical"), (late, "notable"), ("0", ""), ("1", "")]
     assert (group.count, len(shown), group.left) == (MOST_OBJECTS + 9, MOST_OBJECTS, 9)
+    lines = [(one.position, one.added, one.removed) for one in group.objects[:3]]
+    assert lines == [(int(last), 3, 1), (int(late), 0, 0), (0, 0, 2)]

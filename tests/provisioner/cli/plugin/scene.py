@@ -41,7 +41,7 @@ def report() -> dict[str, Any]:
 
 @dataclass
 class Recorder:
-    """What came, and what is answered by path (without the query): (status, JSON)."""
+    """What came, and what is answered by path, with its query or without: (status, JSON)."""
 
     url: str = ""
     came: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)
@@ -79,7 +79,8 @@ def recording() -> Iterator[Recorder]:
             length = int(self.headers.get("Content-Length") or 0)
             sent = self.rfile.read(length).decode() if length else ""
             recorder.came.append((self.command, self.path, dict(self.headers), sent))
-            status, found = recorder.answers.get(self.path.partition("?")[0], (404, {"detail": "not found"}))
+            known = recorder.answers.get(self.path) or recorder.answers.get(self.path.partition("?")[0])
+            status, found = known or (404, {"detail": "not found"})
             text = b"" if found is None else found if isinstance(found, bytes) else json.dumps(found).encode()
             self.send_response(status)
             if status == 302:

@@ -234,6 +234,42 @@ def test_what_would_change_is_asked_of_the_service_and_told(
     assert "parts" not in record["changes"]["result"]["report"]
 
 
+def lines_answer(texts: list[tuple[str, str]], *, next_part: int | None = None, **more: Any) -> dict[str, Any]:
+    lines = [{"kind": kind, "text": text, "old": 0, "new": 0} for kind, text in texts]
+    hunks = [{"place": "spec", "lines": lines}] if lines else []
+    parts = {"lines": {"total": 3, "from": 0, "count": len(lines), "next": next_part}}
+    return {"ref": REF, "is_hidden": False, "hunks": hunks, "parts": parts, "left_out": 0, **more}
+
+
+def test_the_lines_of_each_object_are_read_in_all_their_parts(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.answers |= {
+        CHANGES: (200, comparison("done", result={**RESULT, "changed": {"0": [1, 1], "2": [3, 0]}})),
+        f"{CHANGES}/objects/0": (200, lines_answer([("-", "  replicas: 1")], next_part=2, left_out=7)),
+        f"{CHANGES}/objects/0?from=harbour.v1.0.0&to=harbour.v1.1.0&lines_from=2": (
+            200,
+            lines_answer([("+", "  replicas: 2 \u202e")], left_out=7),
+        ),
+        f"{CHANGES}/objects/2": (200, lines_answer([], is_hidden=True)),
+    }
+    words = ("catalog", "diff", "port", "harbour", "1.0.0", "1.1.0", "--lines", "--service", port)
+    assert run(*words) == 1
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("Deployment.apps harbour/harbour:")
+    assert lines[at:] == [
+        "Deployment.apps harbour/harbour:",
+        "  @ spec",
+        "  -   replicas: 1",
+        "  @ spec",
+        "  +   replicas: 2 \\u202e",
+        "  and 7 more lines; the report of a request shows them",
+        "",
+        "Deployment.apps harbour/harbour:",
+        "  you may not get it",
+    ]
+
+
 def test_nothing_and_what_a_deployment_runs_can_be_compared_with(
     port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
 ) -> None:
