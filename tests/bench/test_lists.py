@@ -12,17 +12,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.installation import rights
-from tests.bench.service import environment
-from tests.bench.visiting import Installation, late, made, show
+from tests.bench.visiting import Installation, installed, late, show
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.postgresql import Postgres
-from tests.support.servers.site import Site
 
 pytestmark = pytest.mark.controlplane
 
 ROUNDS = 10
 LIST_SECONDS, REQUEST_SECONDS, CRD_SECONDS = 0.150, 0.300, 0.500
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 TABS = [f"/?tab={name}" for name in ("needs-me", "mine", "open", "applying", "decided", "all")]
 FILTERED = [
     f"/?tab=all&{query}"
@@ -72,14 +69,8 @@ def installation(
     controlplane: Endpoint, postgres: Postgres, redis: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("lists")
-    for obj in rights():
-        controlplane.ask("POST", f"{RBAC}/{obj['kind'].lower()}s", obj)
-    kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(controlplane.kubeconfig("admin"))
-    about = environment(folder, database=postgres.fresh_database(), queue=redis)
-    site = Site(folder, redis, **{name: value for name, value in about.items() if name.startswith("PRATIQUE_")})
-    yield Installation(site, made(about, "tests.bench.installation", str(kubeconfig)))
-    site.stop()
+    with installed(controlplane, postgres, redis, folder, rights=rights(), module="tests.bench.installation") as found:
+        yield found
 
 
 def test_figures_of_lists(installation: Installation, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,15 +9,21 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import unescape
+from pathlib import Path
 from typing import Any
 
+from tests.bench.service import environment
 from tests.support.folders import ROOT
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.servers.postgresql import Postgres
 from tests.support.servers.site import Site
 
 MAKE_SECONDS = 900
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @dataclass
@@ -59,6 +65,23 @@ class Installation:
 
     def visitor(self, name: str) -> Visitor:
         return Visitor(self.site.port, self.told["sessions"][name])
+
+
+@contextmanager
+def installed(
+    controlplane: Endpoint, postgres: Postgres, redis: str, folder: Path, *, rights: list[dict[str, Any]], module: str
+) -> Iterator[Installation]:
+    """The shipped service in a fresh database with the rows that `module` makes, on a cluster that gives `rights`."""
+    for obj in rights:
+        controlplane.ask("POST", f"{RBAC}/{obj['kind'].lower()}s", obj)
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig("admin"))
+    about = environment(folder, database=postgres.fresh_database(), queue=redis)
+    site = Site(folder, redis, **{name: value for name, value in about.items() if name.startswith("PRATIQUE_")})
+    try:
+        yield Installation(site, made(about, module, str(kubeconfig)))
+    finally:
+        site.stop()
 
 
 def made(about: Mapping[str, str], module: str, *words: str) -> dict[str, Any]:

@@ -10,18 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.catalogs.offering import rights
-from tests.bench.service import environment
-from tests.bench.visiting import Installation, late, made, show
+from tests.bench.visiting import Installation, installed, late, show
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.postgresql import Postgres
-from tests.support.servers.site import Site
 
 pytestmark = pytest.mark.controlplane
 
 # Of who may do everything; the others walk through the lists and packages half as often.
 ROUNDS = 20
 LIST_SECONDS, PAGE_SECONDS = 0.150, 0.300
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LARGE, LONG = "/catalogs/prod/large", "/catalogs/prod/long/packages/harbour"
 LISTS = [
     "/catalogs",
@@ -50,14 +47,10 @@ def installation(
     controlplane: Endpoint, postgres: Postgres, redis: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("catalogs")
-    for obj in rights():
-        controlplane.ask("POST", f"{RBAC}/{obj['kind'].lower()}s", obj)
-    kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(controlplane.kubeconfig("admin"))
-    about = environment(folder, database=postgres.fresh_database(), queue=redis)
-    site = Site(folder, redis, **{name: value for name, value in about.items() if name.startswith("PRATIQUE_")})
-    yield Installation(site, made(about, "tests.bench.catalogs.offering", str(kubeconfig)))
-    site.stop()
+    with installed(
+        controlplane, postgres, redis, folder, rights=rights(), module="tests.bench.catalogs.offering"
+    ) as found:
+        yield found
 
 
 def test_figures_of_catalogs(installation: Installation, capsys: pytest.CaptureFixture[str]) -> None:
