@@ -14,7 +14,7 @@ from provisioner.errors import BadConfig, BadSource, InvalidRange
 from provisioner.render import is_told_of_target, wanted_lookups
 from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource
 from provisioner.values import ObjectRef
-from provisioner.versions import range_of
+from provisioner.version_constraints import constraint_of
 
 NEVER = "Never"
 # As the CRD has it: 1h30m, 10m, 90s.
@@ -77,7 +77,7 @@ def package_wish(source: Mapping[str, Any], where: str) -> PackageWish:
     body = body_of(source)
     package, channel = needed(body, "package", f"{where}.{CATALOG}"), str(body.get("channel") or "")
     try:
-        versions = range_of(str(body["version"])) if body.get("version") else None
+        versions = constraint_of(str(body["version"])) if body.get("version") else None
     except InvalidRange as exc:
         raise BadSource(f"{where}.{CATALOG}.version: {exc}") from exc
     edges = str(body.get("upgradeConstraintPolicy") or UpgradeEdges.CATALOG_PROVIDED)

@@ -30,10 +30,11 @@ Precedence = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One of `=`, `!=`, `<`, `<=`, `>`, `>=` to one version."""
+    """One of `=`, `!=`, `<`, `<=`, `>`, `>=` to one version; of `!=` also to all from it on that are below `before`."""
 
     operator: str
     version: Version
+    before: Version | None = None
 
     def takes(self, other: Version, release: str) -> bool:
         """As `holds`, but what is equal to a version with build metadata is that build, or release, alone."""
@@ -42,6 +43,8 @@ class Comparison:
 
     def holds(self, other: Version) -> bool:
         order = other.compare(self.version)
+        if self.before is not None:
+            return order < 0 or other >= self.before
         return {
             "=": order == 0,
             "!=": order != 0,
@@ -54,17 +57,23 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """Alternatives of comparisons that all hold."""
+    """Alternatives of comparisons that all hold; those at the places in `without_prereleases` take no pre-release."""
 
     alternatives: tuple[tuple[Comparison, ...], ...]
     text: str
+    without_prereleases: frozenset[int] = frozenset()
 
     def __contains__(self, version: Version) -> bool:
-        return any(all(one.holds(version) for one in comparisons) for comparisons in self.alternatives)
+        return any(all(one.holds(version) for one in comparisons) for comparisons in self._open_to(version))
 
     def takes(self, version: Version, release: str = "") -> bool:
         """Whether somebody who names this range means the version: `=1.2.3+4` is that build, or release 4, alone."""
-        return any(all(one.takes(version, release) for one in comparisons) for comparisons in self.alternatives)
+        return any(all(one.takes(version, release) for one in comparisons) for comparisons in self._open_to(version))
+
+    def _open_to(self, version: Version) -> Iterator[tuple[Comparison, ...]]:
+        for at, comparisons in enumerate(self.alternatives):
+            if not (version.prerelease and at in self.without_prereleases):
+                yield comparisons
 
     def __str__(self) -> str:
         return self.text

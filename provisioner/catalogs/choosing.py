@@ -191,7 +191,7 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
     if order(highest) <= order(chosen):
         return ""
     if not _is_in(wish, highest):
-        return f"{highest.version} is not in {wish.versions}: change catalog.version to take it"
+        return _why_not_in(wish, highest)
     if package.deprecation_of(highest.name) is not None:
         return f"{highest.version} is deprecated: name it in catalog.version to take it"
     ways = (route(package, channel, chosen, highest.name) for channel in package.channels.values())
@@ -199,6 +199,15 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
         return f"no edge leads to {highest.version} from what runs; it may follow after {chosen.version}"
     words = "upgradeConstraintPolicy SelfCertified would take it, and reviewers are told"
     return f"no edge leads to {highest.version} from what runs: {words}"
+
+
+def _why_not_in(wish: PackageWish, bundle: CatalogBundle) -> str:
+    if bundle.version.prerelease:
+        return (
+            f"{bundle.version} is a pre-release, which {wish.versions} does not take: name it in catalog.version to "
+            "take it"
+        )
+    return f"{bundle.version} is not in {wish.versions}: change catalog.version to take it"
 
 
 def step_to(

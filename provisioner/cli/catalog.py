@@ -30,7 +30,7 @@ from provisioner.cli.review import FINDINGS, OK, UNKNOWN
 from provisioner.cli.usage import Usage
 from provisioner.review.base.text import visible
 from provisioner.sentences import and_more, number, some
-from provisioner.versions import range_of
+from provisioner.version_constraints import constraint_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILES = 100_000
@@ -91,7 +91,7 @@ def _status(catalog: Catalog, chosen: Choice | NoChoice | None = None) -> int:
 
 def _wish(options: argparse.Namespace) -> PackageWish:
     edges = UpgradeEdges.SELF_CERTIFIED if options.any_edge else UpgradeEdges.CATALOG_PROVIDED
-    versions = range_of(options.version) if options.version else None
+    versions = constraint_of(options.version) if options.version else None
     return PackageWish(options.package, tuple(options.channel), versions, edges)
 
 
@@ -100,7 +100,9 @@ def _as_installed(bundle: CatalogBundle | None) -> Installed | None:
 
 
 def _installed(package: Package, words: str) -> CatalogBundle:
-    found = [one for one in package.bundles.values() if words in (one.name, str(one.version))]
+    found = [
+        one for one in package.bundles.values() if words == one.name or words.removeprefix("v") == str(one.version)
+    ]
     if len(found) != 1:
         has = some([one.name for one in _newest_first(package)], 10)
         raise Usage(f"--from {words}: {len(found)} bundles of {package.name} have this name or version; it has {has}")

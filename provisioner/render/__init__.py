@@ -8,6 +8,7 @@ from provisioner.render.formats import (
     Rendering,
     format_names,
     format_plugins,
+    has_releases,
     is_told_of_target,
     render_content,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "defined_scopes",
     "format_names",
     "format_plugins",
+    "has_releases",
     "is_told_of_target",
     "load_all",
     "load_documents",

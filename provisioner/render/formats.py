@@ -135,6 +135,11 @@ def is_told_of_target(name: str) -> bool:
     return SPELLINGS.get(name, name) == "helm"
 
 
+def has_releases(name: str) -> bool:
+    """Whether the build metadata of a bundle's version is its release, which has an order, as in OLM v1."""
+    return SPELLINGS.get(name, name) == "registry-v1"
+
+
 def format_names() -> list[str]:
     """The formats that can be asked for, plug-ins included, without loading any."""
     return sorted({*FORMATS, *(one.name for one in _plugins() if not one.problem)})

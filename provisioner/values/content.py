@@ -87,10 +87,14 @@ class SourceMove:
 
 @dataclass(frozen=True, slots=True)
 class EarlierVersion:
-    """The version that the bundle of the same sources said it had, by what `since` names in words."""
+    """The version that the bundle of the same sources said it had, by what `since` names in words.
+
+    `has_releases` where build metadata is the release of a version, as in operator bundles; elsewhere it has no order.
+    """
 
     version: str
     since: str
+    has_releases: bool = False
 
 
 class UpgradeStep(StrEnum):

@@ -121,9 +121,7 @@ class ComparedLinesSerializer(serializers.Serializer[Any]):
     is_hidden = serializers.BooleanField(help_text="true: you may not get this object, so no line is given")
     hunks = HunkSerializer(many=True)
     parts = serializers.DictField(help_text="of `lines`: total, from, count, and next, where the next part starts")
-    left_out = serializers.IntegerField(
-        help_text="lines that are not kept, as the object or all are large"
-    )
+    left_out = serializers.IntegerField(help_text="lines that are not kept, as the object or all are large")
 
 
 class ComparisonResultSerializer(serializers.Serializer[Any]):

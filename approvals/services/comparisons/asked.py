@@ -16,7 +16,7 @@ from approvals.source_refs import listed_sources, lookups_in
 from provisioner.catalogs import CatalogBundle, CatalogOffer, NoChoice, Package, PackageWish, choose
 from provisioner.errors import BadConfig, InvalidRange
 from provisioner.sentences import some
-from provisioner.versions import range_of
+from provisioner.version_constraints import constraint_of
 
 # What each format of a catalog offers.
 FORMATS = {"helm": "helm", "tags": "helm"}
@@ -129,7 +129,7 @@ def bundle_to_install(package: Package, channel: str, versions: str) -> CatalogB
     Raises InvalidInput where that is none.
     """
     try:
-        wanted = range_of(versions) if versions else None
+        wanted = constraint_of(versions) if versions else None
     except InvalidRange as exc:
         raise InvalidInput(f"version: {exc}", field="version") from exc
     wish = PackageWish(package.name, (channel,) if channel else (), wanted)
@@ -143,7 +143,8 @@ def bundle_named(package: Package, words: str, *, field: str) -> CatalogBundle:
     """The bundle of this name, else the only one of this version. Raises InvalidInput."""
     if (exact := package.bundles.get(words)) is not None:
         return exact
-    fitting = [one for one in package.bundles.values() if words in (str(one.version), one.pin)]
+    version = words.removeprefix("v")
+    fitting = [one for one in package.bundles.values() if version in (str(one.version), one.pin)]
     if len(fitting) == 1:
         return fitting[0]
     ordered = sorted(package.bundles.values(), key=lambda one: one.rank, reverse=True)

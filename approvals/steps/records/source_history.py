@@ -8,6 +8,7 @@ from typing import Any
 from approvals.ledger.packages import choosing
 from approvals.models import Request, Revision
 from approvals.source_refs import body_of, listed_sources
+from provisioner.render import has_releases
 from provisioner.values import Course, EarlierCommit, EarlierVersion, SourceHistory, SourceMove
 
 
@@ -18,12 +19,12 @@ def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
     """
     if request.purpose != Request.Purpose.DEPLOY:
         return None
-    earlier: dict[str, str] = {}
+    earlier: dict[str, EarlierVersion] = {}
     for one, words in _earlier(request):
-        if one.bundle_version:
-            earlier.setdefault(one.bundle_version, words)
-    versions = tuple(EarlierVersion(version, words) for version, words in earlier.items())
-    return SourceHistory(moves, versions, tuple(choosing.recorded(request)))
+        if version := one.bundle_version:
+            are_both = all(has_releases(str(it.spec.get("format") or "")) for it in (one, request))
+            earlier.setdefault(version, EarlierVersion(version, words, has_releases=are_both))
+    return SourceHistory(moves, tuple(earlier.values()), tuple(choosing.recorded(request)))
 
 
 def recorded(request: Request) -> tuple[SourceMove, ...]:

@@ -16,7 +16,8 @@ from approvals.selectors.floating import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry
 from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, PackageWish, choose
 from provisioner.sentences import some
-from provisioner.versions import Precedence, precedence, range_of
+from provisioner.version_constraints import constraint_of
+from provisioner.versions import Precedence, precedence
 
 MOST_NAMED, MOST_NEEDED = 3, 10
 
@@ -88,7 +89,7 @@ class PackageShown:
 
     def _taken_by(self, version: str) -> str:
         """The bundle that the form takes with this version filled in."""
-        wish = PackageWish(self.package.name, (self.channel.name,), range_of(version))
+        wish = PackageWish(self.package.name, (self.channel.name,), constraint_of(version))
         found = choose(wish, [CatalogOffer(self.catalog.name, self.package)])
         return found.bundle.name if isinstance(found, Choice) else ""
 

@@ -65,7 +65,7 @@ def test_where_nothing_may_follow_the_status_says_so(catalog: str, capsys: pytes
     [
         (["port"], "port: no such package; the catalog has harbour"),
         (["harbour", "--from", "3.0.0"], "0 bundles of harbour have this name or version; it has harbour.v1.2.0"),
-        (["harbour", "--version", "new"], "'new' is no version"),
+        (["harbour", "--version", "new"], "'new' is no constraint"),
     ],
 )
 def test_what_is_not_there_is_said_with_what_is(

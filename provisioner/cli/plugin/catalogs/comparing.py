@@ -225,7 +225,7 @@ def bundle_of(found: Record, words: str) -> Record:
     """The bundle of a package by name or version. Raises Usage."""
     if not words:
         raise Usage("catalog diff needs NAME PACKAGE FROM TO, the last two bundles or versions of the package")
-    fitting = [one for one in found["bundles"] if words in (one["name"], one["version"])]
+    fitting = [one for one in found["bundles"] if words == one["name"] or words.removeprefix("v") == one["version"]]
     if len(fitting) != 1:
         has = some([one["version"] for one in found["bundles"]], 10)
         raise Usage(

@@ -26,7 +26,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if move.course in _WORDS:
             yield _of_move(move)
     for earlier in facts.history.versions:
-        if _is_lower(facts.content.version, earlier.version):
+        if _is_lower(facts.content.version, earlier):
             yield _of_version(facts.content.version, earlier)
 
 
@@ -47,17 +47,15 @@ def _of_version(version: str, earlier: EarlierVersion) -> Finding:
     return _LOWER.at(None, words, evidence=evidence, key=[version, earlier.version])
 
 
-def _is_lower(version: str, earlier: str) -> bool:
-    """By the release of a version, too, which bundles write as build metadata. What is no version has no order."""
+def _is_lower(version: str, earlier: EarlierVersion) -> bool:
+    """What is no version has no order."""
     try:
-        return _place(version) < _place(earlier)
+        found, before = version_of(version), version_of(earlier.version)
     except InvalidRange:
         return False
-
-
-def _place(version: str) -> tuple[object, ...]:
-    found = version_of(version)
-    return precedence(found), release_order(found.build or "")
+    if precedence(found) != precedence(before):
+        return precedence(found) < precedence(before)
+    return earlier.has_releases and release_order(found.build or "") < release_order(before.build or "")
 
 
 CHECK = Check("source moves", changes=_changes)

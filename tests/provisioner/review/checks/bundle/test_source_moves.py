@@ -56,9 +56,16 @@ def test_forward_is_as_expected() -> None:
         ("3.14.3", "3.14.3+0.1746550072.p", True),
         ("3.14.3+0.999.p", "3.14.3+0.1746550072.p", True),
         ("3.14.3+0.1746550072.p", "3.14.3", False),
+        ("3.14.2+2", "3.14.3+1", True),
     ],
 )
 def test_a_lower_version_is_told(version: str, earlier: str, is_lower: bool) -> None:
-    said = [one.message for one in found(version, versions=(EarlierVersion(earlier, "revision 3"),))]
+    known = EarlierVersion(earlier, "revision 3", has_releases=True)
+    said = [one.message for one in found(version, versions=(known,))]
     words = f"The bundle claims version {version}, lower than {earlier} of revision 3"
     assert said == ([words] if is_lower else [])
+
+
+@pytest.mark.parametrize(("version", "is_lower"), [("1.2.0+1", False), ("1.2.0", False), ("1.1.0+9", True)])
+def test_builds_of_a_chart_have_no_order(version: str, is_lower: bool) -> None:
+    assert bool(found(version, versions=(EarlierVersion("1.2.0+5", "revision 3"),))) is is_lower
