@@ -69,11 +69,12 @@ class UnknownApi:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A BundleDeployment with all that it serves."""
+    """A BundleDeployment with all that it serves; `is_applied` says whether any revision of it runs."""
 
     name: str
     apis: tuple[ExtensionApi, ...] = ()
     unknown: tuple[UnknownApi, ...] = ()
+    is_applied: bool = True
 
 
 def owner_named(obj: JsonObject, manager: str) -> str:
@@ -86,14 +87,17 @@ def owner_named(obj: JsonObject, manager: str) -> str:
 
 
 def extensions_of(
-    names: Iterable[str],
+    deployments: Mapping[str, bool],
     definitions: Iterable[JsonObject],
     services: Iterable[JsonObject],
     served: Served,
     manager: str,
 ) -> list[Extension]:
-    """The extensions of these names, sorted, each with the APIs of what was written for it."""
-    apis: dict[str, dict[tuple[str, str], ExtensionApi]] = {name: {} for name in names}
+    """The extensions of these names, sorted, each with the APIs of what was written for it.
+
+    `deployments` says of each whether a revision of it runs.
+    """
+    apis: dict[str, dict[tuple[str, str], ExtensionApi]] = {name: {} for name in deployments}
     unknown: dict[str, list[UnknownApi]] = {name: [] for name in apis}
     for definition in definitions:
         owner = owner_named(definition, manager)
@@ -111,6 +115,7 @@ def extensions_of(
             name,
             tuple(apis[name][key] for key in sorted(apis[name])),
             tuple(sorted(unknown[name], key=lambda it: (it.group, it.version))),
+            deployments[name],
         )
         for name in sorted(apis)
     ]

@@ -82,7 +82,7 @@ def test_an_aggregated_api_whose_server_is_down_is_unknown_and_a_neighbour_in_th
         frozenset({("example.com", "v2")}),
     )
     found = extensions_of(
-        ["one", "two"],
+        {"one": True, "two": True},
         [],
         [service("one", "v1", "all is well"), service("two", "v2", "no endpoints")],
         served,
@@ -99,5 +99,5 @@ def test_words_that_somebody_else_wrote_into_a_definition_name_no_owner() -> Non
     forged = service("one", "v1", "")
     forged["metadata"] = {**forged["metadata"], "managedFields": [{**MANAGED[0], "manager": "kubectl-edit"}]}
     served = Served((ServedResource("example.com", "v1", "widgets", "Widget", True),))
-    (one,) = extensions_of(["one"], [], [forged], served, "pratique")
+    (one,) = extensions_of({"one": True}, [], [forged], served, "pratique")
     assert one.apis == ()

@@ -140,6 +140,8 @@ def _with_apis(api: ClusterClient, name: str) -> Extension:
     unknown = [f"what {one.group}/{one.version} serves is not known: {one.why}" for one in extension.unknown]
     if found.problems or unknown:
         raise Usage(f"nothing was granted, for {'; '.join((*found.problems, *unknown))}")
+    if not extension.apis and not extension.is_applied:
+        raise Usage(f"{name} has not been applied yet: grant roles for its APIs once a request of it was approved")
     if not extension.apis:
         raise Usage(f"{name} serves no APIs of its own: there is nothing to grant. See `kubectl pratique apis`")
     return extension

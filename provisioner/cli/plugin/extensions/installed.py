@@ -28,6 +28,7 @@ from provisioner.values import ObjectRef
 
 # Definitions hold whole schemas: a page of them is read at a time, and of each only what is told of it is kept.
 PAGE = 25
+DEPLOYMENTS_PAGE = 100
 # Of rights, where the API server cannot list them.
 MAX_QUESTIONS = 400
 # Of deployments, by who may not list them.
@@ -47,13 +48,12 @@ class InstalledExtensions:
 
 def installed(api: ClusterClient, name: str = "") -> InstalledExtensions:
     """Every extension that the caller may get, or the one of this name."""
-    if name:
-        deployment_of(api, name)
+    named = {name: _is_applied(deployment_of(api, name))} if name else None
     problems: list[str] = []
     definitions = _read(api, _DEFINITIONS, name, problems)
     services = _read(api, _SERVICES, name, problems)
-    names = [name] if name else _names(api, [*definitions, *services], problems)
-    found = extensions_of(names, definitions, services, api.served(), FIELD_MANAGER)
+    deployments = _deployments(api, [*definitions, *services], problems) if named is None else named
+    found = extensions_of(deployments, definitions, services, api.served(), FIELD_MANAGER)
     return InstalledExtensions(tuple(found), tuple(problems))
 
 
@@ -82,16 +82,17 @@ def _without_schemas(obj: Record) -> Record:
     return {**obj, "spec": spec}
 
 
-def _names(api: ClusterClient, objects: Iterable[Record], problems: list[str]) -> list[str]:
-    """Who may not list deployments may still get some of them."""
+def _deployments(api: ClusterClient, objects: Iterable[Record], problems: list[str]) -> dict[str, bool]:
+    """By name whether a revision runs. Who may not list deployments may still get some of them."""
     resource = api.resource_of(OWN_GROUP, VERSION, DEPLOYMENT)
     if resource is None:
         raise Usage(why_not_installed(api))
     try:
-        return [str(one["metadata"]["name"]) for one in api.list(resource, metadata_only=True)]
+        return {str(one["metadata"]["name"]): _is_applied(one) for one in api.list(resource, page=DEPLOYMENTS_PAGE)}
     except Forbidden as exc:
         known = sorted({owner for one in objects if (owner := owner_named(one, FIELD_MANAGER))})
-        found = [one for one in known[:MAX_LOOKS] if _may_get(api, one)]
+        looked = {one: _got(api, one) for one in known[:MAX_LOOKS]}
+        found = {one: _is_applied(obj) for one, obj in looked.items() if obj is not None}
         if not found:
             raise
         left = len(known) - len(found)
@@ -104,11 +105,15 @@ def _names(api: ClusterClient, objects: Iterable[Record], problems: list[str]) -
         return found
 
 
-def _may_get(api: ClusterClient, name: str) -> bool:
+def _got(api: ClusterClient, name: str) -> Record | None:
     try:
-        return api.get(ref(DEPLOYMENT, name), metadata_only=True) is not None
+        return api.get(ref(DEPLOYMENT, name))
     except Forbidden:
-        return False
+        return None
+
+
+def _is_applied(deployment: Record) -> bool:
+    return bool((deployment.get("status") or {}).get("activeRevision"))
 
 
 def may_be_there(api: ClusterClient, namespace: str) -> bool:

@@ -73,12 +73,16 @@ def _notes(extension: Extension, *, is_whole: bool) -> Iterator[str]:
         silent = f"what {one.group}/{one.version} serves is not known, for its server does not answer"
         yield f"{extension.name}: {silent}: {one.why}"
     if not extension.apis and not extension.unknown:
-        known = "serves no APIs of its own" if is_whole else "serves none that could be found out"
+        known = _without_apis(extension) if is_whole else "serves none that could be found out"
         yield f"{extension.name} {known}."
     for api in extension.apis:
         for version in api.versions:
             if version.warning:
                 yield f"{api.name} {version.name}: {version.warning}"
+
+
+def _without_apis(extension: Extension) -> str:
+    return "serves no APIs of its own" if extension.is_applied else "has not been applied yet, so it serves no APIs"
 
 
 def record_of(extensions: Sequence[Extension], rights: OwnRights, namespace: str, problems: Sequence[str]) -> Any:
@@ -88,6 +92,7 @@ def record_of(extensions: Sequence[Extension], rights: OwnRights, namespace: str
         "extensions": [
             {
                 "name": one.name,
+                "applied": one.is_applied,
                 "apis": [_api_record(api, rights) for api in one.apis],
                 "unknown": [
                     {"group": it.group, "version": it.version, "source": str(it.source), "message": it.why}

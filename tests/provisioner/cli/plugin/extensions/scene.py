@@ -56,12 +56,15 @@ class ExtensionScene:
         for ref in reversed(self.made):
             self.api.delete(ref)
 
-    def install(self, name: str = "") -> None:
-        """A BundleDeployment; nothing looks after it."""
+    def install(self, name: str = "", *, revision: int = 1) -> None:
+        """A BundleDeployment of which this revision runs, 0 for none; nothing looks after it."""
         source = {"kind": "configMap", "configMap": {"name": "web"}}
         spec = {"installNamespace": self.mark, "serviceAccountName": "installer", "sources": [source]}
         meta = {"name": name or self.name}
-        self.apply({"apiVersion": GROUP, "kind": "BundleDeployment", "metadata": meta, "spec": spec})
+        about = {"apiVersion": GROUP, "kind": "BundleDeployment", "metadata": meta}
+        self.apply({**about, "spec": spec})
+        status = {"activeRevision": revision}
+        self.api.apply({**about, "status": status}, field_manager="test", subresource="status", force=True)
 
     def define(self, plural: str, kind: str, *, owner: str = "", scope: str = "Namespaced", **more: Any) -> None:
         """A CRD that Pratique wrote for an extension; `more` is of a second version, which is deprecated."""

@@ -52,6 +52,23 @@ def test_an_api_says_who_serves_it_its_versions_and_what_the_caller_may_do_there
     assert "did you mean widgets" in capsys.readouterr().err
 
 
+def test_what_was_never_applied_is_told_apart_from_what_serves_no_api(
+    scene: ExtensionScene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = f"{scene.mark}-late"
+    scene.install(late, revision=0)
+    assert scene.run("apis", "--of", scene.name) == 0
+    assert capsys.readouterr().out == f"{scene.name} serves no APIs of its own.\n"
+    assert scene.run("apis", "--of", late) == 0
+    assert capsys.readouterr().out == f"{late} has not been applied yet, so it serves no APIs.\n"
+    assert scene.run("apis") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{late} has not been applied yet, so it serves no APIs." in lines
+    assert f"{scene.name} serves no APIs of its own." in lines
+    assert scene.run("grant", late, "--role", "view", "--to", "user:ada", "-n", scene.mark) == 2
+    assert f"{late} has not been applied yet" in capsys.readouterr().err
+
+
 def test_who_may_not_list_definitions_is_told_which_right_is_missing_and_not_that_there_are_no_apis(
     scene: ExtensionScene, capsys: pytest.CaptureFixture[str]
 ) -> None:
