@@ -99,11 +99,15 @@ class Package:
     deprecations: tuple[Deprecation, ...] = ()
     unusable_channels: Mapping[str, str] = field(default_factory=dict)
     unusable_bundles: Mapping[str, str] = field(default_factory=dict)
+    _deprecated: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def deprecation_of(self, bundle: str) -> str | None:
-        """Why a bundle is deprecated; None where it is not."""
-        words = [one.message for one in self.deprecations if one.schema == "olm.bundle" and one.name == bundle]
-        return words[0] if words else None
+        """Why a bundle is deprecated; None where it is not. A package may have thousands of both."""
+        if not self._deprecated:
+            for one in self.deprecations:
+                if one.schema == "olm.bundle":
+                    self._deprecated.setdefault(one.name, one.message)
+        return self._deprecated.get(bundle)
 
 
 @dataclass(frozen=True, slots=True)
