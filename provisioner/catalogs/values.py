@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from semver import Version
 
-from provisioner.versions import VersionRange, release_order
-
-# What may stand as build metadata.
-RELEASE = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
+from provisioner.versions import VersionRange, is_release, release_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class CatalogBundle:
     @property
     def pin(self) -> str:
         """The version by which a range names this one alone among the releases of the same version."""
-        can_name = not self.version.build and RELEASE.fullmatch(self.release)
+        can_name = not self.version.build and is_release(self.release)
         return f"{self.version}+{self.release}" if can_name else str(self.version)
 
 

@@ -150,3 +150,50 @@ def test_a_chart_does_not_follow_another_build_of_its_version() -> None:
     wish = replace(ANY, versions=range_of("1.0.0+k8s1"), edges=UpgradeEdges.SELF_CERTIFIED)
     builds = read_charts(chart_index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"))).packages["harbour"]
     assert beyond(wish, builds, builds.bundles["harbour-1.0.0+k8s1"]) == "", "no build is newer than another"
+
+
+@pytest.mark.parametrize("text", ["z" * 21, "010", "1.007", f"9.{'a' * 20}"])
+def test_build_metadata_that_olm_takes_for_no_release_has_no_order(text: str) -> None:
+    """operator-registry refuses releases of more than 20 characters, and numbers that begin with a 0."""
+    written = (f"1.0.0+{text}", "1.0.0", "1.0.0+2")
+    names = [{"name": f"harbour.v{one}"} for one in written]
+    found = read(package(), *map(bundle, written), channel("stable", *names)).packages["harbour"]
+    odd, plain, second = (found.bundles[one["name"]] for one in names)
+    assert odd.rank == plain.rank < second.rank
+    assert chosen(found) == "1.0.0+2"
+    assert chosen(found, written[0]) == written[0], "it can be named still"
+
+
+def test_a_version_that_names_a_release_can_always_be_asked_for() -> None:
+    """The page of a package asks which bundle each version means."""
+    described = []
+    for release in ("a", "b"):
+        one = bundle(f"1.0.0-{'a' * 247}")
+        one["properties"][0]["value"]["release"] = release * 253
+        described.append({**one, "name": f"harbour.{release}"})
+    found = read(package(), *described).packages["harbour"]
+    for one in found.bundles.values():
+        assert range_of(one.pin).takes(one.version, one.release)
+
+
+@pytest.mark.parametrize(
+    ("versions", "answer"),
+    [
+        ("", "2.0.0-rc.1"),
+        (">=1.0.0 <2.0.0", "1.1.0"),
+        ("<2", "1.1.0"),
+        (">1.0.0", "1.1.0"),
+        ("!=1.0.0", "1.1.0"),
+        ("1.x", "1.1.0"),
+        (">=1.0.0 <2.0.0-0", "1.2.0-beta"),
+        (">=1.0.0-0", "2.0.0-rc.1"),
+        ("2.0.0-rc.1", "2.0.0-rc.1"),
+        ("<1.1.0 || 2.0.0-rc.1", "2.0.0-rc.1"),
+        ("2.0.0", "no-bundle"),
+    ],
+)
+def test_a_range_takes_a_pre_release_only_where_it_names_one(versions: str, answer: str) -> None:
+    """As in OLM v1 and Helm: whoever wants less than 2.0.0 wants no candidate of it."""
+    written = ("1.0.0", "1.1.0", "1.2.0-beta", "2.0.0-rc.1")
+    listed = channel("stable", *({"name": f"harbour.v{one}"} for one in written))
+    assert chosen(read(package(), *map(bundle, written), listed).packages["harbour"], versions) == answer
