@@ -216,3 +216,34 @@ def test_the_order_of_catalogs_changes_nothing(offers: list[CatalogOffer]) -> No
     found = choose(ANY, offers)
     assert isinstance(found, Choice)
     assert found.catalog == "b"
+
+
+def twins(*, has_first: bool = True, **edge: Any) -> Package:
+    """A publisher adds another bundle of the version that runs, before it in the channel."""
+    first, other = bundle("1.0.0"), {**bundle("1.0.0"), "name": "harbour.other", "image": "example.com/other:1"}
+    entries = [{"name": "harbour.other", **edge}, *([{"name": first["name"]}] if has_first else [])]
+    described = [package(defaultChannel="stable"), other, *([first] if has_first else [])]
+    return read(*described, channel("stable", *entries)).packages["harbour"]
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "step"),
+    [
+        pytest.param(twins(), "harbour.v1.0.0", UpgradeStep.LEAVES, id="without an edge"),
+        pytest.param(twins(replaces="harbour.v1.0.0"), "harbour.other", UpgradeStep.FOLLOWS, id="over an edge"),
+        pytest.param(twins(has_first=False), "harbour.other", UpgradeStep.SAME, id="under another name"),
+    ],
+)
+def test_another_bundle_of_the_version_that_runs_needs_an_edge(package: Package, name: str, step: UpgradeStep) -> None:
+    runs = installed("1.0.0")
+    found = choose(STABLE, [CatalogOffer("main", package)], runs)
+    assert isinstance(found, Choice)
+    assert found.bundle.name == name
+    assert step_to(package, ["stable"], package.bundles["harbour.other"], runs) is step
+
+
+def test_several_bundles_of_one_version_are_a_problem() -> None:
+    described = [package(), bundle("1.0.0"), {**bundle("1.0.0"), "name": "harbour.other"}]
+    found = read(*described, channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.other"}))
+    words = "several bundles have the same version: harbour.other, harbour.v1.0.0"
+    assert words in [one.words for one in found.problems]
