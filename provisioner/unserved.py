@@ -78,7 +78,8 @@ class Removal:
 
 
 # By (group, version, kind), "" as kind for every kind of it. From the Deprecated API Migration Guide of Kubernetes
-# (kubernetes.io/docs/reference/using-api/deprecation-guide); alpha versions, which it leaves out, from the changelogs.
+# (kubernetes.io/docs/reference/using-api/deprecation-guide); alpha versions, which it leaves out, by what k8s.io/api
+# says of its types: from that release on they are not served, even where their code is still there.
 _REMOVALS: dict[tuple[str, str, str], Removal] = {
     ("extensions", "v1beta1", "Ingress"): Removal(22, "networking.k8s.io/v1"),
     ("extensions", "v1beta1", "NetworkPolicy"): Removal(16, "networking.k8s.io/v1"),
@@ -88,8 +89,8 @@ _REMOVALS: dict[tuple[str, str, str], Removal] = {
     ("apps", "v1beta2", ""): Removal(16, "apps/v1"),
     (ADMISSION_GROUP, "v1beta1", "MutatingWebhookConfiguration"): Removal(22, f"{ADMISSION_GROUP}/v1"),
     (ADMISSION_GROUP, "v1beta1", "ValidatingWebhookConfiguration"): Removal(22, f"{ADMISSION_GROUP}/v1"),
-    (ADMISSION_GROUP, "v1alpha1", "ValidatingAdmissionPolicy"): Removal(33, f"{ADMISSION_GROUP}/v1"),
-    (ADMISSION_GROUP, "v1alpha1", "ValidatingAdmissionPolicyBinding"): Removal(33, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1alpha1", "ValidatingAdmissionPolicy"): Removal(32, f"{ADMISSION_GROUP}/v1"),
+    (ADMISSION_GROUP, "v1alpha1", "ValidatingAdmissionPolicyBinding"): Removal(32, f"{ADMISSION_GROUP}/v1"),
     (ADMISSION_GROUP, "v1beta1", "ValidatingAdmissionPolicy"): Removal(34, f"{ADMISSION_GROUP}/v1"),
     (ADMISSION_GROUP, "v1beta1", "ValidatingAdmissionPolicyBinding"): Removal(34, f"{ADMISSION_GROUP}/v1"),
     ("apiextensions.k8s.io", "v1beta1", ""): Removal(22, "apiextensions.k8s.io/v1"),
@@ -124,6 +125,8 @@ _REMOVALS: dict[tuple[str, str, str], Removal] = {
     ("storage.k8s.io", "v1beta1", "CSINode"): Removal(22, "storage.k8s.io/v1"),
     ("storage.k8s.io", "v1beta1", "StorageClass"): Removal(22, "storage.k8s.io/v1"),
     ("storage.k8s.io", "v1beta1", "VolumeAttachment"): Removal(22, "storage.k8s.io/v1"),
+    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity"): Removal(24, "storage.k8s.io/v1"),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttachment"): Removal(24, "storage.k8s.io/v1"),
     ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass"): Removal(35, "storage.k8s.io/v1"),
     ("storagemigration.k8s.io", "v1alpha1", ""): Removal(35, "storagemigration.k8s.io/v1beta1"),
 }

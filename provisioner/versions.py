@@ -19,6 +19,10 @@ MAX_LENGTH = 500
 _VERSION = re.compile(
     r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
 )
+# What OLM takes for the release of a version (operator-registry, `NewRelease`).
+MAX_RELEASE = 20
+_PART = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_RELEASE = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII)
 _COMPARISON = re.compile(r"(==|=|!=|!|>=|<=|>|<)?\s*([^\s,|<>=!]+)[\s,]*", re.ASCII)
 _SHORT = re.compile(r"v?\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _WILD = re.compile(r"v?(?:(\d{1,9})\.)?(?:(\d{1,9})\.)?[xX*]", re.ASCII)
@@ -101,9 +105,18 @@ def precedence(version: Version) -> Precedence:
     return version.major, version.minor, version.patch, rest or ((2, 0, ""),)
 
 
+def is_release(text: str) -> bool:
+    """Whether OLM takes this build metadata for the release of a version."""
+    return len(text) <= MAX_RELEASE and _RELEASE.fullmatch(text) is not None
+
+
 def release_order(release: str) -> tuple[tuple[int, int, str], ...]:
-    """What sorts as the releases of one version do: like the identifiers of a pre-release, and none comes first."""
-    return tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in release.split(".") if one)
+    """What sorts as the releases of one version do: like the identifiers of a pre-release, and none comes first.
+
+    What is no release has no order: it is taken for none.
+    """
+    parts = release.split(".") if is_release(release) else []
+    return tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in parts)
 
 
 def release_of(version: Version) -> Version:

@@ -145,13 +145,18 @@ def _reached(wish: PackageWish, package: Package, installed: Installed | None) -
         names = [one.name for one in channel.entries]
         if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
             following = {one.name for one in successors(channel, installed.name, installed.version)}
-            names = [name for name in names if name in following or _is(package.bundles.get(name), installed)]
+            names = [name for name in names if name in following or _is(package, name, installed)]
         yield from ((channel.name, name) for name in names)
 
 
-def _is(bundle: CatalogBundle | None, installed: Installed) -> bool:
-    """Versions compare as equal whatever their build metadata is, so their words are compared."""
-    if bundle is None:
+def _is(package: Package, name: str, installed: Installed) -> bool:
+    """Whether the bundle of this name runs. It may go on under another name, but not beside the one that it had: two of
+    one version are two contents, and the second one follows only by an edge.
+
+    Versions compare as equal whatever their build metadata is, so their words are compared.
+    """
+    bundle = package.bundles.get(name)
+    if bundle is None or (name != installed.name and installed.name in package.bundles):
         return False
     return (str(bundle.version), bundle.release) == (str(installed.version), installed.release)
 
@@ -216,7 +221,7 @@ def step_to(
     """Whether an edge of one of these channels leads from what runs, a bundle of the same package, to this one."""
     if installed is None:
         return UpgradeStep.FIRST
-    if _is(bundle, installed):
+    if _is(package, bundle.name, installed):
         return UpgradeStep.SAME
     following = {
         one.name

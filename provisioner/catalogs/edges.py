@@ -7,7 +7,7 @@ An entry follows what is installed if it replaces it, skips it by name, or its `
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from semver import Version
@@ -156,6 +156,16 @@ def problems_of(package: Package) -> Iterator[str]:
             yield f"entries of channel {channel.name} replace each other in a circle: {some(circle, 5)}"
         elif len(heads := heads_of(channel)) > 1:
             yield f"channel {channel.name} has several heads: {some(heads)}"
+    if twins := _twins(package.bundles.values()):
+        yield f"several bundles have the same version: {some(twins)}"
     nowhere = sorted(package.bundles.keys() - {one.name for it in package.channels.values() for one in it.entries})
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"
+
+
+def _twins(bundles: Iterable[CatalogBundle]) -> list[str]:
+    """Bundles of a version that others have, too."""
+    by_version = defaultdict[tuple[str, str], list[str]](list)
+    for one in bundles:
+        by_version[str(one.version), one.release].append(one.name)
+    return sorted(name for names in by_version.values() if len(names) > 1 for name in names)

@@ -44,8 +44,8 @@ def read_helm_index(
 ) -> Catalog:
     """The charts of an index.yaml that lies at `address`, which its relative URLs are joined to.
 
-    A version that cannot be used is a problem of the catalog. Raises InvalidManifest for what is no index, and
-    BundleTooLarge past a limit.
+    A version that cannot be used is a problem of the catalog. Raises InvalidManifest for what is no index, or has no
+    version that can be used, as an index that is just being made anew; and BundleTooLarge past a limit.
     """
     return _Index(address, limits or CatalogLimits(), shelf).read(files)
 
@@ -67,6 +67,9 @@ class _Index:
                     continue
                 if found := self._package(name, listed):
                     packages[name] = found
+        if not packages:
+            why = f"; {self._problems[0]}" if self._problems else ""
+            raise InvalidManifest(f"this is no catalog: expected a chart with a version, found none{why}")
         return Catalog(dict(sorted(packages.items())), tuple(self._problems))
 
     def _package(self, name: str, listed: list[Any]) -> Package | None:
@@ -149,12 +152,16 @@ def _package_of(name: str, newest: list[CatalogBundle], deprecated: list[str]) -
 
 
 def _channel(name: str, newest: list[CatalogBundle]) -> Channel:
-    """Each follows all that are lower; those that differ in build metadata alone do not follow each other."""
+    """Each follows all that are lower; those that differ in build metadata alone do not follow each other.
+
+    The first of them alone names the others that are next lower: a thousand builds of each of two versions would have a
+    million names.
+    """
     levels = [list(level) for _, level in groupby(newest, key=lambda one: precedence(one.version))]
     entries: list[ChannelEntry] = []
     for level, lower in zip(levels, [*levels[1:], []], strict=True):
         replaced, *skipped = [one.name for one in lower] or [""]
-        entries += [
-            ChannelEntry(one.name, replaced, tuple(skipped), skip_range=range_of(f"<{one.version}")) for one in level
-        ]
+        for at, one in enumerate(level):
+            lower_range = range_of(f"<{one.version}")
+            entries.append(ChannelEntry(one.name, replaced, () if at else tuple(skipped), skip_range=lower_range))
     return Channel(name, tuple(entries))

@@ -105,16 +105,18 @@ def _jpeg(data: bytes) -> bool:
 
 
 def _gif(data: bytes) -> bool:
-    """Whether the first image is whole."""
+    """Whether the first image is whole, and within the screen whose points were counted: browsers enlarge that."""
+    screen = struct.unpack_from("<HH", data, 6)
     at = 13 + _gif_table_bytes(data[10])
     while data[at] == _GIF_EXTENSION:
         at = _past_blocks(data, at + 2)
     if data[at] != _GIF_IMAGE:
         return False
-    width, height, flags = struct.unpack_from("<HHB", data, at + 5)
+    left, top, width, height, flags = struct.unpack_from("<HHHHB", data, at + 1)
     points_at = at + 10 + _gif_table_bytes(flags)
     is_coded = 1 <= data[points_at] <= 11
-    return is_coded and bool(width and height) and _past_blocks(data, points_at + 1) > points_at + 2
+    is_inside = 0 < width <= screen[0] - left and 0 < height <= screen[1] - top
+    return is_coded and is_inside and _past_blocks(data, points_at + 1) > points_at + 2
 
 
 def _gif_table_bytes(flags: int) -> int:
@@ -132,15 +134,16 @@ def _webp(data: bytes) -> bool:
     return 8 + length <= len(data) and _has_webp_frame(data[12 : 8 + length])
 
 
-def _has_webp_frame(chunks: bytes) -> bool:
+def _has_webp_frame(chunks: bytes, *, is_of_frame: bool = False) -> bool:
+    """Whether one of these chunks is an image; those of a frame hold no further frames."""
     at, found = 0, False
     while at < len(chunks) - 8:
         name, length = struct.unpack_from("<4sI", chunks, at)
         body = chunks[at + 8 : at + 8 + length]
         if len(body) < length:
             return False
-        if name == b"ANMF":
-            found |= _has_webp_frame(body[_WEBP_FRAME_HEAD:])
+        if name == b"ANMF" and not is_of_frame:
+            found |= _has_webp_frame(body[_WEBP_FRAME_HEAD:], is_of_frame=True)
         found |= name == b"VP8 " and len(body) > 10 and body[3:6] == b"\x9d\x01\x2a"
         found |= name == b"VP8L" and len(body) > 5 and body[0] == 0x2F
         at += 8 + length + length % 2

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +26,8 @@ MAX_DESCRIPTION = 64 * 1024
 MAX_ICON_BYTES = 128 * 1024
 # A browser draws four bytes a point, of every icon of a list at once.
 MAX_ICON_POINTS = 2048 * 2048
+# Of all icons of a catalog: to judge one that has as many as it may takes a tenth of a second.
+MAX_POINTS = 512 * MAX_ICON_POINTS
 # Pictures that are nothing but points, each with how its bytes begin. An SVG can hold scripts and links.
 RASTER = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -61,6 +63,7 @@ class PresentationShelf:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._places: dict[tuple[str, str], tuple[int, int]] = {}
+        self._points = 0
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +98,8 @@ class PresentationShelf:
         """As the head of the package's default channel has it; what that does not say, the package says."""
         head = head_of(package)
         words = self._get((package.name, head.name)) if head else {}
-        icon, no_icon = _icon(self._get((package.name, "")).get("icon"))
+        told = self._get((package.name, "")).get("icon")
+        icon, no_icon = _icon(told, self._has_room) if told and told["data"] else (None, "")
         return PackagePresentation(
             display_name=words.get("name") or "",
             summary=words.get("summary") or _first_line(package.description),
@@ -104,6 +108,10 @@ class PresentationShelf:
             icon=icon,
             no_icon=no_icon,
         )
+
+    def _has_room(self, points: int) -> bool:
+        self._points += points
+        return self._points <= MAX_POINTS
 
     def _put(self, key: tuple[str, str], record: Mapping[str, Any]) -> None:
         data = json.dumps(record).encode()
@@ -123,7 +131,7 @@ def _told(icon: Mapping[str, Any]) -> dict[str, str]:
     """Of an icon that is too large only so much that this is seen."""
     media_type, data = icon.get("mediatype"), icon.get("base64data")
     return {
-        "type": media_type.strip().lower()[:MAX_LINE] if isinstance(media_type, str) else "",
+        "type": _line(media_type.lower(), MAX_LINE) if isinstance(media_type, str) else "",
         "data": "".join(data.split())[: MAX_ICON_BYTES * 2] if isinstance(data, str) else "",
     }
 
@@ -151,9 +159,7 @@ def _first_line(text: str) -> str:
     return _line(next((one.strip("# ") for one in text.splitlines() if one.strip("# ")), ""), MAX_SUMMARY)
 
 
-def _icon(told: Mapping[str, str] | None) -> tuple[PackageIcon | None, str]:
-    if not told or not told["data"]:
-        return None, ""
+def _icon(told: Mapping[str, str], has_room: Callable[[int], bool]) -> tuple[PackageIcon | None, str]:
     media_type, beginnings = told["type"], RASTER.get(told["type"], ())
     if not beginnings:
         return None, f"its type is {media_type or 'not said'}; only {', '.join(sorted(RASTER))} are kept"
@@ -167,6 +173,8 @@ def _icon(told: Mapping[str, str] | None) -> tuple[PackageIcon | None, str]:
         return None, f"its bytes are no {media_type}"
     if points_of(data, media_type) > MAX_ICON_POINTS:
         return None, f"it has more than {MAX_ICON_POINTS} points"
+    if not has_room(points_of(data, media_type)):
+        return None, f"the icons of this catalog have more than {MAX_POINTS} points together"
     if not can_be_drawn(data, media_type):
         return None, "its bytes are damaged, so that no browser can draw it"
     return PackageIcon(data, media_type), ""

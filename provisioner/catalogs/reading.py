@@ -32,6 +32,7 @@ NEEDS = ("olm.package.required", "olm.gvk.required", "olm.constraint")
 MAX_TEXT = 4096
 MAX_NAME = 253
 MAX_SHOWN = 80
+MAX_WORDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class _Reader:
 
     def _complain(self, where: str, words: str) -> None:
         if len(self._problems) < self._limits.max_problems:
-            self._problems.append(CatalogProblem(where, words))
+            self._problems.append(CatalogProblem(where, _cut(words)))
         else:
             self._unsaid += 1
 
@@ -201,8 +202,8 @@ class _Reader:
 
     def _leave_out(self, unusable: dict[str, str], name: str, why: str, where: str) -> None:
         if name not in unusable:
-            self._keep(where, _size(name, why))
-            unusable[name] = why
+            self._keep(where, _size(name, _cut(why)))
+            unusable[name] = _cut(why)
 
     def _entry(self, value: Any, where: str) -> ChannelEntry | None:
         """An entry without a name is left out; one whose range cannot be read follows nothing by it."""
@@ -347,6 +348,12 @@ def _said(value: dict[str, Any], key: str) -> str:
     return text[:MAX_NAME].replace("\0", "\ufffd") if isinstance(text, str) else ""
 
 
+def _cut(words: str) -> str:
+    """Words may quote any part of a document: megabytes, and NUL, which no database keeps."""
+    words = words[: MAX_WORDS + 1].replace("\0", "\ufffd")
+    return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
+
+
 def _size(*texts: str) -> int:
     """About the memory that these take."""
     return sum(map(len, texts)) + 100 * (len(texts) + 1)
@@ -360,7 +367,7 @@ def _name(value: dict[str, Any], key: str) -> str:
     text = _text(value, key)
     if not text:
         raise _Unusable(f"{value.get('schema', 'an entry')} without {key}")
-    if not str(value[key]).isprintable():
+    if not str(value[key]).isprintable() or text != " ".join(text.split()):
         raise _Unusable(f"{key} holds characters that cannot be seen: {str(value[key])[:MAX_SHOWN]!a}")
     return text
 
@@ -368,7 +375,7 @@ def _name(value: dict[str, Any], key: str) -> str:
 def _skip(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_NAME:
         raise _Unusable("skips holds something that is no name of a bundle")
-    return value
+    return value.replace("\0", "\ufffd")
 
 
 def _text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from semver import Version
 
-from provisioner.versions import VersionRange, release_order
-
-# What may stand as build metadata.
-RELEASE = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
+from provisioner.versions import VersionRange, is_release, release_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class CatalogBundle:
     @property
     def pin(self) -> str:
         """The version by which a range names this one alone among the releases of the same version."""
-        can_name = not self.version.build and RELEASE.fullmatch(self.release)
+        can_name = not self.version.build and is_release(self.release)
         return f"{self.version}+{self.release}" if can_name else str(self.version)
 
 
@@ -99,11 +95,15 @@ class Package:
     deprecations: tuple[Deprecation, ...] = ()
     unusable_channels: Mapping[str, str] = field(default_factory=dict)
     unusable_bundles: Mapping[str, str] = field(default_factory=dict)
+    _deprecated: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def deprecation_of(self, bundle: str) -> str | None:
-        """Why a bundle is deprecated; None where it is not."""
-        words = [one.message for one in self.deprecations if one.schema == "olm.bundle" and one.name == bundle]
-        return words[0] if words else None
+        """Why a bundle is deprecated; None where it is not. A package may have thousands of both."""
+        if not self._deprecated:
+            for one in self.deprecations:
+                if one.schema == "olm.bundle":
+                    self._deprecated.setdefault(one.name, one.message)
+        return self._deprecated.get(bundle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,12 @@ def test_kubernetes_own_groups_are_those_that_rights_know_and_those_that_may_be_
         (("storage.k8s.io", "v1beta1", "CSIStorageCapacity"), 27),
         (("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema"), 29),
         (("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema"), 32),
+        (("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy"), 32),
+        (("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding"), 32),
+        (("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy"), 34),
+        (("storage.k8s.io", "v1alpha1", "CSIStorageCapacity"), 24),
+        (("storage.k8s.io", "v1alpha1", "VolumeAttachment"), 24),
+        (("storage.k8s.io", "v1alpha1", "VolumeAttributesClass"), 35),
     ],
 )
 def test_removals_are_those_of_the_migration_guide(api: tuple[str, str, str], minor: int) -> None:

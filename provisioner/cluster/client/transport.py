@@ -35,6 +35,8 @@ from provisioner.values import Identity
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 READS_RIGHTS_SECONDS = 10.0
+# An answer that comes drop by drop ends after so many times the time that each of its pieces may take.
+_MOST_TIMEOUTS = 10
 _CHUNK_BYTES = 256 * 1024
 _RECORD_BYTES = 16 * 1024
 AUTHENTICATED = "system:authenticated"
@@ -141,7 +143,7 @@ class Transport:
             raise
         self._tell(call, response.status, began)
         if response.status != 200:
-            body = _read(response, call.doing)
+            body = _read(response, call.doing, self._end_of_answer())
             raise self._failure(call.doing, response, body)
         return Stream(response, call.doing)
 
@@ -152,7 +154,7 @@ class Transport:
             raise OutOfTime(f"{call.doing}: not asked, because the time for all questions is used up")
         try:
             response = self._open(call, identity, read_seconds=min(self._timeout_seconds, left))
-            body = _read(response, call.doing)
+            body = _read(response, call.doing, self._end_of_answer())
         except Unreachable as exc:
             self._tell(call, 0, began)
             if time.monotonic() >= self._until:
@@ -160,6 +162,10 @@ class Transport:
             raise
         self._tell(call, response.status, began)
         return response, body
+
+    def _end_of_answer(self) -> float:
+        """When an answer that begins now has to be whole."""
+        return min(self._until, time.monotonic() + _MOST_TIMEOUTS * self._timeout_seconds)
 
     def _tell(self, call: TransportCall, status: int, began: float) -> None:
         self._observe(Exchange(call.doing.verb, status, time.perf_counter() - began))
@@ -181,7 +187,7 @@ class Transport:
                 f"{self._path}{call.path}{query}",
                 body=body,
                 headers=_impersonating(headers, identity) if identity else headers,
-                timeout=urllib3.Timeout(connect=min(self._timeout_seconds, 10.0), read=read_seconds),
+                timeout=urllib3.Timeout(connect=min(self._timeout_seconds, read_seconds, 10.0), read=read_seconds),
                 retries=False,
                 redirect=False,
                 preload_content=False,
@@ -272,13 +278,19 @@ def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:
         yield body[start : start + _RECORD_BYTES]
 
 
-def _read(response: urllib3.BaseHTTPResponse, doing: Doing) -> bytes:
-    """The whole body, at most MAX_RESPONSE_BYTES; the connection goes back to the pool."""
+def _read(response: urllib3.BaseHTTPResponse, doing: Doing, ends_at: float) -> bytes:
+    """The whole body, at most MAX_RESPONSE_BYTES, by `ends_at` (time.monotonic); the connection goes back to the pool.
+
+    What one call of the socket has is looked at: more would be waited for, and each byte may take the whole timeout.
+    """
     parts: list[bytes] = []
     total = 0
     try:
-        while chunk := response.read(_CHUNK_BYTES):
+        while chunk := response.read1(_CHUNK_BYTES):
             total += len(chunk)
+            if time.monotonic() >= ends_at:
+                response.close()
+                raise Unreachable(f"{doing}: the answer took too long: {total} bytes of it had come")
             if total > MAX_RESPONSE_BYTES:
                 response.close()
                 raise AnswerTooLarge(f"{doing}: the answer is larger than {MAX_RESPONSE_BYTES} bytes")

@@ -24,7 +24,8 @@ from provisioner.catalogs import (
     step_to,
 )
 from provisioner.values import UpgradeStep
-from provisioner.versions import range_of, version_of
+from provisioner.version_constraints import constraint_of
+from provisioner.versions import version_of
 from tests.support.provisioner.catalogs import bundle, channel, harbour, package, read
 
 
@@ -46,9 +47,9 @@ STABLE = PackageWish("harbour", channels=("stable",))
     [
         pytest.param(ANY, None, "2.0.0", id="the highest of all channels"),
         pytest.param(STABLE, None, "1.2.0", id="the highest of a channel"),
-        pytest.param(replace(ANY, versions=range_of("<1.1.0")), None, "1.0.1", id="in a range"),
+        pytest.param(replace(ANY, versions=constraint_of("<1.1.0")), None, "1.0.1", id="in a range"),
         pytest.param(
-            replace(STABLE, versions=range_of(">=2")), None, "no-bundle", id="version exists in another channel"
+            replace(STABLE, versions=constraint_of(">=2")), None, "no-bundle", id="version exists in another channel"
         ),
         pytest.param(replace(ANY, channels=("slow",)), None, "no-bundle", id="channel does not exist"),
         pytest.param(replace(ANY, channels=("slow", "stable")), None, "1.2.0", id="one of the channels exists"),
@@ -60,7 +61,7 @@ STABLE = PackageWish("harbour", channels=("stable",))
         pytest.param(
             replace(STABLE, edges=UpgradeEdges.SELF_CERTIFIED), "1.0.0", "1.2.0", id="over an edge that is missing"
         ),
-        pytest.param(replace(STABLE, versions=range_of("1.1.0")), "1.0.0", "no-bundle", id="upgrade not found"),
+        pytest.param(replace(STABLE, versions=constraint_of("1.1.0")), "1.0.0", "no-bundle", id="upgrade not found"),
     ],
 )
 def test_one_catalog(wish: PackageWish, running: str | None, answer: str) -> None:
@@ -139,7 +140,7 @@ def test_a_release_orders_bundles_of_one_version() -> None:
 def test_why_nothing_is_chosen_names_what_there_is() -> None:
     offers = [CatalogOffer("main", harbour())]
     no_channel = choose(replace(ANY, channels=("slow",)), offers)
-    no_edge = choose(replace(STABLE, versions=range_of("1.1.0")), offers, installed("1.0.0"))
+    no_edge = choose(replace(STABLE, versions=constraint_of("1.1.0")), offers, installed("1.0.0"))
     assert isinstance(no_channel, NoChoice)
     assert isinstance(no_edge, NoChoice)
     assert no_channel.words == "package harbour has no channel slow; it has fast, stable"
@@ -147,7 +148,7 @@ def test_why_nothing_is_chosen_names_what_there_is() -> None:
         "package harbour has no bundle in 1.1.0 in channel stable that may follow harbour.v1.0.0 (1.0.0) "
         "by the catalog's edges; these may: 1.0.1, 1.0.0"
     )
-    no_version = choose(replace(STABLE, versions=range_of(">=2")), offers)
+    no_version = choose(replace(STABLE, versions=constraint_of(">=2")), offers)
     assert isinstance(no_version, NoChoice)
     assert (
         no_version.words == "package harbour has no bundle in >=2 in channel stable; it has 1.2.0, 1.1.0, 1.0.1, 1.0.0"
@@ -159,7 +160,7 @@ def test_why_nothing_is_chosen_names_what_there_is() -> None:
     [
         (STABLE, "1.2.0", ""),
         (
-            replace(STABLE, versions=range_of("<1.2.0")),
+            replace(STABLE, versions=constraint_of("<1.2.0")),
             "1.1.0",
             "1.2.0 is not in <1.2.0: change catalog.version to take it",
         ),
@@ -216,3 +217,34 @@ def test_the_order_of_catalogs_changes_nothing(offers: list[CatalogOffer]) -> No
     found = choose(ANY, offers)
     assert isinstance(found, Choice)
     assert found.catalog == "b"
+
+
+def twins(*, has_first: bool = True, **edge: Any) -> Package:
+    """A publisher adds another bundle of the version that runs, before it in the channel."""
+    first, other = bundle("1.0.0"), {**bundle("1.0.0"), "name": "harbour.other", "image": "example.com/other:1"}
+    entries = [{"name": "harbour.other", **edge}, *([{"name": first["name"]}] if has_first else [])]
+    described = [package(defaultChannel="stable"), other, *([first] if has_first else [])]
+    return read(*described, channel("stable", *entries)).packages["harbour"]
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "step"),
+    [
+        pytest.param(twins(), "harbour.v1.0.0", UpgradeStep.LEAVES, id="without an edge"),
+        pytest.param(twins(replaces="harbour.v1.0.0"), "harbour.other", UpgradeStep.FOLLOWS, id="over an edge"),
+        pytest.param(twins(has_first=False), "harbour.other", UpgradeStep.SAME, id="under another name"),
+    ],
+)
+def test_another_bundle_of_the_version_that_runs_needs_an_edge(package: Package, name: str, step: UpgradeStep) -> None:
+    runs = installed("1.0.0")
+    found = choose(STABLE, [CatalogOffer("main", package)], runs)
+    assert isinstance(found, Choice)
+    assert found.bundle.name == name
+    assert step_to(package, ["stable"], package.bundles["harbour.other"], runs) is step
+
+
+def test_several_bundles_of_one_version_are_a_problem() -> None:
+    described = [package(), bundle("1.0.0"), {**bundle("1.0.0"), "name": "harbour.other"}]
+    found = read(*described, channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.other"}))
+    words = "several bundles have the same version: harbour.other, harbour.v1.0.0"
+    assert words in [one.words for one in found.problems]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from provisioner.catalogs import (
     unpacked_package,
 )
 from provisioner.errors import InvalidManifest
+from provisioner.versions import version_of
 from tests.support.provisioner.catalogs import chart, chart_index, read_charts
 
 
@@ -67,11 +69,13 @@ def test_the_latest_version_speaks_for_the_chart() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        pytest.param(chart_index(chart("one")), "'one' is no version", id="no version"),
-        pytest.param(chart_index({"name": "harbour"}), "says no version", id="nothing"),
-        pytest.param(chart_index(chart("1.0.0", urls=["file:///etc/passwd"])), "no address", id="a file"),
+        pytest.param(chart_index(chart("1.1.0"), chart("one")), "'one' is no version", id="no version"),
+        pytest.param(chart_index(chart("1.1.0"), {"name": "harbour"}), "says no version", id="nothing"),
+        pytest.param(
+            chart_index(chart("1.1.0"), chart("1.0.0", urls=["file:///etc/passwd"])), "no address", id="a file"
+        ),
         pytest.param(chart_index(chart("1.0.0"), chart("1.0.0")), "is there twice", id="twice"),
-        pytest.param(chart_index(quay="x"), "is no chart with a list", id="no list"),
+        pytest.param(chart_index(chart("1.1.0"), quay="x"), "is no chart with a list", id="no list"),
     ],
 )
 def test_what_cannot_be_used_is_a_problem(document: Any, words: str) -> None:
@@ -90,3 +94,28 @@ def test_of_too_many_versions_the_newest_count() -> None:
 def test_what_is_no_index_is_refused(document: object) -> None:
     with pytest.raises(InvalidManifest, match="no index of a Helm repository"):
         read_charts(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        pytest.param({"apiVersion": "v1", "entries": {}}, "found none$", id="an index that is made anew"),
+        pytest.param(chart_index(), "found none$", id="a chart without versions"),
+        pytest.param(chart_index(chart("one")), "found none; chart 'harbour': 'one' is no version", id="no version"),
+    ],
+)
+def test_an_index_without_any_version_takes_no_chart_away(document: object, words: str) -> None:
+    with pytest.raises(InvalidManifest, match=f"this is no catalog: expected a chart with a version, {words}"):
+        read_charts(document)
+
+
+def test_many_builds_of_few_versions_do_not_multiply() -> None:
+    """A build for each build of the version below would be a million names."""
+    builds = [chart(f"{major}.0.0+{number}") for major in (1, 2) for number in range(500)]
+    harbour = read_charts(chart_index(*builds)).packages["harbour"]
+    stable = harbour.channels["stable"]
+    assert sum(len(one.skips) for one in stable.entries) == 499
+    assert len(json.dumps(packed_package(harbour))) < 20 * len(json.dumps(builds))
+    assert {one[:11] for one in heads_of(stable)} == {"harbour-2.0"}
+    following = successors(stable, "harbour-1.0.0+7", version_of("1.0.0+7"))
+    assert len(following) == 500

@@ -6,6 +6,7 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from provisioner.catalogs import (
     CatalogLimits,
     Channel,
     ChannelEntry,
+    Deprecation,
     Package,
     PresentationShelf,
     circle_of,
@@ -99,7 +101,9 @@ def test_a_package_that_takes_the_name_of_another_does_not_replace_it() -> None:
     assert any("calls its package 'harbour', not 'other'" in one for one in words(found))
 
 
-@pytest.mark.parametrize("name", ["harbour\u202e", "har\u200bbour", "har\nbour", "har\0bour"])
+@pytest.mark.parametrize(
+    "name", ["harbour\u202e", "har\u200bbour", "har\nbour", "har\0bour", "harbour ", " harbour", "har  bour"]
+)
 def test_a_name_that_hides_something_is_none(name: str) -> None:
     found = read(package(name), package("quay"))
     assert list(found.packages) == ["quay"]
@@ -135,3 +139,59 @@ def test_memory_does_not_grow_with_what_bundles_carry_along() -> None:
         tracemalloc.stop()
     assert len(found.packages["harbour"].bundles) == 60
     assert peak < 20 * MIB
+
+
+def test_words_of_a_problem_do_not_grow_with_what_they_quote() -> None:
+    """They are stored, and shown on pages and in the status of the Catalog."""
+    text = "x" * MIB
+    other = bundle("1.0.0")
+    other["properties"][0]["value"]["packageName"] = [text]
+    found = read(package(), other, channel("stable", {"schema": text}, {"name": "harbour.v1.0.0"}))
+    assert len(found.problems) == 2
+    assert max(map(len, words(found))) < 1_100
+    assert max(map(len, found.packages["harbour"].unusable_bundles.values())) <= 1_000
+
+
+@pytest.mark.timeout(60)
+def test_a_package_with_as_many_deprecations_as_bundles_is_looked_through_quickly() -> None:
+    count = 30_000
+    gone = tuple(Deprecation("olm.bundle", f"a.{number}", f"since {number}") for number in range(count))
+    more = (Deprecation("olm.bundle", "a.7", "again"), Deprecation("olm.package", "b", ""))
+    found = Package("a", deprecations=(*gone, *more))
+    said = [found.deprecation_of(f"a.{number}") for number in range(count)]
+    assert said[7] == "since 7"
+    assert None not in said
+    assert found.deprecation_of("b") is None
+    assert replace(found, deprecations=gone[:1]).deprecation_of("a.7") is None
+
+
+def test_nothing_that_is_kept_holds_what_no_database_keeps() -> None:
+    """One NUL would have the database refuse the whole catalog, and with it every other package."""
+    nul = "a\0b"
+    about = {"type": "olm.package", "value": {"packageName": "harbour", "version": "1.1.0", "release": nul}}
+    needs = {"type": "olm.gvk.required", "value": {"kind": nul, "group": nul, "version": nul}}
+    entries = [
+        {"name": "harbour.v1.0.0", "replaces": nul, "skips": [nul], "skipRange": f"<{nul}"},
+        {"schema": nul},
+        {"name": nul},
+    ]
+    gone = {"reference": {"schema": "olm.bundle", "name": nul}, "message": nul}
+    with PresentationShelf() as shelf:
+        found = read(
+            package(description=nul, defaultChannel=nul, icon={"mediatype": nul, "base64data": "eHg="}),
+            bundle(
+                "1.0.0", properties=({"type": "olm.gvk", "value": {"kind": nul, "group": nul, "version": nul}}, needs)
+            ),
+            {**bundle("1.1.0"), "image": nul, "properties": [about]},
+            {**bundle("1.2.0"), "properties": [{**about, "value": {"packageName": nul}}]},
+            channel("stable", *entries),
+            channel("fast", {"name": "harbour.v1.0.0", "skips": nul}),
+            {"schema": "olm.deprecations", "package": "harbour", "entries": [gone]},
+            {"schema": nul, "package": nul},
+            package(nul),
+            shelf=shelf,
+        )
+        harbour = found.packages["harbour"]
+        kept = json.dumps([packed_package(harbour), words(found), asdict(shelf.of(harbour))])
+    assert kept.count("a\\ufffdb") > 8
+    assert "\\u0000" not in kept

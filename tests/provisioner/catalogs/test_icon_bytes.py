@@ -53,6 +53,8 @@ DAMAGED = {
     "gif: beginning": (GIF[:13], "image/gif"),
     "gif: half an image": (GIF[:-4], "image/gif"),
     "gif: without an image": (GIF[:19] + b";", "image/gif"),
+    "gif: an image wider than the screen": (GIF.replace(b"\0\0\1\0\1\0\0\2", b"\0\0\2\0\1\0\0\2"), "image/gif"),
+    "gif: an image below the screen": (GIF.replace(b",\0\0\0\0", b",\0\0\1\0"), "image/gif"),
     "jpeg: beginning": (JPEG[:20], "image/jpeg"),
     "jpeg: without tables": (b"\xff\xd8" + JPEG_FRAME + JPEG_SCAN + b"\x3f", "image/jpeg"),
     "jpeg: without a frame": (b"\xff\xd8" + JPEG_TABLES + JPEG_SCAN + b"\x3f", "image/jpeg"),
@@ -93,3 +95,12 @@ def test_few_bytes_that_become_very_many_are_not_all_made() -> None:
     bomb = zlib.compress(bytes(64 * 1024 * 1024))
     head = struct.pack(">IIBBBBB", 8, 8, 8, 6, 0, 0, 0)
     assert not can_be_drawn(PNG_HEAD + chunk(b"IHDR", head) + chunk(b"IDAT", bomb) + END, "image/png")
+
+
+def test_frames_within_frames_are_not_gone_into() -> None:
+    """A whole catalog would not be read because of them."""
+    chunks = LOSSLESS[12:]
+    for _ in range(4_000):
+        chunks = b"ANMF" + struct.pack("<I", 16 + len(chunks)) + bytes(16) + chunks
+    nested = b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WEBP" + chunks
+    assert not can_be_drawn(nested, "image/webp")

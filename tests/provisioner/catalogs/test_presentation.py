@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import PackagePresentation, PresentationShelf
+from provisioner.catalogs import PackagePresentation, PresentationShelf, presentation
 from provisioner.catalogs.presentation import MAX_DESCRIPTION, MAX_ICON_BYTES
 from tests.support.pictures import GIF, PICTURES, PNG_HEAD, png
 from tests.support.provisioner.catalogs import bundle, channel, package, read
@@ -84,3 +84,15 @@ def test_any_other_icon_is_left_out_and_it_is_said_why(given: dict[str, Any], wh
 def test_a_package_without_an_icon_lacks_none(given: dict[str, Any]) -> None:
     shown = presented(given)
     assert (shown.icon, shown.no_icon) == (None, "")
+
+
+def test_the_icons_of_a_catalog_are_judged_up_to_so_many_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes become megabytes of points, of each of some thousand packages."""
+    monkeypatch.setattr(presentation, "MAX_POINTS", 2 * 40 * 40)
+    names = ("anchor", "berth", "crane")
+    packages = [{**icon(png(40, 40), "image/png"), "name": one} for one in names]
+    with PresentationShelf() as shelf:
+        found = read(*packages, shelf=shelf).packages
+        shown = [shelf.of(found[one]) for one in names]
+    assert [one.icon is not None for one in shown] == [True, True, False]
+    assert shown[2].no_icon == "the icons of this catalog have more than 3200 points together"

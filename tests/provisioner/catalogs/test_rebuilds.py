@@ -22,7 +22,8 @@ from provisioner.catalogs import (
     successors,
 )
 from provisioner.values import UpgradeStep
-from provisioner.versions import range_of, version_of
+from provisioner.version_constraints import constraint_of
+from provisioner.versions import version_of
 from tests.support.provisioner.catalogs import (
     LATER_REBUILD,
     REBUILD,
@@ -47,7 +48,7 @@ def of(*documents: dict[str, Any]) -> Package:
 
 
 def chosen(package: Package, versions: str = "", running: str = "", **more: Any) -> str:
-    wish = replace(ANY, versions=range_of(versions) if versions else None, **more)
+    wish = replace(ANY, versions=constraint_of(versions) if versions else None, **more)
     found = choose(wish, [CatalogOffer("main", package)], installed(package, running) if running else None)
     return str(found.bundle.version) if isinstance(found, Choice) else found.code
 
@@ -93,7 +94,7 @@ def test_what_a_rebuild_skips_is_another_bundle() -> None:
 
 def test_a_rebuild_is_newer_than_what_is_chosen() -> None:
     found = of(*rebuilt())
-    wish = replace(ANY, versions=range_of(FIRST))
+    wish = replace(ANY, versions=constraint_of(FIRST))
     words = f"{LATER} is not in {FIRST}: change catalog.version to take it"
     assert beyond(wish, found, found.bundles[f"harbour.v3.14.3-{REBUILD}"]) == words
     assert beyond(ANY, found, found.bundles[f"harbour.v3.14.3-{LATER_REBUILD}"]) == ""
@@ -124,7 +125,7 @@ def test_a_release_that_the_catalog_states_by_itself_can_be_named() -> None:
     assert found.bundles["harbour.v1.0.0-9"].pin == "1.0.0+9"
     assert replace(found.bundles["harbour.v1.0.0-9"], release=">9 ||").pin == "1.0.0", "what no range can name"
     for versions, name in (("", "10"), ("1.0.0+9", "9")):
-        wish = replace(ANY, versions=range_of(versions) if versions else None)
+        wish = replace(ANY, versions=constraint_of(versions) if versions else None)
         choice = choose(wish, [CatalogOffer("main", found)])
         assert isinstance(choice, Choice)
         assert choice.bundle.release == name
@@ -147,6 +148,53 @@ def test_a_chart_does_not_follow_another_build_of_its_version() -> None:
     assert [one.name for one in following] == ["harbour-1.1.0"]
     assert chosen(harbour, "<1.1.0", "1.0.0+k8s1") == "1.0.0+k8s1"
     assert chosen(harbour, "1.0.0+k8s1") == "1.0.0+k8s1"
-    wish = replace(ANY, versions=range_of("1.0.0+k8s1"), edges=UpgradeEdges.SELF_CERTIFIED)
+    wish = replace(ANY, versions=constraint_of("1.0.0+k8s1"), edges=UpgradeEdges.SELF_CERTIFIED)
     builds = read_charts(chart_index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"))).packages["harbour"]
     assert beyond(wish, builds, builds.bundles["harbour-1.0.0+k8s1"]) == "", "no build is newer than another"
+
+
+@pytest.mark.parametrize("text", ["z" * 21, "010", "1.007", f"9.{'a' * 20}"])
+def test_build_metadata_that_olm_takes_for_no_release_has_no_order(text: str) -> None:
+    """operator-registry refuses releases of more than 20 characters, and numbers that begin with a 0."""
+    written = (f"1.0.0+{text}", "1.0.0", "1.0.0+2")
+    names = [{"name": f"harbour.v{one}"} for one in written]
+    found = read(package(), *map(bundle, written), channel("stable", *names)).packages["harbour"]
+    odd, plain, second = (found.bundles[one["name"]] for one in names)
+    assert odd.rank == plain.rank < second.rank
+    assert chosen(found) == "1.0.0+2"
+    assert chosen(found, written[0]) == written[0], "it can be named still"
+
+
+def test_a_version_that_names_a_release_can_always_be_asked_for() -> None:
+    """The page of a package asks which bundle each version means."""
+    described = []
+    for release in ("a", "b"):
+        one = bundle(f"1.0.0-{'a' * 247}")
+        one["properties"][0]["value"]["release"] = release * 253
+        described.append({**one, "name": f"harbour.{release}"})
+    found = read(package(), *described).packages["harbour"]
+    for one in found.bundles.values():
+        assert constraint_of(one.pin).takes(one.version, one.release)
+
+
+@pytest.mark.parametrize(
+    ("versions", "answer"),
+    [
+        ("", "2.0.0-rc.1"),
+        (">=1.0.0 <2.0.0", "1.1.0"),
+        ("<2", "1.1.0"),
+        (">1.0.0", "1.1.0"),
+        ("!=1.0.0", "1.1.0"),
+        ("1.x", "1.1.0"),
+        (">=1.0.0 <2.0.0-0", "1.2.0-beta"),
+        (">=1.0.0-0", "2.0.0-rc.1"),
+        ("2.0.0-rc.1", "2.0.0-rc.1"),
+        ("<1.1.0 || 2.0.0-rc.1", "2.0.0-rc.1"),
+        ("2.0.0", "no-bundle"),
+    ],
+)
+def test_a_range_takes_a_pre_release_only_where_it_names_one(versions: str, answer: str) -> None:
+    """As in OLM v1 and Helm: whoever wants less than 2.0.0 wants no candidate of it."""
+    written = ("1.0.0", "1.1.0", "1.2.0-beta", "2.0.0-rc.1")
+    listed = channel("stable", *({"name": f"harbour.v{one}"} for one in written))
+    assert chosen(read(package(), *map(bundle, written), listed).packages["harbour"], versions) == answer

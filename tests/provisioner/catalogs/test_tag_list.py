@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from provisioner.catalogs import CatalogFile, read_helm_index
 from provisioner.catalogs.tag_list import tag_index
+from provisioner.errors import InvalidManifest
 
 
 def test_whole_versions_are_versions_and_other_tags_are_not() -> None:
@@ -22,6 +25,9 @@ def test_whole_versions_are_versions_and_other_tags_are_not() -> None:
     assert [one.name for one in harbour.channels["stable"].entries] == ["harbour-1.2.1+build.7", "harbour-1.2.0"]
 
 
-def test_a_repository_without_versions_has_no_package() -> None:
-    text = tag_index("example.com/harbour", ["latest"])
-    assert read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="").packages == {}
+@pytest.mark.parametrize("tags", [["latest"], []])
+def test_a_repository_without_versions_is_no_catalog(tags: list[str]) -> None:
+    """A registry that has just come back lists none, and takes nothing away by it."""
+    text = tag_index("example.com/harbour", tags)
+    with pytest.raises(InvalidManifest, match="expected a chart with a version, found none"):
+        read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from approvals.steps.cataloguing import comparing
 from approvals.steps.cataloguing.comparing import CompareBundles, Pace
 from approvals.working import do
 from provisioner.errors import BadSource
+from provisioner.source import EgressPolicy
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 from tests.support.comparisons import asked, begun, port
@@ -60,3 +62,60 @@ def test_a_comparison_that_takes_too_long_is_not_begun_again(here: World, monkey
     row.refresh_from_db()
     assert (row.state, row.attempts, row.problem_code) == ("failed", 1, "out-of-time")
     assert row.problem == "the comparison took more than 600 s: it was ended before rendering it"
+
+
+def test_few_are_at_work_at_once_whoever_asks(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    port(here, "ada", "bert", "rita")
+    people = (here.ada, here.bert, here.rita)
+    here.kubernetes.allow("rita", "get", "port")
+    rows = [
+        services.compare_bundles(by=acting(person), asked=asked(here, after, before))
+        for person, after, before in zip(people, ("1.1.0", "1.2.0", "1.2.0"), ("1.0.0", "1.0.0", "1.1.0"), strict=True)
+    ]
+    left = list(rows[1:])
+
+    def compare(*_: Any) -> None:
+        if left:
+            do(CompareBundles(left.pop(0).pk))
+        raise BadSource("it is no bundle")
+
+    monkeypatch.setattr(comparing, "compare", compare)
+    do(CompareBundles(rows[0].pk))
+    found = [BundleComparison.objects.get(pk=row.pk) for row in rows]
+    assert [(row.state, row.progress) for row in found] == [
+        ("failed", ""),
+        ("failed", ""),
+        ("waiting", "waiting for other comparisons"),
+    ]
+
+
+@dataclass
+class Bounded:
+    """An API server that notes until when it may be asked."""
+
+    moment: float = 0.0
+
+    def until(self, moment: float) -> Bounded:
+        return Bounded(moment)
+
+
+def test_api_server_and_sources_have_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_until, given = list[float](), list[float]()
+
+    def fetch(_: Any, *, egress: EgressPolicy, **__: Any) -> None:
+        given.append(egress.timeout_seconds)
+        raise BadSource("it is no bundle")
+
+    def after(wish: ComparisonWish, api: Any, pace: Pace) -> None:
+        asked_until.append(api.moment)
+        comparing._fetched(wish.after, pace)
+
+    monkeypatch.setattr(comparing.pipeline, "fetch_sources", fetch)
+    monkeypatch.setattr(comparing, "_after", after)
+    wish = ComparisonWish("registry-v1", "harbour", "", f"example.com/harbour@sha256:{'1' * 64}")
+    for seconds, most in ((7.0, 7.0), (10_000.0, comparing.FETCH_SECONDS)):
+        pace = Pace(lambda _: None, time.monotonic() + seconds)
+        with pytest.raises(BadSource):
+            comparing.compare(wish, Bounded(), pace)  # type: ignore[arg-type] # as far as it is asked
+        assert asked_until.pop() == pace.ends_at
+        assert 0 < given.pop() <= most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.server
 import json
 import socket
@@ -464,3 +465,25 @@ def test_who_waits_for_another_reading_of_discovery_does_so_within_their_time(se
         finally:
             may_end.set()
         assert reading.result()
+
+
+@pytest.mark.parametrize("is_bounded", [True, False])
+def test_an_answer_that_comes_drop_by_drop_ends(server: Server, is_bounded: bool, monkeypatch):
+    monkeypatch.setattr(transport, "_MOST_TIMEOUTS", 1)
+    is_over, drops = threading.Event(), list[int]()
+
+    def drip(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100000")
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while not is_over.wait(0.05) and len(drops) < 6000:
+                drops.append(handler.wfile.write(b" "))
+
+    server.answer = drip
+    cluster = server.cluster(timeout_seconds=scaled(60.0) if is_bounded else 2.0)
+    cluster.served()
+    with pytest.raises(errors.OutOfTime if is_bounded else errors.Unreachable):
+        (cluster.until(time.monotonic() + 1.0) if is_bounded else cluster).get(REF)
+    is_over.set()
+    assert 0 < len(drops) < 6000
