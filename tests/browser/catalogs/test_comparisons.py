@@ -56,6 +56,22 @@ def test_account_and_rights_are_proposed_without_scripts(
     context.close()
 
 
+def test_the_lines_of_an_object_come_when_it_is_opened(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(here.ada)
+    heard = listen(page)
+    page.goto(site["catalog-changes"])
+    opened = page.locator("details.change-later", has_text="Deployment.apps")
+    opened.locator("summary").press("Enter")
+    lines = opened.get_by_role("group", name="Lines of Deployment.apps")
+    pw.expect(lines).to_contain_text("image:")
+    pw.expect(lines.locator(".line")).not_to_have_count(0)
+    photographed(page, "lines")
+    assert heard == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    photographed(page, "lines-narrow")
+
+
 def test_the_pages_fit_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 390, "height": 800})
