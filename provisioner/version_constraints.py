@@ -46,9 +46,9 @@ class _Named:
 
     def after(self, count: int) -> Version:
         """The first version after all that begin with the first `count` numbers, its pre-releases too."""
-        kept = [*self.numbers[:count]]
-        kept[-1] += 1
-        return Version(*kept, *[0] * (3 - count), prerelease="0")
+        *before, last = self.numbers[:count]
+        major, minor, patch = [*before, last + 1, 0, 0][:3]
+        return Version(major, minor, patch, "0")
 
 
 def constraint_of(text: str) -> VersionRange:
