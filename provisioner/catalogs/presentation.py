@@ -18,6 +18,7 @@ from typing import Any, Self
 from provisioner.catalogs.edges import head_of
 from provisioner.catalogs.icon_bytes import can_be_drawn
 from provisioner.catalogs.icon_points import points_of
+from provisioner.catalogs.icon_svg import SVG, svg_refusal
 from provisioner.catalogs.values import Package
 
 MAX_LINE = 253
@@ -26,18 +27,19 @@ MAX_DESCRIPTION = 64 * 1024
 MAX_ICON_BYTES = 128 * 1024
 # A browser draws four bytes a point, of every icon of a list at once.
 MAX_ICON_POINTS = 2048 * 2048
-# Pictures that are nothing but points, each with how its bytes begin. An SVG can hold scripts and links.
+# Pictures that are nothing but points, each with how its bytes begin. An SVG can hold more (icon_svg).
 RASTER = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/webp": (b"RIFF",),
 }
+KEPT = frozenset({*RASTER, SVG})
 
 
 @dataclass(frozen=True, slots=True)
 class PackageIcon:
-    """A raster picture of its media type, which browsers can draw."""
+    """A picture of its media type, which browsers can draw: points, or an SVG that is never to stand in a page."""
 
     data: bytes
     media_type: str
@@ -154,19 +156,23 @@ def _first_line(text: str) -> str:
 def _icon(told: Mapping[str, str] | None) -> tuple[PackageIcon | None, str]:
     if not told or not told["data"]:
         return None, ""
-    media_type, beginnings = told["type"], RASTER.get(told["type"], ())
-    if not beginnings:
-        return None, f"its type is {media_type or 'not said'}; only {', '.join(sorted(RASTER))} are kept"
+    media_type = told["type"]
+    if media_type not in KEPT:
+        return None, f"its type is {media_type or 'not said'}; only {', '.join(sorted(KEPT))} are kept"
     try:
         data = base64.b64decode(told["data"], validate=True)
     except (binascii.Error, ValueError):
         return None, "it is no base64"
     if len(data) > MAX_ICON_BYTES:
         return None, f"it has more than {MAX_ICON_BYTES} bytes"
-    if not data.startswith(beginnings) or (media_type == "image/webp" and data[8:12] != b"WEBP"):
-        return None, f"its bytes are no {media_type}"
+    refusal = svg_refusal(data) if media_type == SVG else _raster_refusal(data, media_type)
+    return (None, refusal) if refusal else (PackageIcon(data, media_type), "")
+
+
+def _raster_refusal(data: bytes, media_type: str) -> str:
+    """Why a picture of points is not kept; "" where it is."""
+    if not data.startswith(RASTER[media_type]) or (media_type == "image/webp" and data[8:12] != b"WEBP"):
+        return f"its bytes are no {media_type}"
     if points_of(data, media_type) > MAX_ICON_POINTS:
-        return None, f"it has more than {MAX_ICON_POINTS} points"
-    if not can_be_drawn(data, media_type):
-        return None, "its bytes are damaged, so that no browser can draw it"
-    return PackageIcon(data, media_type), ""
+        return f"it has more than {MAX_ICON_POINTS} points"
+    return "" if can_be_drawn(data, media_type) else "its bytes are damaged, so that no browser can draw it"

@@ -17,7 +17,7 @@ from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, text_of
 from tests.support.approvals.revisions import revision
-from tests.support.pictures import GIF
+from tests.support.pictures import GIF, svg
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
 from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, stored_charts, with_words
 
@@ -277,6 +277,25 @@ def test_an_icon_that_could_run_or_is_not_what_it_says_is_never_shown(here: Worl
         assert "onload" not in text
     assert client.get("/catalogs/prod/port/packages/nothing/icon").status_code == 404
     assert browse(here.bert).get(f"{PAGE}/icon").status_code == 403
+
+
+def test_an_svg_is_served_from_an_address_of_its_own_where_nothing_runs_and_stands_in_no_page(
+    here: World, browse: Browse
+) -> None:
+    data = svg('<path d="M7 7h13"/>')
+    icon = {"mediatype": "image/svg+xml", "base64data": base64.b64encode(data).decode()}
+    port(here, package(icon=icon, defaultChannel="stable"), *chain("1.0.0")[1:])
+    client = browse(here.ada)
+    answer = client.get(f"{PAGE}/icon")
+    assert (answer.status_code, answer.content, answer["Content-Type"]) == (200, data, "image/svg+xml")
+    assert answer["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    for path in (PAGE, "/catalogs/prod/port", "/catalogs/packages?search=harbour"):
+        text = opened(client, path)
+        assert re.search(rf'<img class="package-icon"\s+src="{PAGE}/icon"', text), path
+        assert "M7 7h13" not in text
+        assert "data:image" not in text
+        assert icon["base64data"][:40] not in text
 
 
 @pytest.mark.parametrize(
