@@ -36,6 +36,14 @@ class Offer:
     could_list: bool = True
 
 
+def has_namespace(caller: Caller, cluster: models.Cluster, name: str) -> bool | None:
+    """Whether there is such a namespace, by those that the caller may list; None where that does not say it."""
+    found = names(caller, cluster, Kind.NAMESPACE)
+    if name in found.names:
+        return True
+    return None if found.has_more or not found.could_list else False
+
+
 def names(caller: Caller, cluster: models.Cluster, kind: Kind, namespace: str = "") -> Offer:
     """What the caller may list of this kind there; kept as long as other answers about what they may read."""
     identity = find_identity(caller, cluster).identity

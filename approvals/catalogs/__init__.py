@@ -22,7 +22,7 @@ from approvals.catalogs.following import (
     postpone,
     see,
 )
-from approvals.catalogs.history import ContentChange, changed_content, changes_of
+from approvals.catalogs.history import ContentChange, changed_content, changes_of, last_seen
 from approvals.catalogs.reading import (
     PackagePage,
     PackageSummary,
@@ -36,9 +36,11 @@ from approvals.catalogs.reading import (
     presentation,
     with_icons,
 )
+from approvals.catalogs.searching import MOST_WORDS, excerpts, named_so, packages_found, same_name
 from approvals.catalogs.storing import ReadCatalog, store
 
 __all__ = [
+    "MOST_WORDS",
     "ContentChange",
     "PackagePage",
     "PackageSummary",
@@ -51,10 +53,13 @@ __all__ = [
     "changes_of",
     "comparisons",
     "due",
+    "excerpts",
     "forget",
     "icon",
     "interval",
     "is_same_source",
+    "last_seen",
+    "named_so",
     "note_problem",
     "note_reader",
     "note_seen",
@@ -62,9 +67,11 @@ __all__ = [
     "package",
     "package_problems",
     "package_rows",
+    "packages_found",
     "packages_of",
     "postpone",
     "presentation",
+    "same_name",
     "see",
     "store",
     "with_icons",

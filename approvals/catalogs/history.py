@@ -55,6 +55,12 @@ def changes_of(catalog: Catalog, package: str = "") -> list[ContentChange]:
     return sorted(_changes(rows), key=lambda one: (one.package, one.bundle))
 
 
+def last_seen(catalog: Catalog, package: str) -> datetime | None:
+    """When an edition was read last that had a bundle of this package; None where none is known."""
+    row = CatalogHistory.objects.filter(catalog=catalog, package=package).first()
+    return max((datetime.fromisoformat(one.seen_at) for one in _known(row)), default=None) if row else None
+
+
 def _changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:
     for row in rows:
         for one in _known(row):

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from django.db.models import QuerySet
 
+from approvals.catalogs.searching import MAX_SEARCH, with_words
 from approvals.models import Catalog, CatalogPackage, CatalogPresentation, Cluster
 from provisioner.catalogs import Package, PackageIcon, PackagePresentation, is_about, unpacked_package
 
-MAX_SEARCH = 200
 MAX_PAGE = 200
 
 
@@ -55,11 +55,9 @@ def catalog_rows(keys: Iterable[int], *, search: str = "", cluster: str = "") ->
 
 
 def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]:
-    """What lists show of its packages, those alone in whose names and words each word of the search stands."""
+    """What lists show of its packages, those alone that the search finds."""
     rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id).defer("document", "searched_text")
-    for word in search[:MAX_SEARCH].replace("\0", " ").lower().split():
-        rows = rows.filter(searched_text__contains=word)
-    return rows
+    return with_words(rows, search)
 
 
 def with_icons(rows: QuerySet[CatalogPackage]) -> QuerySet[CatalogPackage]:

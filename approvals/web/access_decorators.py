@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from approvals import access, catalogs
 from approvals.access import Caller, Permission
-from approvals.errors import InvalidInput, ProofTooOld, Refused
+from approvals.errors import InvalidInput, NotFound, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.source_refs import catalogs_named
 from approvals.web import errors
@@ -136,10 +136,18 @@ def of_catalog(view: View) -> View:
         _check(http, where, access.may_read_catalog(person(http), where, name))
         catalog = catalogs.catalog(where, name)
         if catalog is None:
-            raise Http404
+            raise NotFound(no_catalog(where, name))
         return view(http, catalog, **named)
 
     return enter
+
+
+def no_catalog(cluster: Cluster, name: str) -> str:
+    """For who may get a Catalog of this name, if there were one."""
+    return (
+        f"Cluster {cluster.name} has no Catalog {name}: nobody has written one of this name, or it was deleted. Check "
+        "the name in the list of catalogs."
+    )
 
 
 def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]) -> list[str]:

@@ -15,13 +15,15 @@ from django.utils.safestring import SafeString, mark_safe
 from approvals import audit
 from approvals.models import AuditEntry, Request, Review
 from approvals.selectors.pages import bundle_words, version_words
-from approvals.source_refs import UpgradePolicy, catalogs_named, listed_sources, upgrade_policy
+from approvals.source_refs import catalogs_named, listed_sources, upgrade_policy
+from approvals.web.deployments.spec import UPGRADE_WORDS
 from approvals.web.requests.changes.planned import action_words
 from approvals.web.requests.shown import RuleGroup, ShownFinding
 from approvals.web.requests.sources import ShownSource, asked_source, shown_sources
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.render import write_quoted
 from provisioner.review.base.text import visible, with_names
 from provisioner.sentences import and_more
 from provisioner.values import SHAPES
@@ -54,11 +56,6 @@ VERDICT_WORDS = {
     "writers": "writers",
     "readers": "readers",
     "rollback": "rollback",
-}
-UPGRADE_WORDS = {
-    UpgradePolicy.MANUAL: "a newer version is only shown, and taken when somebody asks for it",
-    UpgradePolicy.REQUEST: "a newer version makes a request that people decide on",
-    UpgradePolicy.AUTOMATIC: "a newer version makes a request that grants may approve, too",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 TONES = {
@@ -289,6 +286,13 @@ def upgrade_words(spec: Mapping[str, Any]) -> tuple[str, str] | None:
     """The `upgradePolicy` that counts and what it means; None for a spec that names no catalog."""
     policy = upgrade_policy(spec)
     return (policy, UPGRADE_WORDS[policy]) if catalogs_named(spec) else None
+
+
+@register.filter
+def with_namespace(manifests: str, namespace: str) -> str:
+    """YAML of manifests with the namespace that they need before them."""
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    return f"{write_quoted([made])}{manifests}"
 
 
 @register.filter

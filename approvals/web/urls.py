@@ -4,7 +4,7 @@ from django.urls import path
 
 from approvals.catalogs import addresses
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
-from approvals.web.catalogs import catalogs, packages
+from approvals.web.catalogs import catalogs, packages, searching
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import deployments, installing, offers
 from approvals.web.requests import activity, findings, pictures, requests
@@ -67,6 +67,7 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
     path("catalogs", catalogs.index, name="catalogs"),
+    path("catalogs/packages", searching.index, name="catalog-search"),
     path(CATALOG, catalogs.show, name="catalog"),
     path(f"{CATALOG}/again", catalogs.again, name="catalog-again"),
     path(PACKAGE, packages.show, name="catalog-package"),

@@ -18,6 +18,7 @@ from typing import Any, Self
 from provisioner.catalogs.edges import head_of
 from provisioner.catalogs.icon_bytes import can_be_drawn
 from provisioner.catalogs.icon_points import points_of
+from provisioner.catalogs.icon_svg import SVG, svg_refusal
 from provisioner.catalogs.values import Package
 
 MAX_LINE = 253
@@ -28,18 +29,19 @@ MAX_ICON_BYTES = 128 * 1024
 MAX_ICON_POINTS = 2048 * 2048
 # Of all icons of a catalog: to judge one that has as many as it may takes a tenth of a second.
 MAX_POINTS = 512 * MAX_ICON_POINTS
-# Pictures that are nothing but points, each with how its bytes begin. An SVG can hold scripts and links.
+# Pictures that are nothing but points, each with how its bytes begin. An SVG can hold more (icon_svg).
 RASTER = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/webp": (b"RIFF",),
 }
+KEPT = frozenset({*RASTER, SVG})
 
 
 @dataclass(frozen=True, slots=True)
 class PackageIcon:
-    """A raster picture of its media type, which browsers can draw."""
+    """A picture of its media type, which browsers can draw: points, or an SVG that is never to stand in a page."""
 
     data: bytes
     media_type: str
@@ -160,21 +162,25 @@ def _first_line(text: str) -> str:
 
 
 def _icon(told: Mapping[str, str], has_room: Callable[[int], bool]) -> tuple[PackageIcon | None, str]:
-    media_type, beginnings = told["type"], RASTER.get(told["type"], ())
-    if not beginnings:
-        return None, f"its type is {media_type or 'not said'}; only {', '.join(sorted(RASTER))} are kept"
+    media_type = told["type"]
+    if media_type not in KEPT:
+        return None, f"its type is {media_type or 'not said'}; only {', '.join(sorted(KEPT))} are kept"
     try:
         data = base64.b64decode(told["data"], validate=True)
     except (binascii.Error, ValueError):
         return None, "it is no base64"
     if len(data) > MAX_ICON_BYTES:
         return None, f"it has more than {MAX_ICON_BYTES} bytes"
-    if not data.startswith(beginnings) or (media_type == "image/webp" and data[8:12] != b"WEBP"):
-        return None, f"its bytes are no {media_type}"
+    refusal = svg_refusal(data) if media_type == SVG else _raster_refusal(data, media_type, has_room)
+    return (None, refusal) if refusal else (PackageIcon(data, media_type), "")
+
+
+def _raster_refusal(data: bytes, media_type: str, has_room: Callable[[int], bool]) -> str:
+    """Why a picture of points is not kept; "" where it is."""
+    if not data.startswith(RASTER[media_type]) or (media_type == "image/webp" and data[8:12] != b"WEBP"):
+        return f"its bytes are no {media_type}"
     if points_of(data, media_type) > MAX_ICON_POINTS:
-        return None, f"it has more than {MAX_ICON_POINTS} points"
+        return f"it has more than {MAX_ICON_POINTS} points"
     if not has_room(points_of(data, media_type)):
-        return None, f"the icons of this catalog have more than {MAX_POINTS} points together"
-    if not can_be_drawn(data, media_type):
-        return None, "its bytes are damaged, so that no browser can draw it"
-    return PackageIcon(data, media_type), ""
+        return f"the icons of this catalog have more than {MAX_POINTS} points together"
+    return "" if can_be_drawn(data, media_type) else "its bytes are damaged, so that no browser can draw it"

@@ -105,16 +105,4 @@
     table.classList.toggle("only-old", side === "old");
     table.classList.toggle("only-new", side === "new");
   });
-
-  if (navigator.clipboard) {
-    for (const button of root.querySelectorAll("[data-copy]")) {
-      button.hidden = false;
-      const words = button.textContent;
-      button.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(button.dataset.copy);
-        button.textContent = "Copied";
-        setTimeout(() => (button.textContent = words), 1500);
-      });
-    }
-  }
 })();

@@ -124,6 +124,35 @@
     all.indeterminate = ticked > 0 && !all.checked;
   });
 
+  // A button copies what it names, else the code beside it, and says so. It is shown where the browser lets a page copy.
+  const COPIED_MILLISECONDS = 2000;
+  if (navigator.clipboard) {
+    const told = document.createElement("p");
+    told.className = "sr";
+    told.setAttribute("role", "status");
+    document.getElementById("main")?.append(told);
+    const showCopy = () => document.querySelectorAll("[data-copy]").forEach((one) => (one.hidden = false));
+    showCopy();
+    document.addEventListener("htmx:afterSwap", showCopy);
+    const tell = (label, words, after) => {
+      label.data = words;
+      told.textContent = after;
+    };
+    document.addEventListener("click", async (event) => {
+      const button = event.target.closest?.("[data-copy]");
+      if (!button) return;
+      const label = button.firstChild;
+      button.dataset.words ??= label.data;
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy || button.parentElement.querySelector("pre").textContent);
+        tell(label, "Copied", "Copied");
+      } catch {
+        tell(label, "Not copied", "Not copied: select the text and copy it yourself.");
+      }
+      setTimeout(() => tell(label, button.dataset.words, ""), COPIED_MILLISECONDS);
+    });
+  }
+
   // A list that follows what happens stays as it is while somebody has ticked rows in it, and asks for nothing while
   // nobody sees it; it is renewed when somebody comes back.
   for (const name of ["htmx:beforeRequest", "htmx:beforeSwap"]) {

@@ -26,6 +26,7 @@ CHECKED = [
     "deployment",
     "deployment-form",
     "catalogs",
+    "catalog-search",
     "catalog",
     "catalog-package",
     "deployment-install",

@@ -146,6 +146,7 @@ def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dic
         "deployment": "/deployments/prod/lighthouse",
         "deployment-form": "/deployments/new",
         "catalogs": "/catalogs",
+        "catalog-search": "/catalogs/packages?search=harbour",
         "catalog": "/catalogs/prod/quays",
         "catalog-package": "/catalogs/prod/quays/packages/harbour",
         "deployment-install": "/deployments/new?cluster=prod&catalog=port&package=harbour&version=1.1.0",

@@ -57,3 +57,9 @@ PICTURES = {
     "transparent webp": (TRANSPARENT, "image/webp"),
     "moving webp": (MOVING, "image/webp"),
 }
+
+
+def svg(body: str, **attributes: str) -> bytes:
+    """An SVG of 40 by 40 with this in it."""
+    more = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"{more}>{body}</svg>'.encode()

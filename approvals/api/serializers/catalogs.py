@@ -92,7 +92,9 @@ class PackageSummarySerializer(serializers.ModelSerializer[CatalogPackage]):
 
 
 class IconSerializer(serializers.Serializer[Any]):
-    media_type = serializers.CharField(help_text="image/png, image/jpeg, image/gif or image/webp")
+    media_type = serializers.CharField(
+        help_text="image/png, image/jpeg, image/gif, image/webp, or image/svg+xml, which never stands within a page"
+    )
     base64 = serializers.CharField()
 
 

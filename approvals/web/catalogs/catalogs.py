@@ -93,6 +93,8 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
         "problems": problems[:PROBLEMS],
         "problems_left": len(problems) - PROBLEMS,
         "search": search,
+        "most_words": catalogs.MOST_WORDS,
+        "has_more_words": len(search.split()) > catalogs.MOST_WORDS,
         "window": window,
         "rows": [(one, counts.get(one.name, 0) if reading.allowed else None) for one in shown],
         "count": keyset.counted(found) if search else None,

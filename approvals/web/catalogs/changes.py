@@ -12,14 +12,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, catalogs, services
+from approvals.access.offers import has_namespace
 from approvals.errors import InvalidInput, NotFound
 from approvals.ledger.packages import choosing
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.source_refs import listed_sources
 from approvals.web import following
-from approvals.web.access_decorators import person, signed_in
+from approvals.web.access_decorators import no_catalog, person, signed_in
 from approvals.web.catalogs.compared import shown_result, words_against
+from approvals.web.catalogs.lacking import lacking
 from approvals.web.following import Followed
 from approvals.web.rendering import note_cluster, page, part_of
 from provisioner.catalogs import CatalogBundle, Package
@@ -35,6 +37,14 @@ ASKED = {
 MAX_WORD = 500
 MOST_VERSIONS = 500
 SECONDS = 2
+
+
+class _NoPackage(Http404):
+    """The catalog, which the viewer may get, has no such package."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__()
+        self.catalog = catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,10 @@ class _Place:
 @signed_in
 def index(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpResponse:
     """The form, and below it what is known; POST has it worked out."""
-    place = _place(http, cluster, name, package)
+    try:
+        place = _place(http, cluster, name, package)
+    except _NoPackage as lack:
+        return lacking(http, lack.catalog, package)
     given = _given(http.POST if http.method == "POST" else http.GET)
     asked, wrong = _asked(http, place, given)
     if http.method == "POST" and asked is not None:
@@ -108,14 +121,16 @@ def lines(http: HttpRequest, *, cluster: str, name: str, package: str, position:
 
 
 def _place(http: HttpRequest, cluster: str, name: str, package: str) -> _Place:
-    """Raises as `cluster_to_compare_on` and `check_may_compare`."""
+    """Raises as `cluster_to_compare_on` and `check_may_compare`, NotFound, and _NoPackage."""
     where = services.cluster_to_compare_on(by=person(http), name=cluster, catalog=name)
     note_cluster(http, where)
     access.may_read_catalog(person(http), where, name).check()
     row = catalogs.catalog(where, name)
-    found = catalogs.package(row, package) if row else None
-    if row is None or found is None:
-        raise Http404
+    if row is None:
+        raise NotFound(no_catalog(where, name))
+    found = catalogs.package(row, package)
+    if found is None:
+        raise _NoPackage(row)
     services.check_may_compare(by=person(http), cluster=where, catalog=name)
     return _Place(row, found)
 
@@ -154,9 +169,11 @@ def _before(asked: AskedComparison) -> CatalogBundle | None:
 def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedComparison) -> Followed:
     row = services.known_comparison(asked)
     result = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
+    namespace = str(result["install_namespace"]) if result and result.get("installer") else ""
     facts = {
         "asked": asked,
         "row": row,
+        "has_namespace": has_namespace(person(http), place.catalog.cluster, namespace) if namespace else None,
         "shown": shown_result(result) if result else None,
         "against": words_against(asked.package, _before(asked), asked.after),
         "address": place.address("catalog-changes", _query(given)),

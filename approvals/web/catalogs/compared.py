@@ -8,6 +8,8 @@ from typing import Any
 
 from approvals.catalogs.comparisons import key_of
 from provisioner.catalogs import CatalogBundle, Installed, Package, deprecations_of, step_to
+from provisioner.review.rules import rule_text
+from provisioner.review.rules.shown import in_one_paragraph
 from provisioner.values import Section, Severity, UpgradeStep
 
 MOST_FINDINGS = 100
@@ -24,7 +26,19 @@ ACTIONS = (
     ("delete", "Removed"),
     ("hidden", "Changed or not: you may not get these"),
 )
+# What the rules that say something against a bundle find in a request.
+AGAINST = {"SRC-03": Severity.DANGEROUS, "CAT-01": Severity.DANGEROUS, "CAT-02": Severity.NOTABLE}
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SaidAgainst:
+    """One thing that a catalog says against going to a bundle; `means` explains its rule."""
+
+    rule: str
+    severity: Severity
+    words: str
+    means: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +102,25 @@ def shown_result(result: Record) -> ShownComparison:
     )
 
 
-def words_against(package: Package, before: CatalogBundle | None, after: CatalogBundle) -> list[str]:
-    """What the catalog says against going to a bundle, as findings of a request would (CAT-01, CAT-02); `before` is
-    None where nothing runs, or nobody knows which bundle does."""
+def words_against(package: Package, before: CatalogBundle | None, after: CatalogBundle) -> list[SaidAgainst]:
+    """What the catalog says against going to a bundle, as findings of a request would; `before` is None where nothing
+    runs, or nobody knows which bundle does."""
     said = []
     if before is not None and before.rank > after.rank:
-        said.append(f"A downgrade: {_named(after)} is lower than {_named(before)}.")
+        said.append(_against("SRC-03", f"A downgrade: {_named(after)} is lower than {_named(before)}."))
     if before is not None and _leaves(package, before, after):
-        said.append(
-            f"No edge of the catalog leads from {_named(before)} to {_named(after)} (CAT-01): a deployment takes it "
-            "only with upgradeConstraintPolicy SelfCertified."
+        words = (
+            f"No edge of the catalog leads from {_named(before)} to {_named(after)}: a deployment takes it only with "
+            "upgradeConstraintPolicy SelfCertified."
         )
+        said.append(_against("CAT-01", words))
     found = deprecations_of(package, "", after.name)
-    return said + [f"Its publisher deprecates {words} (CAT-02)." for words in found]
+    return said + [_against("CAT-02", f"Its publisher deprecates {words}.") for words in found]
+
+
+def _against(rule: str, words: str) -> SaidAgainst:
+    means = rule_text(rule)
+    return SaidAgainst(rule, AGAINST[rule], words, in_one_paragraph(means) if means else "")
 
 
 def _leaves(package: Package, before: CatalogBundle, after: CatalogBundle) -> bool:

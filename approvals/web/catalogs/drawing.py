@@ -31,7 +31,7 @@ Followed = Mapping[int, EdgeKind]
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry of a channel with its bundle; None where the catalog has none of its name."""
+    """An entry of a channel with its bundle; None where the catalog has none of its name, or none that can be used."""
 
     entry: ChannelEntry
     bundle: CatalogBundle | None
@@ -97,6 +97,13 @@ class EdgePicture:
     @property
     def is_onward(self) -> bool:
         return any(line.is_onward for line in self.lines)
+
+
+def lack_of(package: Package, one: ListedEntry) -> str:
+    """Why an entry has no bundle, in a word; "" where it has one."""
+    if one.bundle is not None:
+        return ""
+    return "unusable" if one.entry.name in package.unusable_bundles else "missing"
 
 
 def listed(package: Package, channel: Channel) -> list[ListedEntry]:
@@ -250,7 +257,7 @@ def _first(kinds: Iterable[EdgeKind]) -> EdgeKind:
 def _version(package: Package, one: ListedEntry, at: int, head: str, running: Collection[str]) -> DrawnVersion:
     name = one.entry.name
     said = {
-        "missing": one.bundle is None,
+        lack_of(package, one): one.bundle is None,
         "deprecated": package.deprecation_of(name) is not None,
         "head": name == head,
         "runs": name in running,

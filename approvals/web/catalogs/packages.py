@@ -13,7 +13,9 @@ from approvals.models import Catalog
 from approvals.selectors import floating
 from approvals.selectors.floating import PackageFollower
 from approvals.web.access_decorators import of_catalog, person
+from approvals.web.catalogs.descriptions import shown_description
 from approvals.web.catalogs.drawing import head_among, listed, picture_of
+from approvals.web.catalogs.lacking import lacking
 from approvals.web.catalogs.versions import PackageShown, channel_of, deprecation_of, is_installable
 from approvals.web.rendering import page
 from provisioner.catalogs import Channel, Package, head_of
@@ -22,7 +24,9 @@ VERSIONS = 50
 FOLLOWERS, MOST_FOLLOWERS = 50, 500
 CHANNELS = 200
 PROBLEMS = 20
+ALSO_IN, MOST_ASKED = 5, 20
 ICON_SECONDS = 300
+ICON_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 EDGE_KINDS = (
     ("replaces", "replaces it"),
     ("skips", "skips it by name"),
@@ -42,9 +46,10 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
     """One package in one of its channels, `?channel=`; the default one without."""
     found, words = catalogs.package(catalog, package), catalogs.presentation(catalog, package)
     if found is None or words is None:
-        raise Http404
+        return lacking(http, catalog, package)
     caller = person(http)
     reading = access.may_read(caller, catalog.cluster)
+    also_in = _also_in(http, catalog, found.name)
     creating = access.may(caller, catalog.cluster, "create", resource="bundledeployments")
     followers = _followers(catalog, found) if reading.allowed else []
     changes = {one.bundle: one for one in catalogs.changes_of(catalog, found.name)}
@@ -56,10 +61,13 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
         "catalog": catalog,
         "package": found,
         "words": words,
+        "description": shown_description(words.description) if words.description else None,
         "head": head_of(found),
         "deprecation": deprecation_of(found, "olm.package"),
         "problems": _problems(catalog, found, changes),
         "changes": list(changes.values())[:PROBLEMS],
+        "also_in": also_in[:ALSO_IN],
+        "is_in_more": len(also_in) > ALSO_IN,
         "reading": reading,
         "creating": creating,
         "followers": followers[:FOLLOWERS],
@@ -80,13 +88,28 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
 @require_safe
 @of_catalog
 def icon(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
-    """The picture of a package, which is points alone: an SVG is never kept (provisioner.catalogs.presentation)."""
+    """The picture of a package, from an address of its own, which pages name in `<img>` alone.
+
+    Whoever opens it by itself sees a picture, too: an SVG may run, fetch and lead to nothing, whatever is in it.
+    """
     found = catalogs.icon(catalog, package)
     if found is None:
         raise Http404
     answer = HttpResponse(found.data, content_type=found.media_type)
+    answer["Content-Security-Policy"] = ICON_POLICY
+    answer["X-Content-Type-Options"] = "nosniff"
     answer["Cache-Control"] = f"private, max-age={ICON_SECONDS}"
     return answer
+
+
+def _also_in(http: HttpRequest, catalog: Catalog, package: str) -> list[Catalog]:
+    """Other catalogs of the cluster with a package of this name that the viewer may get: to each its own publisher."""
+    identity = access.identity_of(person(http), catalog.cluster)
+    if identity is None:
+        return []
+    asked = {access.catalog_question(one.name): one for one in catalogs.same_name(catalog, package, limit=MOST_ASKED)}
+    answers = access.ask_each(identity, catalog.cluster, asked)
+    return [one for question, one in asked.items() if answers[question].allowed]
 
 
 def _followers(catalog: Catalog, package: Package) -> list[PackageFollower]:

@@ -13,7 +13,7 @@ from approvals import services
 from approvals.catalogs import ContentChange
 from approvals.models import Catalog
 from approvals.selectors.floating import PackageFollower
-from approvals.web.catalogs.drawing import ListedEntry
+from approvals.web.catalogs.drawing import ListedEntry, lack_of
 from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, PackageWish, choose
 from provisioner.sentences import some
 from provisioner.version_constraints import constraint_of
@@ -119,7 +119,7 @@ class PackageShown:
             install=self.install_at(offered.pin) if offered and not is_other else "",
             comparison=self.compared_at(offered.pin if is_alone else offered.name, offered.name) if offered else "",
             why_not=f"A new deployment that names this version takes {taken}." if is_other else self._why_not(one),
-            lacks="unusable" if entry.name in self.package.unusable_bundles else "missing",
+            lacks=lack_of(self.package, one),
             needed=needed[:MOST_NEEDED],
             needed_left=max(0, len(needed) - MOST_NEEDED),
             is_chart=self.is_of_charts,

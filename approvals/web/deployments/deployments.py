@@ -218,6 +218,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
     }
     stands = progress(http, deployment)
     open_request = stands["open_request"]
+    offered = floating.offered(deployment=deployment)
     facts = {
         **stands,
         "may_request_again": open_request is None or bool(why_unreadable(open_request)),
@@ -233,7 +234,8 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "linked_catalogs": linked_catalogs(http, deployment.cluster, deployment.spec),
         "folded_yaml": folded_yaml(deployment.spec),
         "followed": floating.followed(deployment=deployment),
-        "offered_upgrades": floating.offered(deployment=deployment),
+        "offered_upgrades": offered,
+        "may_compare": bool(offered) and _may_compare(http, deployment),
         "most_per_hour": settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"],
         "may_go_back": rights["update"].allowed and not deployment.gone_at and not deployment.deletion_requested_at,
         "restorable": set(known_revisions.restorable(deployment=deployment).values_list("number", flat=True)),
@@ -242,6 +244,13 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "wrong": wrong,
     }
     return page(http, "deployments/deployment.html", facts, status=422 if wrong else 200)
+
+
+def _may_compare(http: HttpRequest, deployment: BundleDeployment) -> bool:
+    """Whether the viewer may ask what would change in what it runs, and that can be compared (services.comparisons)."""
+    if deployment.active_revision is None or _more_sources(deployment):
+        return False
+    return access.may(person(http), deployment.cluster, "create", resource="bundledeployments").allowed
 
 
 def _form(

@@ -11,7 +11,8 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 
 from approvals.models import Cluster
-from approvals.source_refs import INTERVAL_FORM, body_of
+from approvals.source_refs import INTERVAL_FORM, UpgradePolicy, body_of, is_catalog, upgrade_policy
+from approvals.web.deployments.spec import UPGRADE_WORDS
 from approvals.web.fields import LabelsField, YamlField, mono
 
 KINDS = [
@@ -29,6 +30,7 @@ COLLISIONS = [
     ("IfNoController", "adopt it unless it has a controller"),
 ]
 DELETIONS = [("", "delete its objects, in reverse order"), ("Orphan", "keep its objects in the cluster")]
+UPGRADES = [(str(policy), f"{policy}: {words}") for policy, words in UPGRADE_WORDS.items()]
 CHOSEN = {"drift": "drift", "on_failure": "onFailure", "collisions": "collisionProtection"}
 # What is left out of the spec where the field is empty.
 LEFT_OUT = {
@@ -39,7 +41,9 @@ LEFT_OUT = {
 }
 FURTHER = (*CHOSEN, *LEFT_OUT, "rest")
 # What the form asks for by itself, and what has a door of its own.
-ASKED = {"installNamespace", "serviceAccountName", "sources", "paused", *CHOSEN.values(), *LEFT_OUT.values()}
+UPGRADE_POLICY = "upgradePolicy"
+OWN_FIELDS = {"installNamespace", "serviceAccountName", "sources", "paused", UPGRADE_POLICY}
+ASKED = OWN_FIELDS | {*CHOSEN.values(), *LEFT_OUT.values()}
 FIELDS = {
     "image": ("image",),
     "git": ("repository", "git_ref", "git_name", "directory"),
@@ -103,7 +107,18 @@ class SpecForm(forms.Form):
         "OLM and helm for a chart.",
     )
     channel = _text("Channel", "If empty, every channel counts.")
-    version = _text("Versions", "Such as >=1.2.0 <2.0.0. If empty, any version may be taken.")
+    version = _text(
+        "Versions",
+        "A constraint such as >=1.2.0 <2.0.0: nothing else is taken, now or as an upgrade. One version alone, such as "
+        "1.2.0, is pinned: nothing newer is offered. If empty, any version may be taken.",
+    )
+    upgrade_policy = forms.ChoiceField(
+        label="Upgrades",
+        choices=UPGRADES,
+        required=False,
+        initial=UpgradePolicy.REQUEST,
+        help_text="The upgradePolicy. Grants are policies that can approve a request instead of people.",
+    )
     secret = _text(
         "Secret", "namespace/name, or a name in the install namespace. You need permission to get this Secret."
     )
@@ -181,7 +196,8 @@ class SpecForm(forms.Form):
         return cleaned
 
     def first(self) -> list[forms.BoundField]:
-        later = {*FURTHER, "secret", "secret_host", "interval", *(name for names in FIELDS.values() for name in names)}
+        beside = {"secret", "secret_host", "interval", "upgrade_policy"}
+        later = {*FURTHER, *beside, *(name for names in FIELDS.values() for name in names)}
         return [field for field in self if field.name not in later]
 
     def groups(self) -> list[Group]:
@@ -192,6 +208,7 @@ class SpecForm(forms.Form):
         ]
         return [
             *groups,
+            Group(["catalog"], "Newer versions of the package", [(self["upgrade_policy"], False)]),
             Group([*REMOTE, "catalog"], "Private source", [(self["secret"], False)]),
             Group(["catalog"], "Private package", [(self["secret_host"], False)]),
             Group(REMOTE, "Changes of the source", [(self["interval"], False)]),
@@ -211,11 +228,13 @@ class SpecForm(forms.Form):
         sources = list(before.get("sources") or [{}])
         first = sources[0]
         made = self._changed(first) if given["kind"] in FIELDS else first
+        wanted = [made, *sources[1:]]
         return {
-            **before,
+            **{key: value for key, value in before.items() if key != UPGRADE_POLICY},
             "installNamespace": given["install_namespace"],
             "serviceAccountName": given["service_account"],
-            "sources": [made, *sources[1:]],
+            "sources": wanted,
+            **self._upgrades(base or {}, wanted),
             **{key: given[name] for name, key in CHOSEN.items() if given[name]},
             **{key: given[name] for name, key in LEFT_OUT.items() if given[name]},
         }
@@ -232,6 +251,16 @@ class SpecForm(forms.Form):
             interval = given["interval"] if "interval" in self.data else first.get("interval")
             kept |= {"interval": interval} if interval else {}
         return {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
+
+    def _upgrades(self, base: Mapping[str, Any], sources: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """What the spec says of upgrades, which only one that takes from a catalog may; what counts by itself is not
+        written down."""
+        if not any(map(is_catalog, sources)):
+            return {}
+        chosen = self.cleaned_data["upgrade_policy"]
+        if chosen and chosen != upgrade_policy(base):
+            return {UPGRADE_POLICY: chosen}
+        return {UPGRADE_POLICY: base[UPGRADE_POLICY]} if UPGRADE_POLICY in base else {}
 
     def _kept(self, base: Mapping[str, Any]) -> dict[str, Any]:
         """The spec without what the form was given; what it was not even asked for stays."""
@@ -298,6 +327,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "config_map": _words(body) if kind == "configMap" else "",
         "catalog": body.get("name", "") if kind == "catalog" else "",
         **{key: body.get(key, "") if kind == "catalog" else "" for key in ("package", "channel", "version")},
+        "upgrade_policy": str(upgrade_policy(spec)),
         "interval": source.get("interval", ""),
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
         "secret_host": (body.get("auth") or {}).get("host", "") if kind == "catalog" else "",

@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import catalogs, services
+from approvals.access.offers import has_namespace
 from approvals.catalogs.comparisons import own_names
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog
@@ -167,6 +168,10 @@ def _asked(http: HttpRequest, wish: InstallWish, place: _Place) -> AskedComparis
     return services.comparison_asked(by=person(http), cluster=cluster, catalog=catalog, question=question)
 
 
+def _has_namespace(http: HttpRequest, asked: AskedComparison, found: dict[str, Any]) -> bool | None:
+    return has_namespace(person(http), asked.catalog.cluster, str(found["install_namespace"]))
+
+
 def _initial(wish: InstallWish, offered: str, found: dict[str, Any] | None = None) -> dict[str, Any]:
     """What is known of the bundle counts before what only its name says; `offered` is the format of the catalog."""
     namespace, account = own_names(wish.package)
@@ -194,6 +199,7 @@ def _part(http: HttpRequest, wish: InstallWish, asked: AskedComparison, known: _
         "asked": asked,
         "row": row,
         "result": found,
+        "has_namespace": _has_namespace(http, asked, found) if found else None,
         "is_in_form": known.is_in_form,
         "elsewhere": there,
         "suggested": suggested,

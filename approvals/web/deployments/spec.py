@@ -6,11 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.source_refs import UpgradePolicy
 from provisioner.masking import masked_states
 from provisioner.render import write
 
 DEFAULT_FORMAT = "plain"
 SHORT_LINES = 12
+# What follows where a catalog offers something newer, the default first.
+UPGRADE_WORDS = {
+    UpgradePolicy.REQUEST: "a newer version makes a request that people decide on",
+    UpgradePolicy.MANUAL: "a newer version is only shown, and taken when somebody asks for it",
+    UpgradePolicy.AUTOMATIC: "a newer version makes a request that grants may approve, too",
+}
 OWN_LINES = frozenset(
     {
         "paused",

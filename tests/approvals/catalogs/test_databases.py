@@ -21,7 +21,7 @@ seen = []
 
 def bundle(version, image):
     about = {"type": "olm.package", "value": {"packageName": "harbour", "version": version}}
-    words = {"type": "olm.csv.metadata", "value": {"displayName": "Har\\0bour", "description": "a\\0b"}}
+    words = {"type": "olm.csv.metadata", "value": {"displayName": "Har\\0bour", "description": "a\\0b calls a Pilot"}}
     return {"schema": "olm.bundle", "name": "harbour.v" + version, "package": "harbour", "image": image,
             "properties": [about, words]}
 
@@ -38,10 +38,13 @@ catalogs.store(row, "sha256:one", files(bundle("1.0.0", "old")))
 catalogs.store(row, "sha256:two", files(bundle("1.0.0", "new"), bundle("2.0.0", "two")), check=look)
 look()
 changed = catalogs.changed_content(row, "harbour", "harbour.v1.0.0")
+found = catalogs.packages_found([row.pk], "PILOT harbour")
+excerpts = list(catalogs.excerpts(found, "pilot").values()) + catalogs.named_so(found, "pilot")
 words = catalogs.presentation(catalogs.catalog(prod, "port"), "harbour")
 catalogs.forget(cluster=prod, uid="c")
 left = CatalogEdition.objects.count() + CatalogPackage.objects.count()
-print(json.dumps({"seen": seen, "changed": [changed.before, changed.after], "name": words.display_name, "left": left}))
+print(json.dumps({"seen": seen, "changed": [changed.before, changed.after], "name": words.display_name, "left": left,
+    "excerpts": excerpts}))
 """
 
 
@@ -52,4 +55,5 @@ def test_an_edition_is_shown_when_it_is_whole(migrated_database_url: str) -> Non
         "changed": ["old", "new"],
         "name": "Har\ufffdbour",
         "left": 0,
+        "excerpts": ["a\ufffdb calls a Pilot"],
     }

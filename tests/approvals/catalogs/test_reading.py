@@ -58,6 +58,7 @@ def test_pages_of_packages_follow_each_other_without_gap() -> None:
         pytest.param("harb", ["harbour"], id="part of a name"),
         pytest.param("KEEPS port", ["harbour"], id="words of summary and provider"),
         pytest.param("ships quay", [], id="every word"),
+        pytest.param("SHIPS.", ["harbour"], id="words of a description"),
         pytest.param("100%", [], id="no pattern"),
         pytest.param("a\0", ["harbour", "quay"], id="what no database takes"),
     ],

@@ -27,6 +27,7 @@ OPEN_PAGES = [
     "/deployments/new",
     "/deployments/offers?cluster=prod&install_namespace=harbour",
     "/catalogs",
+    "/catalogs/packages?search=ships",
     "/clusters",
     "/policies",
     "/policies/new",

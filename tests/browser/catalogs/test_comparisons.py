@@ -48,6 +48,7 @@ def test_account_and_rights_are_proposed_without_scripts(
     comparisons.finish(BundleComparison.objects.get(state="waiting", wish__before=""), is_first=True)
     page.get_by_role("link", name="Look again").click()
     pw.expect(page.get_by_text("ServiceAccount, roles and bindings to apply")).to_be_visible()
+    pw.expect(page.get_by_role("button", name="Copy")).to_have_count(0)
     pw.expect(page.get_by_label("Install namespace")).to_have_value("harbour")
     photographed(page, "installing")
     page.get_by_role("link", name="Show what would be created").click()

@@ -10,7 +10,7 @@ import pytest
 
 from provisioner.catalogs import PackagePresentation, PresentationShelf, presentation
 from provisioner.catalogs.presentation import MAX_DESCRIPTION, MAX_ICON_BYTES
-from tests.support.pictures import GIF, PICTURES, PNG_HEAD, png
+from tests.support.pictures import GIF, PICTURES, PNG_HEAD, png, svg
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
 HUGE = PNG_HEAD + b"\0\0\0\rIHDR" + struct.pack(">II", 65_500, 65_500)
@@ -59,11 +59,21 @@ def test_a_raster_picture_is_kept(data: bytes, media_type: str) -> None:
     assert (found.data, found.media_type) == (data, media_type)
 
 
+def test_an_svg_that_is_a_picture_and_nothing_else_is_kept() -> None:
+    data = svg("<path d='M0 0h9'/>")
+    found = presented(icon(data, "image/svg+xml")).icon
+    assert found is not None
+    assert (found.data, found.media_type) == (data, "image/svg+xml")
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        pytest.param(icon(b"<svg onload='x()'/>", "image/svg+xml"), "its type is image/svg+xml; only", id="svg"),
+        pytest.param(icon(b"<svg onload='x()'/>", "image/svg+xml"), "it is no SVG that a browser draws", id="svg"),
         pytest.param(icon(b"<svg onload='x()'/>", "image/png"), "its bytes are no image/png", id="svg as png"),
+        pytest.param(icon(svg("<script/>"), "image/svg+xml"), "its SVG has scripts", id="a script"),
+        pytest.param(icon(svg("") + bytes(MAX_ICON_BYTES), "image/svg+xml"), "more than 131072 bytes", id="large svg"),
+        pytest.param(icon(svg(""), "image/x-icon"), "only image/gif, image/jpeg, image/png, image/svg+xml", id="other"),
         pytest.param(icon(b"RIFF....AVI ", "image/webp"), "its bytes are no image/webp", id="another riff"),
         pytest.param(icon(HUGE, "image/png"), "more than 4194304 points", id="few bytes, many points"),
         pytest.param(icon(png(1, 1) + bytes(MAX_ICON_BYTES), "image/png"), "more than 131072 bytes", id="too large"),

@@ -62,6 +62,7 @@ FILTERED = {
     "audit",
     "audit-export",
     "catalogs",
+    "catalog-search",
     "clusters",
     "deployment-new",
     "deployment-offers",

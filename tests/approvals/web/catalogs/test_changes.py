@@ -99,6 +99,19 @@ def test_a_downgrade_is_said_above_what_it_would_change(here: World, browse: Bro
     assert "A downgrade" not in opened(browse(here.ada), ASKED)
 
 
+def test_what_is_said_against_it_has_its_rule_in_a_label_and_explains_it(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    finish(begun(here, "1.0.0", "1.1.0"))
+    text = opened(browse(here.ada), f"{PAGE}?from=1.1.0&to=1.0.0")
+    listed = text.partition('aria-labelledby="against"')[2].partition("</ul>")[0]
+    assert re.findall(r'<code class="rule">([^<]+)</code>', listed) == ["SRC-03", "CAT-01"]
+    words = re.findall(r'<span class="finding-words">(.*?)</span>', listed, re.DOTALL)
+    assert len(words) == 2
+    assert not any(re.search(r"[A-Z]{3}-[0-9]{2}", one) for one in words)
+    assert "Publishers test upgrades along their edges only" in listed
+    assert 'aria-labelledby="against"' not in opened(browse(here.ada), ASKED)
+
+
 def test_of_a_deployment_the_bundle_that_runs_is_compared_with_the_edges(here: World, browse: Browse) -> None:
     port(here, "ada")
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}

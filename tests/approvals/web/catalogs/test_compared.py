@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from approvals.web.catalogs.compared import MOST_FINDINGS, MOST_OBJECTS, shown_result, words_against
+from provisioner.review.rules import rule_text
 from provisioner.values import Section, Severity
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read
 
@@ -78,8 +80,19 @@ PORT = read(
 def test_a_downgrade_and_what_leaves_the_edges_are_said_first(before: str, after: str, said: list[str]) -> None:
     bundles = PORT.bundles
     runs = bundles[f"harbour.v{before}"] if before else None
-    words = words_against(PORT, runs, bundles[f"harbour.v{after}"])
-    assert [one[: len(start)] for one, start in zip(words, said, strict=True)] == said
+    found = words_against(PORT, runs, bundles[f"harbour.v{after}"])
+    assert [one.words[: len(start)] for one, start in zip(found, said, strict=True)] == said
+
+
+def test_what_is_said_against_a_bundle_names_its_rule_beside_the_sentence_as_findings_do() -> None:
+    found = words_against(PORT, PORT.bundles["harbour.v1.1.0"], PORT.bundles["harbour.v1.0.0"])
+    assert [one.rule for one in found] == ["SRC-03", "CAT-01", "CAT-02"]
+    for one in found:
+        assert not re.search(r"\b[A-Z]{2,5}-[0-9]{2}\b", one.words), one.words
+        rule = rule_text(one.rule)
+        assert rule is not None
+        assert one.severity in rule.severities
+        assert rule.do.partition("\n")[0][:40] in one.means
 
 
 def action(name: str) -> dict[str, Any]:

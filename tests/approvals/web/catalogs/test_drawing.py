@@ -129,6 +129,16 @@ def test_what_leads_to_the_head_has_room_before_all_others() -> None:
     assert ("1.28.0", "skips", "1.29.0") in edges(drawn(entries))
 
 
+def test_a_bundle_that_is_there_and_cannot_be_used_is_not_called_missing() -> None:
+    unusable = {**bundle("One"), "name": "harbour.v2.0.0"}
+    listed = channel("stable", entry("1.0.0"), entry("2.0.0", "1.0.0"), entry("3.0.0"))
+    found = read(package(), bundle("1.0.0"), unusable, listed).packages["harbour"]
+    picture = picture_of(found, found.channels["stable"], ())
+    notes = {one.words: one.note for one in picture.versions}
+    lacks = [notes[f"harbour.v{one}"].partition(",")[0] for one in ("2.0.0", "3.0.0")]
+    assert lacks == ["unusable", "missing"]
+
+
 def test_what_a_version_is_stands_beside_it() -> None:
     picture = drawn([entry("1.0.0"), entry("1.1.0", "1.0.0"), entry("9.9.9")], "harbour.v1.0.0", without=("9.9.9",))
     assert [(one.words, one.note) for one in picture.versions] == [

@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.core.cache import cache
+from django.utils import timezone
 
 from approvals.ledger.packages import choosing
 from approvals.models import Catalog
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.pages import Browse, opened, queries
+from tests.support.approvals.pages import Browse, opened, queries, text_of
 from tests.support.approvals.revisions import revision
-from tests.support.pictures import GIF
+from tests.support.pictures import GIF, svg
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
 from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, stored_charts, with_words
 
@@ -55,7 +57,15 @@ def test_a_package_says_what_it_is_and_lists_its_versions_with_what_each_may_fol
     port(here)
     text = opened(browse(here.ada), PAGE)
     for words in (
-        *("Harbour Operator", "Port Authority", "Keeps ships", "# Harbour", "1.1.0", "1.0.0", "stable (default)"),
+        *(
+            "Harbour Operator",
+            "Port Authority",
+            "Keeps ships",
+            "<h3>Harbour</h3>",
+            "1.1.0",
+            "1.0.0",
+            "stable (default)",
+        ),
         *('replaces <span class="mono">harbour.v1.0.0</span>', "harbour.v1.0.0 is no longer supported"),
     ):
         assert words in text, words
@@ -130,9 +140,10 @@ def test_what_our_limits_or_its_version_leave_out_is_said_as_what_it_is(here: Wo
     text = words_of(opened(browse(here.ada), PAGE))
     assert "Channel stable cannot be used; this is fast . Channel stable of package harbour has 1001 entries" in text
     assert "It cannot be used: bundle harbour.v2.0.0: &#x27;One&#x27; is no version" in text
-    table = text.partition("Versions of channel fast")[2]
+    picture, _, table = text.partition("Versions of channel fast")
+    assert "unusable, head harbour.v2.0.0" in picture
     assert "unusable" in table
-    assert "missing" not in table
+    assert "missing" not in text
     for untrue in ("does not exist", "do not exist", "no channel has", "has no bundle of this name"):
         assert untrue not in text.lower(), untrue
     text = words_of(opened(browse(here.ada), f"{PAGE}?channel=fast"))
@@ -249,15 +260,15 @@ def test_hostile_words_are_text_and_hidden_characters_are_seen(here: World, brow
     assert "olm.constraint: no\\u202e&lt;script&gt;alert(2)" in opened(browse(here.ada), PAGE)
 
 
-def test_an_icon_is_points_alone_and_an_svg_is_never_shown(here: World, browse: Browse) -> None:
-    svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>").decode()
+def test_an_icon_that_could_run_or_is_not_what_it_says_is_never_shown(here: World, browse: Browse) -> None:
+    harm = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>").decode()
     row = port(here)
     client = browse(here.ada)
     answer = client.get(f"{PAGE}/icon")
     assert (answer.content, answer["Content-Type"], answer["X-Content-Type-Options"]) == (PNG, "image/png", "nosniff")
     assert f'src="{PAGE}/icon"' in opened(client, "/catalogs/prod/port")
     for media_type in ("image/svg+xml", "image/png"):
-        icon = {"mediatype": media_type, "base64data": svg}
+        icon = {"mediatype": media_type, "base64data": harm}
         stored(row, package(icon=icon), *chain("1.0.0")[1:], digest=media_type)
         assert client.get(f"{PAGE}/icon").status_code == 404
         text = opened(client, PAGE)
@@ -266,6 +277,25 @@ def test_an_icon_is_points_alone_and_an_svg_is_never_shown(here: World, browse: 
         assert "onload" not in text
     assert client.get("/catalogs/prod/port/packages/nothing/icon").status_code == 404
     assert browse(here.bert).get(f"{PAGE}/icon").status_code == 403
+
+
+def test_an_svg_is_served_from_an_address_of_its_own_where_nothing_runs_and_stands_in_no_page(
+    here: World, browse: Browse
+) -> None:
+    data = svg('<path d="M7 7h13"/>')
+    icon = {"mediatype": "image/svg+xml", "base64data": base64.b64encode(data).decode()}
+    port(here, package(icon=icon, defaultChannel="stable"), *chain("1.0.0")[1:])
+    client = browse(here.ada)
+    answer = client.get(f"{PAGE}/icon")
+    assert (answer.status_code, answer.content, answer["Content-Type"]) == (200, data, "image/svg+xml")
+    assert answer["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    for path in (PAGE, "/catalogs/prod/port", "/catalogs/packages?search=harbour"):
+        text = opened(client, path)
+        assert re.search(rf'<img class="package-icon"\s+src="{PAGE}/icon"', text), path
+        assert "M7 7h13" not in text
+        assert "data:image" not in text
+        assert icon["base64data"][:40] not in text
 
 
 @pytest.mark.parametrize(
@@ -328,10 +358,58 @@ def test_a_package_costs_as_many_queries_however_large_it_is(here: World, browse
     assert queries(client, PAGE) == few <= 18
 
 
+@pytest.mark.parametrize("page", ["", "/changes"])
 @pytest.mark.parametrize("name", ["nothing", "Harbour", "%2e%2e"])
-def test_a_package_that_is_not_there_is_not_found(here: World, browse: Browse, name: str) -> None:
+def test_a_package_that_is_not_there_is_not_found_and_said(here: World, browse: Browse, name: str, page: str) -> None:
     port(here)
-    assert browse(here.ada).get(f"/catalogs/prod/port/packages/{name}").status_code == 404
+    answer = browse(here.ada).get(f"/catalogs/prod/port/packages/{name}{page}")
+    assert answer.status_code == 404
+    text = words_of(text_of(answer))
+    assert f"has no package named {unquote(name)} ." in text
+    assert "was read just now and has 1 package" in text
+    assert "check the name, which the publisher chose" in text
+    assert "It had the package until" not in text
+
+
+def test_a_package_that_was_taken_out_says_until_when_it_was_there_and_who_takes_it(
+    here: World, browse: Browse
+) -> None:
+    row = port(here)
+    runs(here, "lighthouse", "1.1.0")
+    stored(row, package("quay"), digest="sha256:two")
+    answer = browse(here.ada).get(PAGE)
+    assert answer.status_code == 404
+    text = words_of(text_of(answer))
+    assert f"It had the package until {timezone.now():%Y-%m-%d}" in text
+    assert "ask its publisher what replaces the package" in text
+    assert 'href="/deployments/prod/lighthouse"' in text_of(answer)
+    here.kubernetes.allow("bert", "get", "port")
+    text = text_of(browse(here.bert).get(PAGE))
+    assert "It had the package until" in text
+    assert "lighthouse" not in text, "bert may not read the deployments of the cluster"
+    assert "check the name" in text, "and is told nothing that hints at them"
+
+
+def test_where_the_catalog_was_never_read_nobody_says_that_the_package_is_not_there(
+    here: World, browse: Browse
+) -> None:
+    catalog(of=here.cluster, problem="no route to host", problem_code="unreachable", problem_since=timezone.now())
+    answer = browse(here.ada).get(PAGE)
+    assert answer.status_code == 404
+    text = words_of(text_of(answer))
+    assert "Nothing of the catalog was read yet" in text
+    assert "no route to host" in text
+    assert "has no package" not in text
+
+
+@pytest.mark.parametrize("path", ["", "/again", "/packages/harbour", "/packages/harbour/changes"])
+def test_a_catalog_that_is_not_there_is_said_to_who_might_get_it(here: World, browse: Browse, path: str) -> None:
+    answer = browse(here.ada).get(f"/catalogs/prod/port{path}")
+    assert answer.status_code == 404
+    assert "Cluster prod has no Catalog port" in text_of(answer)
+    answer = browse(here.bert).get(f"/catalogs/prod/port{path}")
+    assert answer.status_code == 403
+    assert "has no Catalog" not in text_of(answer)
 
 
 def test_a_package_without_channels_says_that_nothing_can_be_installed(here: World, browse: Browse) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 from django.core.cache import cache
 from django.utils import timezone
 
@@ -198,3 +199,58 @@ def test_S02_who_is_nobody_on_a_cluster_is_told_the_same_whether_it_exists(here:
 def said(answer: Any) -> tuple[int, str]:
     """The status and the words, without what is new each time."""
     return answer.status_code, PASSING.sub("", text_of(answer))
+
+
+def listing(here: World, *namespaces: str) -> None:
+    port(here, "ada")
+    finish(begun(here, before=""), is_first=True)
+    here.kubernetes.names = {("Namespace", ""): list(namespaces)}
+    here.kubernetes.allow("ada", "list", "Namespace")
+
+
+def applied(text: str) -> list[dict[str, Any]]:
+    """The objects of the YAML to apply."""
+    code = text.partition("kind: &quot;ServiceAccount&quot;")[0].rpartition('<pre class="code" tabindex="0">')[2]
+    rest = text.partition(code)[2].partition("</pre>")[0]
+    return list(yaml.safe_load_all(html.unescape(code + rest)))
+
+
+ADDRESSES = [PAGE, "/catalogs/prod/port/packages/harbour/changes?to=1.1.0"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=["the form", "what would change"])
+def test_a_namespace_that_is_not_there_is_said_and_the_yaml_makes_it_first(
+    address: str, here: World, browse: Browse
+) -> None:
+    listing(here, "shop")
+    text = opened(browse(here.ada), address)
+    assert "Namespace harbour does not exist on prod ." in words_of(text)
+    made = applied(text)
+    assert [one["kind"] for one in made[:2]] == ["Namespace", "ServiceAccount"]
+    assert made[0]["metadata"]["name"] == made[1]["metadata"]["namespace"] == "harbour"
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=["the form", "what would change"])
+def test_of_a_namespace_that_is_there_nothing_is_said(address: str, here: World, browse: Browse) -> None:
+    listing(here, "harbour", "shop")
+    text = opened(browse(here.ada), address)
+    assert "does not exist" not in text
+    assert "kubectl create namespace" not in text
+    assert applied(text)[0]["kind"] == "ServiceAccount"
+
+
+@pytest.mark.parametrize("is_crowded", [False, True], ids=["may not list", "too many"])
+def test_where_nobody_can_tell_whether_a_namespace_is_there_the_command_is_named(
+    is_crowded: bool, here: World, browse: Browse
+) -> None:
+    listing(here, *(f"n{at:04}" for at in range(600)))
+    if not is_crowded:
+        here.kubernetes.allowed -= {("ada", "list", "Namespace")}
+    text = opened(browse(here.ada), PAGE)
+    assert "it is not known whether harbour exists" in words_of(text)
+    assert "kubectl create namespace harbour</pre>" in text
+    assert applied(text)[0]["kind"] == "ServiceAccount"
+
+
+def words_of(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())

@@ -1,0 +1,102 @@
+"""What a publisher writes of a package, which is Markdown, as structure that is safe to show. PURE.
+
+Its HTML is text, a picture is the words in place of it, and only addresses of http and https are links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# The parser takes the square of some lengths: what is beyond is shown as plain paragraphs.
+MOST_MARKDOWN = 16 * 1024
+FIRST_LETTERS, MOST_FIRST_LETTERS = 600, 2_000
+SCHEMES = ("https://", "http://")
+REL = "noopener nofollow"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDescription:
+    """The first blocks of a description, and the rest, "" where there is none."""
+
+    first: SafeString
+    rest: SafeString
+
+
+def shown_description(text: str) -> ShownDescription:
+    blocks = [*_blocks(_safe(_markdown.parse(text[:MOST_MARKDOWN]))), *_plain(text[MOST_MARKDOWN:])]
+    count, letters = 0, 0
+    while count < len(blocks) and letters < FIRST_LETTERS and letters + blocks[count].letters <= MOST_FIRST_LETTERS:
+        letters += blocks[count].letters
+        count += 1
+    return ShownDescription(_joined(blocks[:count]), _joined(blocks[count:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    html: SafeString
+    letters: int
+
+
+def _joined(blocks: Sequence[_Block]) -> SafeString:
+    return SafeString("".join(one.html for one in blocks))
+
+
+def _safe(tokens: list[Token]) -> list[Token]:
+    """The same with headings below those of the page, and links that tell nobody where they were."""
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = "h3" if token.tag == "h1" else "h4"
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("rel", REL)
+    return tokens
+
+
+def _blocks(tokens: list[Token]) -> Iterator[_Block]:
+    """Each paragraph, heading, list and so on that stands in no other."""
+    start = 0
+    for at, token in enumerate(tokens):
+        if token.level == 0 and token.nesting <= 0:
+            block = tokens[start : at + 1]
+            html = _markdown.renderer.render(block, _markdown.options, {})
+            yield _Block(SafeString(html), sum(len(one.content) for one in block))
+            start = at + 1
+
+
+def _plain(text: str) -> list[_Block]:
+    if not text.strip():
+        return []
+    paragraphs = [one.strip() for one in text.split("\n\n") if one.strip()]
+    html = format_html_join("", '<p class="preserve">{}</p>', ((one,) for one in paragraphs))
+    return [_Block(html, len(text))]
+
+
+class _Parser(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - the name that the library has for it
+        return url.lower().startswith(SCHEMES)
+
+
+def _image(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    return escape(tokens[at].content)
+
+
+def _code(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    return format_html('<pre class="code" tabindex="0">{}</pre>', tokens[at].content)
+
+
+def _parser() -> MarkdownIt:
+    made = _Parser("commonmark", {"html": False, "maxNesting": 20})
+    made.add_render_rule("image", _image)
+    made.add_render_rule("fence", _code)
+    made.add_render_rule("code_block", _code)
+    return made
+
+
+_markdown = _parser()

@@ -1,0 +1,227 @@
+"""Whether an SVG is a picture and nothing else, by its bytes. PURE.
+
+Pages show it as `<img>`, where browsers run no script and fetch nothing, and the answer at its address forbids both.
+Yet people save pictures, and a few lines can draw for hours: `use` that repeats what repeats something. So an SVG is
+kept only where it holds nothing that runs, moves, embeds or leads elsewhere, and where what it draws is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from xml.parsers import expat
+
+SVG = "image/svg+xml"
+MOST_DRAWN = 20_000
+_DEEPEST = 100
+_NAMESPACE, _XHTML, _XML = (
+    "http://www.w3.org/2000/svg",
+    "http://www.w3.org/1999/xhtml",
+    "http://www.w3.org/XML/1998/namespace",
+)
+_RUNS = frozenset({"script", "handler", "listener", "set", "animate", "animatecolor", "animatemotion"})
+_EMBEDS = frozenset({"foreignobject", "iframe", "embed", "object", "image", "feimage", "audio", "video"})
+# Paint that its user's children inherit, and so paint with again.
+_REPEATS = frozenset({"pattern", "marker"})
+_GRADIENTS = frozenset({"lineargradient", "radialgradient"})
+_URL = re.compile(r"url\(\s*['\"]?\s*([^)'\"]*)", re.IGNORECASE)
+_BRACE = re.compile(r"([{}])")
+_CLASS = re.compile(r"\s*\.([\w-]+)\s*")
+_DAMAGED = "its bytes are damaged, so that no browser can draw it"
+_OUTSIDE = "its SVG refers to something outside of it"
+_UNCLEAR = "its SVG has styles of which nobody can tell what they draw"
+_TOO_MUCH = f"its SVG draws more than {MOST_DRAWN} shapes, or what repeats itself"
+_EVERY = "*"
+
+
+def svg_refusal(data: bytes) -> str:
+    """Why this SVG is not kept; "" where it is."""
+    try:
+        _Reading().check(data)
+    except _Refused as refusal:
+        return str(refusal)
+    except (expat.ExpatError, LookupError, ValueError):
+        return _DAMAGED
+    return ""
+
+
+class _Refused(Exception):
+    """Why an SVG is not kept: what is behind that place is not even read."""
+
+
+@dataclass(slots=True, eq=False)
+class _Element:
+    name: str
+    children: list[_Element] = field(default_factory=list)
+    refs: list[str] = field(default_factory=list)
+    classes: tuple[str, ...] = ()
+
+
+class _Reading:
+    """One SVG while it is read: the elements below each other, what each refers to, and the text of its styles."""
+
+    def __init__(self) -> None:
+        self._stack: list[_Element] = []
+        self._root: _Element | None = None
+        self._by_id: dict[str, list[_Element]] = defaultdict(list)
+        self._styles: list[str] = []
+        self._inherits = False
+        self._count = 0
+
+    def check(self, data: bytes) -> None:
+        """Raises _Refused, and as expat does."""
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.ProcessingInstructionHandler = self._instruction
+        parser.StartElementHandler = self._begin
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.Parse(data, True)
+        self._check_drawing(self._styled())
+
+    def _doctype(self, _name: str, _system: str | None, _public: str | None, has_own: int) -> None:
+        if has_own:
+            raise _Refused("its SVG declares entities, which can grow without end")
+
+    def _instruction(self, target: str, _text: str) -> None:
+        if target.lower() == "xml-stylesheet":
+            raise _Refused(_OUTSIDE)
+
+    def _begin(self, name: str, attributes: Mapping[str, str]) -> None:
+        namespace, _, local = name.rpartition(" ")
+        element = _Element(local.lower())
+        if not self._stack and (namespace, local) != (_NAMESPACE, "svg"):
+            raise _Refused("it is no SVG that a browser draws")
+        if words := _why_not(element.name, namespace):
+            raise _Refused(words)
+        for key, value in attributes.items():
+            self._attribute(element, key, value)
+        self._count += 1
+        if self._count > MOST_DRAWN:
+            raise _Refused(_TOO_MUCH)
+        if len(self._stack) >= _DEEPEST:
+            raise _Refused(f"its SVG is nested more than {_DEEPEST} deep")
+        if self._stack:
+            self._stack[-1].children.append(element)
+        self._root = self._root or element
+        self._stack.append(element)
+
+    def _end(self, _name: str) -> None:
+        self._stack.pop()
+
+    def _text(self, text: str) -> None:
+        if self._stack and self._stack[-1].name == "style":
+            self._styles.append(text)
+
+    def _attribute(self, element: _Element, key: str, value: str) -> None:
+        namespace, _, local = key.rpartition(" ")
+        name = local.lower()
+        if name.startswith("on") and not namespace:
+            raise _Refused("its SVG has scripts")
+        if (namespace, name) == (_XML, "base"):
+            raise _Refused(_OUTSIDE)
+        if name == "href":
+            element.refs += self._inside(value)
+        elif name == "id":
+            self._by_id[value].append(element)
+        elif name == "class":
+            element.classes = tuple(value.split())
+        elif not namespace:
+            element.refs += self._refs_in(value)
+
+    def _refs_in(self, styles: str) -> list[str]:
+        """What a presentation attribute or a style refers to."""
+        if "\\" in styles or "var(" in styles.lower():
+            raise _Refused(_UNCLEAR)
+        self._inherits |= "inherit" in styles.lower()
+        return [ref for one in _URL.findall(styles) for ref in self._inside(one)]
+
+    def _inside(self, address: str) -> list[str]:
+        found = address.strip()
+        if not found.startswith("#"):
+            raise _Refused(_OUTSIDE)
+        if "%" in found:
+            raise _Refused(_UNCLEAR)
+        return [found[1:]]
+
+    def _styled(self) -> dict[str, list[str]]:
+        """What the styles have elements of each class refer to, and every element (_EVERY)."""
+        by_class: dict[str, list[str]] = defaultdict(list)
+        for selectors, body in _blocks("".join(self._styles)):
+            if "url(" in selectors.lower() or "@import" in f"{selectors}{body}".lower():
+                raise _Refused(_UNCLEAR)
+            found = self._refs_in(body)
+            for one in selectors.split(",") if found else ():
+                name = _CLASS.fullmatch(one)
+                by_class[name[1] if name else _EVERY] += found
+        return by_class
+
+    def _check_drawing(self, by_class: Mapping[str, list[str]]) -> None:
+        assert self._root is not None
+        drawing = _Drawing(self._by_id, by_class)
+        if drawing.count(self._root) > MOST_DRAWN:
+            raise _Refused(_TOO_MUCH)
+        if self._inherits and drawing.has_heavy:
+            raise _Refused(_UNCLEAR)
+
+
+class _Drawing:
+    """How much is drawn, with all that is drawn again where something refers to it."""
+
+    def __init__(self, by_id: Mapping[str, list[_Element]], by_class: Mapping[str, list[str]]) -> None:
+        self._by_id = by_id
+        self._by_class = {name: list(self._targets(dict.fromkeys(refs))) for name, refs in by_class.items()}
+        self._known: dict[_Element, int] = {}
+        self.has_heavy = False
+
+    def count(self, element: _Element, depth: int = 0) -> int:
+        """At most a little more than MOST_DRAWN, and that where it refers to itself."""
+        if depth > 2 * _DEEPEST:
+            return MOST_DRAWN + 1
+        if element not in self._known:
+            self._known[element] = MOST_DRAWN + 1  # until it is known, for who meets it again below itself
+            total = 1
+            for one in chain(element.children, self._drawn_by(element)):
+                total += self.count(one, depth + 1)
+                if total > MOST_DRAWN:
+                    break
+            self._known[element] = total
+        return self._known[element]
+
+    def _drawn_by(self, element: _Element) -> Iterator[_Element]:
+        styled = (self._by_class.get(name, ()) for name in (_EVERY, *element.classes))
+        for one in chain(self._targets(element.refs), *styled):
+            self.has_heavy = True
+            yield one
+
+    def _targets(self, refs: Iterable[str]) -> Iterator[_Element]:
+        for ref in refs:
+            yield from (one for one in self._by_id.get(ref, ()) if one.name not in _GRADIENTS)
+
+
+def _blocks(styles: str) -> Iterator[tuple[str, str]]:
+    """(selectors, declarations) of each block, whatever strings and comments hide; what stands before a block within
+    another one counts to its selectors, and what is not closed to no block."""
+    selectors, text = list[str](), ""
+    for piece in _BRACE.split(styles):
+        if piece == "{":
+            selectors.append(text)
+            text = ""
+        elif piece == "}":
+            yield selectors.pop() if selectors else "", text
+            text = ""
+        else:
+            text = piece
+    yield f"{text}{''.join(selectors)}", text
+
+
+def _why_not(name: str, namespace: str) -> str:
+    if name in _RUNS or name.startswith("animate"):
+        return "its SVG has scripts, or moves"
+    if name in _EMBEDS or namespace == _XHTML:
+        return f"its SVG embeds something else ({name[:40]})"
+    return f"its SVG repeats what it draws ({name})" if name in _REPEATS else ""

@@ -1,0 +1,176 @@
+"""One search over all catalogs: what one may read, where it is, and nothing of what one may not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from approvals.catalogs import searching as found_by
+from approvals.models import Catalog, CatalogPackage
+from approvals.web.catalogs import searching as pages
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import Browse, opened, queries, text_of
+from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.stored_catalogs import HARBOUR, catalog, stored, with_words
+
+PAGE = "/catalogs/packages"
+
+
+def described(name: str, **words: Any) -> list[dict[str, Any]]:
+    """A package whose head says this of itself."""
+    entry = {"name": f"{name}.v1.0.0"}
+    return [
+        package(name, defaultChannel="stable"),
+        with_words(bundle("1.0.0", name), **words),
+        channel("stable", entry, of=name),
+    ]
+
+
+def offering(here: World, name: str, *documents: Any) -> Catalog:
+    row = catalog(name, of=here.cluster)
+    stored(row, *(documents or HARBOUR))
+    return row
+
+
+def named(text: str) -> list[tuple[str, str]]:
+    """The packages that are listed, each with its catalog."""
+    return re.findall(r'href="/catalogs/prod/([^"/]+)/packages/([^"/]+)">', text)
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("quay", [("reef", "quay"), ("reef", "berths")]),
+        ("BERTHS of", [("reef", "berths")]),
+        ("pilot", [("reef", "quay")]),
+        ("authority keeps", [("port", "harbour")]),
+        ("harbour pilot", []),
+        ("100%", []),
+        ("_", []),
+    ],
+    ids=["a name before words", "a summary", "a description", "a provider", "every word", "no pattern", "no sign"],
+)
+def test_words_are_found_in_all_catalogs_each_with_where_it_is(
+    search: str, found: list[tuple[str, str]], here: World, browse: Browse
+) -> None:
+    offering(here, "port")
+    offering(
+        here,
+        "reef",
+        *described("berths", annotations={"description": "Berths of a quay"}),
+        *described("quay", description="Moors ships.\n\nIt calls a PILOT first."),
+    )
+    assert named(opened(browse(here.ada), f"{PAGE}?search={search.replace('%', '%25')}")) == found
+
+
+def test_what_only_a_description_says_is_shown_around_the_word(here: World, browse: Browse) -> None:
+    offering(here, "reef", *described("quay", description=f"{'far ' * 50}calls a <b>pilot</b> first {'more ' * 50}"))
+    text = opened(browse(here.ada), f"{PAGE}?search=quay+pilot")
+    assert re.search(r"Further down: …[^<]*calls a &lt;b&gt;pilot&lt;/b&gt; first more[^<]*…<", text)
+    assert "Further down" not in opened(browse(here.ada), f"{PAGE}?search=quay")
+
+
+def test_an_edition_that_is_not_shown_is_not_searched(here: World, browse: Browse) -> None:
+    row = offering(here, "port")
+    stored(row, *described("quay"), digest="sha256:two")
+    assert CatalogPackage.objects.filter(name="harbour").exists(), "the edition before is kept for its readers"
+    assert named(opened(browse(here.ada), f"{PAGE}?search=harbour")) == []
+
+
+def test_S02_only_catalogs_that_one_may_get_are_searched(here: World, browse: Browse) -> None:
+    offering(here, "mine")
+    offering(here, "theirs")
+    here.kubernetes.allow("bert", "get", "mine")
+    text = opened(browse(here.bert), f"{PAGE}?search=harbour")
+    assert named(text) == [("mine", "harbour")]
+    assert "theirs" not in text
+    assert "1 package matches." in " ".join(text.split())
+
+
+def test_S02_who_is_nobody_finds_nothing_and_learns_of_nothing(here: World, browse: Browse) -> None:
+    offering(here, "port")
+    for person in (User.objects.create_user("nobody"), here.bert):
+        text = opened(browse(person), f"{PAGE}?search=harbour&cluster=prod")
+        assert named(text) == []
+        assert "Keeps ships" not in text
+        assert "There is no catalog that you may get" in text
+
+
+def test_nothing_is_found_while_nobody_can_be_asked_and_that_is_said(here: World, browse: Browse) -> None:
+    offering(here, "port")
+    here.kubernetes.is_down = True
+    text = opened(browse(here.ada), f"{PAGE}?search=harbour")
+    assert named(text) == []
+    assert "Packages may be missing here" in text
+
+
+def test_a_search_is_narrowed_to_a_cluster(here: World, browse: Browse) -> None:
+    offering(here, "port")
+    client = browse(here.ada)
+    assert named(opened(client, f"{PAGE}?search=harbour&cluster=prod")) == [("port", "harbour")]
+    assert named(opened(client, f"{PAGE}?search=harbour&cluster=moon")) == []
+
+
+def test_an_empty_search_says_what_is_searched_and_no_hits_say_what_was(here: World, browse: Browse) -> None:
+    client = browse(here.ada)
+    assert "There is no catalog that you may get" in opened(client, PAGE)
+    offering(here, "port")
+    assert "Packages appear here once you search" in opened(browse(here.ada), PAGE)
+    text = " ".join(opened(browse(here.ada), f"{PAGE}?search=nothing").split())
+    assert "No package matches." in text
+    assert "descriptions of the 1 catalog that you may get were searched" in text
+
+
+def test_of_more_words_than_are_looked_for_that_is_said(here: World, browse: Browse) -> None:
+    offering(here, "port")
+    words = "+".join(["harbour"] * found_by.MOST_WORDS)
+    assert "words were looked for" not in opened(browse(here.ada), f"{PAGE}?search={words}")
+    text = opened(browse(here.ada), f"{PAGE}?search={words}+nothing")
+    assert f"Only the first {found_by.MOST_WORDS} words were looked for." in text
+    assert named(text) == [("port", "harbour")]
+
+
+def test_what_is_found_comes_in_pages_and_costs_as_many_queries_for_many_as_for_few(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "ROWS", 2)
+    monkeypatch.setattr(found_by, "MOST_NAMED", 1)
+    offering(here, "port", *(one for at in range(3) for one in described(f"quay-{at}", description="a pilot")))
+    client, path, walked = browse(here.ada), f"{PAGE}?search=quay", []
+    client.get(path)
+    few = queries(client, path)
+    offering(here, "reef", *(one for at in range(3) for one in described(f"quay-{at}", description="a pilot")))
+    assert queries(client, path) == few <= 16
+    while path:
+        text = opened(client, path)
+        walked.append(named(text))
+        following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+        path = f"{PAGE}{following[1]}".replace("&amp;", "&") if following else ""
+    assert [len(one) for one in walked] == [3, 2, 1]
+    assert sorted(one for page_ in walked for one in page_) == sorted(
+        (where, f"quay-{at}") for where in ("port", "reef") for at in range(3)
+    )
+
+
+def test_a_package_says_which_other_catalogs_have_one_of_its_name(here: World, browse: Browse) -> None:
+    for name in ("port", "reef"):
+        offering(here, name)
+    offering(here, "cove", package("quay"))
+    offering(here, "port-of-the-moon")
+    stored(catalog("moon", of=world.cluster("moon")), *HARBOUR)
+    page = "/catalogs/prod/port/packages/harbour"
+    told = opened(browse(here.ada), page).partition("A package of this name is also in")[2].partition("</p>")[0]
+    assert re.findall(r">([^<]+)</a>", told) == ["port-of-the-moon", "reef"]
+    for name in ("port", "reef"):
+        here.kubernetes.allow("bert", "get", name)
+    told = opened(browse(here.bert), page).partition("A package of this name is also in")[2].partition("</p>")[0]
+    assert re.findall(r">([^<]+)</a>", told) == ["reef"], "S02: bert may not get the other one"
+
+
+def test_the_list_of_catalogs_leads_to_the_search(here: World, browse: Browse) -> None:
+    text = text_of(browse(here.ada).get("/catalogs"))
+    assert re.search(r'<form action="/catalogs/packages"[^>]*role="search"', text)

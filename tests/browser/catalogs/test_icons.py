@@ -1,0 +1,57 @@
+"""Icons that are SVGs in a real browser: drawn, and never more than drawn, whoever opens them how."""
+
+from __future__ import annotations
+
+import playwright.sync_api as pw
+from pytest_django.live_server_helper import LiveServer
+
+from approvals.models import CatalogPresentation
+from tests.browser.conftest import SignIn
+from tests.support.approvals.fixtures import World
+from tests.support.pictures import svg
+from tests.support.stored_catalogs import HARBOUR, catalog, stored
+
+PACKAGE = "/catalogs/prod/port/packages/harbour"
+RAN = "document.documentElement.getAttribute('data-ran')"
+RUNS = "document.documentElement.setAttribute('data-ran', 'yes'); fetch('/ran')"
+# What would never be kept: it is put into the database, past all that looks at icons.
+HOSTILE = svg(
+    f"<script>{RUNS}</script><script href='/static/js/changes.js'/><rect width='40' height='40' fill='teal'/>"
+    "<image href='/static/icon.svg'/><style>@import '/static/css/tokens.css';</style>"
+    "<foreignObject width='40' height='40'><form xmlns='http://www.w3.org/1999/xhtml' action='/sign-out' method='post'>"
+    f"<button id='send'>send</button><img src='/static/icon.svg' onerror=\"{RUNS}\"/></form></foreignObject>",
+    onload=RUNS,
+)
+
+
+def test_a_script_in_an_svg_runs_neither_in_a_page_nor_opened_by_itself(
+    here: World, live_server: LiveServer, sign_in: SignIn
+) -> None:
+    stored(catalog(of=here.cluster), *HARBOUR)
+    CatalogPresentation.objects.filter(package__name="harbour").update(icon=HOSTILE, icon_type="image/svg+xml")
+    page = sign_in(here.ada)
+    loaded: list[str] = []
+    page.goto(f"{live_server.url}{PACKAGE}")
+    page.context.on("response", lambda one: loaded.append(one.url.removeprefix(live_server.url)))
+    page.reload()
+    icon = page.locator("main img.package-icon")
+    icon.evaluate("one => one.decode()")
+    assert icon.evaluate("one => one.naturalWidth") == 40
+    assert f"{PACKAGE}/icon" in loaded
+    assert not {"/ran", "/static/js/changes.js"} & set(loaded)
+
+    alone = page.context.new_page()
+    loaded.clear()
+    answer = alone.goto(f"{live_server.url}{PACKAGE}/icon", wait_until="load")
+    assert answer is not None
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert alone.evaluate(RAN) is None
+    assert set(loaded) <= {f"{PACKAGE}/icon", "/favicon.ico"}
+    assert alone.evaluate("self.origin") == "null", "it is nobody here, and sends no form"
+
+
+def test_the_same_picture_runs_its_script_where_nothing_stops_it(live_server: LiveServer, page: pw.Page) -> None:
+    """So that the test above would see it."""
+    page.route("**/picture.svg", lambda route: route.fulfill(body=HOSTILE, content_type="image/svg+xml"))
+    page.goto(f"{live_server.url}/picture.svg")
+    assert page.evaluate(RAN) == "yes"
