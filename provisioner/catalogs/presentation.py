@@ -11,16 +11,17 @@ import binascii
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
 from provisioner.catalogs.edges import head_of
+from provisioner.catalogs.facts import BundleFacts, facts_of_chart, facts_of_operator, packed_facts, unpacked_facts
 from provisioner.catalogs.icon_bytes import can_be_drawn
 from provisioner.catalogs.icon_points import points_of
+from provisioner.catalogs.texts import MAX_LINE, cut, line_of
 from provisioner.catalogs.values import Package
 
-MAX_LINE = 253
 MAX_SUMMARY = 1_000
 MAX_DESCRIPTION = 64 * 1024
 MAX_ICON_BYTES = 128 * 1024
@@ -53,6 +54,7 @@ class PackagePresentation:
     provider: str = ""
     icon: PackageIcon | None = None
     no_icon: str = ""
+    facts: BundleFacts = field(default_factory=BundleFacts)
 
 
 class PresentationShelf:
@@ -76,20 +78,17 @@ class PresentationShelf:
         if isinstance(icon, dict):
             self._put((name, ""), {"icon": _told(icon)})
 
-    def put_bundle(self, package: str, name: str, document: Mapping[str, Any]) -> None:
-        """Keep the words of an `olm.bundle`, which the property olm.csv.metadata has."""
-        listed = document.get("properties")
-        for one in listed if isinstance(listed, list) else []:
-            if isinstance(one, dict) and one.get("type") == "olm.csv.metadata" and isinstance(one.get("value"), dict):
-                self._put((package, name), _words(one["value"]))
-                return
+    def put_bundle(self, package: str, name: str, told: Mapping[str, Any]) -> None:
+        """Keep the words of an `olm.bundle`, as `operator_of` has them."""
+        if told:
+            self._put((package, name), _words(told, facts_of_operator(told)))
 
     def put_chart(self, package: str, name: str, entry: Mapping[str, Any]) -> None:
         """Keep the words of a version of a chart."""
         maintainers = entry.get("maintainers")
         first = maintainers[0] if isinstance(maintainers, list) and maintainers else {}
         words = {"provider": first, "annotations": {"description": entry.get("description")}}
-        self._put((package, name), _words(words))
+        self._put((package, name), _words(words, facts_of_chart(entry)))
 
     def of(self, package: Package) -> PackagePresentation:
         """As the head of the package's default channel has it; what that does not say, the package says."""
@@ -103,6 +102,7 @@ class PresentationShelf:
             provider=words.get("provider") or "",
             icon=icon,
             no_icon=no_icon,
+            facts=unpacked_facts(words.get("facts") or {}),
         )
 
     def _put(self, key: tuple[str, str], record: Mapping[str, Any]) -> None:
@@ -128,27 +128,19 @@ def _told(icon: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _words(value: Mapping[str, Any]) -> dict[str, str]:
+def _words(value: Mapping[str, Any], facts: BundleFacts) -> dict[str, Any]:
     annotations, provider = value.get("annotations"), value.get("provider")
     return {
-        "name": _line(value.get("displayName"), MAX_LINE),
-        "summary": _line(annotations.get("description") if isinstance(annotations, dict) else "", MAX_SUMMARY),
-        "description": _cut(value.get("description"), MAX_DESCRIPTION),
-        "provider": _line(provider.get("name") if isinstance(provider, dict) else "", MAX_LINE),
+        "name": line_of(value.get("displayName")),
+        "summary": line_of(annotations.get("description") if isinstance(annotations, dict) else "", MAX_SUMMARY),
+        "description": cut(value.get("description"), MAX_DESCRIPTION),
+        "provider": line_of(provider.get("name") if isinstance(provider, dict) else ""),
+        "facts": packed_facts(facts),
     }
 
 
-def _cut(value: object, most: int) -> str:
-    text = value.replace("\0", "\ufffd") if isinstance(value, str) else ""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _line(value: object, most: int) -> str:
-    return _cut(" ".join(value[: most * 4].split()) if isinstance(value, str) else "", most)
-
-
 def _first_line(text: str) -> str:
-    return _line(next((one.strip("# ") for one in text.splitlines() if one.strip("# ")), ""), MAX_SUMMARY)
+    return line_of(next((one.strip("# ") for one in text.splitlines() if one.strip("# ")), ""), MAX_SUMMARY)
 
 
 def _icon(told: Mapping[str, str] | None) -> tuple[PackageIcon | None, str]:

@@ -10,6 +10,9 @@ from semver import Version
 
 from provisioner.versions import VersionRange, release_order
 
+# The number of the rules by which catalogs and indexes are read into these values and into what packages say of
+# themselves. Raise it with every change of those rules: what was read by a lower number is read again.
+READING = 1
 # What may stand as build metadata.
 RELEASE = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
 
@@ -20,7 +23,8 @@ class CatalogBundle:
     by their types, and `needed` the same in words.
 
     It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so. In
-    OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order.
+    OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order. `kubernetes` is
+    the range of Kubernetes versions that it is for, in its publisher's words; "" where that is not said.
     """
 
     name: str
@@ -33,6 +37,7 @@ class CatalogBundle:
     checksum: str = ""
     is_chart: bool = False
     needed: tuple[str, ...] = ()
+    kubernetes: str = ""
 
     @property
     def content(self) -> str:
