@@ -158,6 +158,7 @@ def _sweep_references(now: datetime) -> None:
         wake.poll(pk)
     for pk in following.due(now)[:POLLS_A_SWEEP]:
         wake.upgrade(pk)
+    catalogs.read_anew(now)
     for pk in catalogs.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
         wake.catalog(pk)
     for pk in catalogs.comparisons.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:

@@ -20,6 +20,7 @@ from approvals.catalogs.following import (
     note_seen,
     note_shown,
     postpone,
+    read_anew,
     see,
 )
 from approvals.catalogs.history import ContentChange, changed_content, changes_of, last_seen
@@ -29,6 +30,7 @@ from approvals.catalogs.reading import (
     catalog,
     catalog_rows,
     icon,
+    is_read_as_now,
     package,
     package_problems,
     package_rows,
@@ -57,6 +59,7 @@ __all__ = [
     "forget",
     "icon",
     "interval",
+    "is_read_as_now",
     "is_same_source",
     "last_seen",
     "named_so",
@@ -71,6 +74,7 @@ __all__ = [
     "packages_of",
     "postpone",
     "presentation",
+    "read_anew",
     "same_name",
     "see",
     "store",

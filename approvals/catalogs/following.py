@@ -16,6 +16,7 @@ from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
 from approvals.source_refs import interval_seconds
+from provisioner.catalogs import READING
 
 
 @transaction.atomic
@@ -78,6 +79,12 @@ def due(now: datetime) -> QuerySet[Catalog]:
     """Those that are to be looked at or shown, the longest overdue first."""
     rows = Catalog.objects.filter(Q(look_at__lte=now) | Q(show_at__lte=now))
     return rows.order_by("look_at", "pk")
+
+
+def read_anew(now: datetime) -> int:
+    """Have those looked at that are never looked at again, and were read by rules of before; how many there are."""
+    rows = Catalog.objects.filter(look_at__isnull=True, edition__reading__lt=READING)
+    return rows.update(look_at=now)
 
 
 def interval(catalog: Catalog) -> int:

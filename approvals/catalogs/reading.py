@@ -10,7 +10,15 @@ from django.db.models import QuerySet
 
 from approvals.catalogs.searching import MAX_SEARCH, with_words
 from approvals.models import Catalog, CatalogPackage, CatalogPresentation, Cluster
-from provisioner.catalogs import Package, PackageIcon, PackagePresentation, is_about, unpacked_package
+from provisioner.catalogs import (
+    READING,
+    Package,
+    PackageIcon,
+    PackagePresentation,
+    is_about,
+    unpacked_facts,
+    unpacked_package,
+)
 
 MAX_PAGE = 200
 
@@ -46,6 +54,11 @@ def catalog(cluster: Cluster, name: str) -> Catalog | None:
     return rows.select_related("cluster", "edition").defer("edition__problems").first()
 
 
+def is_read_as_now(catalog: Catalog) -> bool:
+    """Whether what is offered was read by the rules of today; of none by any."""
+    return catalog.edition is not None and catalog.edition.reading >= READING
+
+
 def catalog_rows(keys: Iterable[int], *, search: str = "", cluster: str = "") -> QuerySet[Catalog]:
     """Those of these keys by cluster and name, as `catalog` has each; of one cluster where that is named."""
     rows = Catalog.objects.filter(pk__in=list(keys), name__contains=search[:MAX_SEARCH].replace("\0", "").lower())
@@ -62,7 +75,9 @@ def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]
 
 def with_icons(rows: QuerySet[CatalogPackage]) -> QuerySet[CatalogPackage]:
     """The same, each with the type of its icon, "" where it has none, and without the icon itself."""
-    return rows.select_related("presentation").defer("presentation__description", "presentation__icon")
+    return rows.select_related("presentation").defer(
+        "presentation__description", "presentation__facts", "presentation__icon"
+    )
 
 
 def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int = 50) -> PackagePage:
@@ -112,4 +127,5 @@ def presentation(catalog: Catalog, name: str) -> PackagePresentation | None:
         provider=row.package.provider,
         icon=PackageIcon(bytes(row.icon), row.icon_type) if row.icon_type else None,
         no_icon=row.no_icon,
+        facts=unpacked_facts(row.facts),
     )

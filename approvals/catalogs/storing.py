@@ -13,16 +13,18 @@ from approvals.catalogs.history import ContentChange, remember
 from approvals.locks import for_change
 from approvals.models import Catalog, CatalogEdition, CatalogPackage, CatalogPresentation
 from provisioner.catalogs import (
-    Catalog as CatalogContent,
-)
-from provisioner.catalogs import (
+    READING,
     CatalogFile,
     Package,
     PackagePresentation,
     PresentationShelf,
     head_of,
+    packed_facts,
     packed_package,
     read_catalog,
+)
+from provisioner.catalogs import (
+    Catalog as CatalogContent,
 )
 
 
@@ -50,7 +52,7 @@ def store(
     it in a transaction: it reads for as long as the catalog comes.
     """
     catalog.editions.filter(read_at__isnull=True).delete()  # of a worker that died over it
-    edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, began_at=timezone.now())
+    edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, reading=READING, began_at=timezone.now())
     try:
         with PresentationShelf() as shelf:
             found = read(files, shelf=shelf)
@@ -79,6 +81,7 @@ def _keep(edition: CatalogEdition, batch: list[tuple[Package, PackagePresentatio
             icon=words.icon.data if words.icon else b"",
             icon_type=words.icon.media_type if words.icon else "",
             no_icon=words.no_icon,
+            facts=packed_facts(words.facts),
         )
         for row, (_, words) in zip(rows, batch, strict=True)
     )

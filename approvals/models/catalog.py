@@ -64,6 +64,11 @@ class CatalogEdition(models.Model):
 
     catalog = models.ForeignKey(Catalog, on_delete=models.CASCADE, related_name="editions")
     digest = models.CharField(max_length=80)
+    reading = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text="the number of the rules by which it was read (READING); 0: before they had one",
+    )
     began_at = models.DateTimeField()
     read_at = models.DateTimeField(null=True, blank=True)
     package_count = models.PositiveIntegerField(default=0)
@@ -104,13 +109,14 @@ class CatalogPackage(models.Model):
 
 
 class CatalogPresentation(models.Model):
-    """The long words and the icon of a package, which few pages need."""
+    """The long words, the facts and the icon of a package, which few pages need."""
 
     package = models.OneToOneField(CatalogPackage, on_delete=models.CASCADE, related_name="presentation")
     description = models.TextField(blank=True)
     icon = models.BinaryField(default=bytes)
     icon_type = models.CharField(max_length=40, blank=True)
     no_icon = models.CharField(max_length=500, blank=True, help_text="why the icon that it brings is not kept")
+    facts = models.JSONField(default=dict, db_default={}, help_text="as packed_facts has them")
 
     def __str__(self) -> str:
         return f"presentation {self.pk}"

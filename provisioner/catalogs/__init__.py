@@ -18,6 +18,7 @@ from provisioner.catalogs.choosing import (
     step_to,
 )
 from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, successors
+from provisioner.catalogs.facts import BundleFacts, BundleLink, Maintainer, packed_facts, unpacked_facts
 from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
 from provisioner.catalogs.helm_index import read_helm_index
 from provisioner.catalogs.packing import packed_package, unpacked_package
@@ -25,6 +26,7 @@ from provisioner.catalogs.presentation import PackageIcon, PackagePresentation, 
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
 from provisioner.catalogs.tag_list import fetched_tags
 from provisioner.catalogs.values import (
+    READING,
     Catalog,
     CatalogBundle,
     CatalogProblem,
@@ -36,6 +38,9 @@ from provisioner.catalogs.values import (
 )
 
 __all__ = [
+    "READING",
+    "BundleFacts",
+    "BundleLink",
     "Catalog",
     "CatalogBundle",
     "CatalogFile",
@@ -49,6 +54,7 @@ __all__ = [
     "FetchLimits",
     "FetchedCatalog",
     "Installed",
+    "Maintainer",
     "NoChoice",
     "Package",
     "PackageIcon",
@@ -67,11 +73,13 @@ __all__ = [
     "is_about",
     "package_of_address",
     "package_to_address",
+    "packed_facts",
     "packed_package",
     "read_catalog",
     "read_helm_index",
     "route",
     "step_to",
     "successors",
+    "unpacked_facts",
     "unpacked_package",
 ]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 from urllib.parse import urljoin
 
+from provisioner.catalogs.facts import kubernetes_of_chart
 from provisioner.catalogs.presentation import PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits
 from provisioner.catalogs.values import (
@@ -115,10 +117,10 @@ class _Index:
             self._complain(chart, f"version {version} has no address to fetch it from")
             return None
         digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
+        bundle = CatalogBundle(f"{chart}-{version}", "", version, is_chart=True, kubernetes=kubernetes_of_chart(entry))
         if url.startswith("oci://"):
-            return CatalogBundle(f"{chart}-{version}", url.removeprefix("oci://"), version, is_chart=True)
-        checksum = f"sha256:{digest[1]}" if digest else ""
-        return CatalogBundle(f"{chart}-{version}", "", version, url=url, checksum=checksum, is_chart=True)
+            return replace(bundle, image=url.removeprefix("oci://"))
+        return replace(bundle, url=url, checksum=f"sha256:{digest[1]}" if digest else "")
 
     def _complain(self, chart: str, words: str) -> None:
         name = chart if CHART.fullmatch(chart) else chart[:80]

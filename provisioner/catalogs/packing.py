@@ -31,7 +31,7 @@ def _packed_entry(one: ChannelEntry) -> list[Any]:
 
 def _packed_bundle(one: CatalogBundle) -> list[Any]:
     named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
-    return [*named, one.url, one.checksum, one.is_chart, one.needed]
+    return [*named, one.url, one.checksum, one.is_chart, one.needed, one.kubernetes]
 
 
 def unpacked_package(document: Mapping[str, Any]) -> Package:
@@ -55,7 +55,7 @@ def _entry(parts: list[Any]) -> ChannelEntry:
 def _bundle(parts: list[Any]) -> CatalogBundle:
     # An edition that was stored before there was more ends earlier.
     name, image, version, release, apis, needs, url, checksum, *rest = parts
-    is_chart, needed = rest or (False, needs)
+    is_chart, needed, kubernetes = (*rest, *(False, needs, "")[len(rest) :])
     return CatalogBundle(
         name,
         image,
@@ -67,4 +67,5 @@ def _bundle(parts: list[Any]) -> CatalogBundle:
         checksum,
         is_chart=is_chart,
         needed=tuple(needed),
+        kubernetes=kubernetes,
     )

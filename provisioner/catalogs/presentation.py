@@ -6,45 +6,22 @@ then is it known which bundle speaks for the package.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
 from provisioner.catalogs.edges import head_of
-from provisioner.catalogs.icon_bytes import can_be_drawn
-from provisioner.catalogs.icon_points import points_of
-from provisioner.catalogs.icon_svg import SVG, svg_refusal
+from provisioner.catalogs.facts import BundleFacts, facts_of_chart, facts_of_operator, packed_facts, unpacked_facts
+from provisioner.catalogs.icons import keeping
+from provisioner.catalogs.icons.keeping import PackageIcon, kept_icon, told_icon
+from provisioner.catalogs.texts import cut, line_of
 from provisioner.catalogs.values import Package
 
-MAX_LINE = 253
 MAX_SUMMARY = 1_000
 MAX_DESCRIPTION = 64 * 1024
-MAX_ICON_BYTES = 128 * 1024
-# A browser draws four bytes a point, of every icon of a list at once.
-MAX_ICON_POINTS = 2048 * 2048
-# Of all icons of a catalog: to judge one that has as many as it may takes a tenth of a second.
-MAX_POINTS = 512 * MAX_ICON_POINTS
-# Pictures that are nothing but points, each with how its bytes begin. An SVG can hold more (icon_svg).
-RASTER = {
-    "image/png": (b"\x89PNG\r\n\x1a\n",),
-    "image/jpeg": (b"\xff\xd8\xff",),
-    "image/gif": (b"GIF87a", b"GIF89a"),
-    "image/webp": (b"RIFF",),
-}
-KEPT = frozenset({*RASTER, SVG})
-
-
-@dataclass(frozen=True, slots=True)
-class PackageIcon:
-    """A picture of its media type, which browsers can draw: points, or an SVG that is never to stand in a page."""
-
-    data: bytes
-    media_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +34,7 @@ class PackagePresentation:
     provider: str = ""
     icon: PackageIcon | None = None
     no_icon: str = ""
+    facts: BundleFacts = field(default_factory=BundleFacts)
 
 
 class PresentationShelf:
@@ -79,29 +57,26 @@ class PresentationShelf:
         """Keep the icon of an `olm.package`."""
         icon = document.get("icon")
         if isinstance(icon, dict):
-            self._put((name, ""), {"icon": _told(icon)})
+            self._put((name, ""), {"icon": told_icon(icon)})
 
-    def put_bundle(self, package: str, name: str, document: Mapping[str, Any]) -> None:
-        """Keep the words of an `olm.bundle`, which the property olm.csv.metadata has."""
-        listed = document.get("properties")
-        for one in listed if isinstance(listed, list) else []:
-            if isinstance(one, dict) and one.get("type") == "olm.csv.metadata" and isinstance(one.get("value"), dict):
-                self._put((package, name), _words(one["value"]))
-                return
+    def put_bundle(self, package: str, name: str, told: Mapping[str, Any]) -> None:
+        """Keep the words of an `olm.bundle`, as `operator_of` has them."""
+        if told:
+            self._put((package, name), _words(told, facts_of_operator(told)))
 
     def put_chart(self, package: str, name: str, entry: Mapping[str, Any]) -> None:
         """Keep the words of a version of a chart."""
         maintainers = entry.get("maintainers")
         first = maintainers[0] if isinstance(maintainers, list) and maintainers else {}
         words = {"provider": first, "annotations": {"description": entry.get("description")}}
-        self._put((package, name), _words(words))
+        self._put((package, name), _words(words, facts_of_chart(entry)))
 
     def of(self, package: Package) -> PackagePresentation:
         """As the head of the package's default channel has it; what that does not say, the package says."""
         head = head_of(package)
         words = self._get((package.name, head.name)) if head else {}
         told = self._get((package.name, "")).get("icon")
-        icon, no_icon = _icon(told, self._has_room) if told and told["data"] else (None, "")
+        icon, no_icon = kept_icon(told, self._has_room) if told and told["data"] else (None, "")
         return PackagePresentation(
             display_name=words.get("name") or "",
             summary=words.get("summary") or _first_line(package.description),
@@ -109,11 +84,12 @@ class PresentationShelf:
             provider=words.get("provider") or "",
             icon=icon,
             no_icon=no_icon,
+            facts=unpacked_facts(words.get("facts") or {}),
         )
 
     def _has_room(self, points: int) -> bool:
         self._points += points
-        return self._points <= MAX_POINTS
+        return self._points <= keeping.MAX_POINTS
 
     def _put(self, key: tuple[str, str], record: Mapping[str, Any]) -> None:
         data = json.dumps(record).encode()
@@ -129,58 +105,16 @@ class PresentationShelf:
         return found
 
 
-def _told(icon: Mapping[str, Any]) -> dict[str, str]:
-    """Of an icon that is too large only so much that this is seen."""
-    media_type, data = icon.get("mediatype"), icon.get("base64data")
-    return {
-        "type": _line(media_type.lower(), MAX_LINE) if isinstance(media_type, str) else "",
-        "data": "".join(data.split())[: MAX_ICON_BYTES * 2] if isinstance(data, str) else "",
-    }
-
-
-def _words(value: Mapping[str, Any]) -> dict[str, str]:
+def _words(value: Mapping[str, Any], facts: BundleFacts) -> dict[str, Any]:
     annotations, provider = value.get("annotations"), value.get("provider")
     return {
-        "name": _line(value.get("displayName"), MAX_LINE),
-        "summary": _line(annotations.get("description") if isinstance(annotations, dict) else "", MAX_SUMMARY),
-        "description": _cut(value.get("description"), MAX_DESCRIPTION),
-        "provider": _line(provider.get("name") if isinstance(provider, dict) else "", MAX_LINE),
+        "name": line_of(value.get("displayName")),
+        "summary": line_of(annotations.get("description") if isinstance(annotations, dict) else "", MAX_SUMMARY),
+        "description": cut(value.get("description"), MAX_DESCRIPTION),
+        "provider": line_of(provider.get("name") if isinstance(provider, dict) else ""),
+        "facts": packed_facts(facts),
     }
-
-
-def _cut(value: object, most: int) -> str:
-    text = value.replace("\0", "\ufffd") if isinstance(value, str) else ""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _line(value: object, most: int) -> str:
-    return _cut(" ".join(value[: most * 4].split()) if isinstance(value, str) else "", most)
 
 
 def _first_line(text: str) -> str:
-    return _line(next((one.strip("# ") for one in text.splitlines() if one.strip("# ")), ""), MAX_SUMMARY)
-
-
-def _icon(told: Mapping[str, str], has_room: Callable[[int], bool]) -> tuple[PackageIcon | None, str]:
-    media_type = told["type"]
-    if media_type not in KEPT:
-        return None, f"its type is {media_type or 'not said'}; only {', '.join(sorted(KEPT))} are kept"
-    try:
-        data = base64.b64decode(told["data"], validate=True)
-    except (binascii.Error, ValueError):
-        return None, "it is no base64"
-    if len(data) > MAX_ICON_BYTES:
-        return None, f"it has more than {MAX_ICON_BYTES} bytes"
-    refusal = svg_refusal(data) if media_type == SVG else _raster_refusal(data, media_type, has_room)
-    return (None, refusal) if refusal else (PackageIcon(data, media_type), "")
-
-
-def _raster_refusal(data: bytes, media_type: str, has_room: Callable[[int], bool]) -> str:
-    """Why a picture of points is not kept; "" where it is."""
-    if not data.startswith(RASTER[media_type]) or (media_type == "image/webp" and data[8:12] != b"WEBP"):
-        return f"its bytes are no {media_type}"
-    if points_of(data, media_type) > MAX_ICON_POINTS:
-        return f"it has more than {MAX_ICON_POINTS} points"
-    if not has_room(points_of(data, media_type)):
-        return f"the icons of this catalog have more than {MAX_POINTS} points together"
-    return "" if can_be_drawn(data, media_type) else "its bytes are damaged, so that no browser can draw it"
+    return line_of(next((one.strip("# ") for one in text.splitlines() if one.strip("# ")), ""), MAX_SUMMARY)

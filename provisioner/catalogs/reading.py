@@ -7,11 +7,13 @@ along, some hundred megabytes in all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from provisioner.catalogs.documents import documents_of
 from provisioner.catalogs.edges import problems_of
+from provisioner.catalogs.facts import kubernetes_of_operator
+from provisioner.catalogs.operators import operator_of
 from provisioner.catalogs.presentation import PresentationShelf
 from provisioner.catalogs.values import (
     Catalog,
@@ -231,14 +233,16 @@ class _Reader:
         if name in draft.bundles:
             raise _Unusable(f"bundle {name} of package {value['package']} is there twice; the first one counts")
         try:
-            bundle = _bundle_of(name, value)
+            bundle = replace(_bundle_of(name, value), kubernetes=kubernetes_of_operator(told := operator_of(value)))
         except _Unusable as exc:
             self._leave_out(draft.unusable_bundles, name, str(exc), where)
             raise
-        self._keep(where, _size(bundle.name, bundle.image, *bundle.apis, *bundle.needs, *bundle.needed))
+        self._keep(
+            where, _size(bundle.name, bundle.image, bundle.kubernetes, *bundle.apis, *bundle.needs, *bundle.needed)
+        )
         draft.bundles[name] = bundle
         if self._shelf:
-            self._shelf.put_bundle(value["package"], name, value)
+            self._shelf.put_bundle(value["package"], name, told)
 
     def _keep(self, where: str, size: int) -> None:
         self._kept += size

@@ -9,6 +9,10 @@ from semver import Version
 
 from provisioner.versions import VersionRange, is_release, release_order
 
+# The number of the rules by which catalogs and indexes are read into these values and into what packages say of
+# themselves. Raise it with every change of those rules: what was read by a lower number is read again.
+READING = 1
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogBundle:
@@ -16,7 +20,8 @@ class CatalogBundle:
     by their types, and `needed` the same in words.
 
     It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so. In
-    OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order.
+    OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order. `kubernetes` is
+    the range of Kubernetes versions that it is for, in its publisher's words; "" where that is not said.
     """
 
     name: str
@@ -29,6 +34,7 @@ class CatalogBundle:
     checksum: str = ""
     is_chart: bool = False
     needed: tuple[str, ...] = ()
+    kubernetes: str = ""
 
     @property
     def content(self) -> str:

@@ -128,12 +128,39 @@ class CatalogBundleSerializer(serializers.Serializer[Any]):
     image = serializers.CharField()
     url = serializers.CharField(help_text="where a chart is fetched, in place of an image")
     checksum = serializers.CharField(help_text="what the bytes at the URL hash to; empty where nobody says it")
+    kubernetes = serializers.CharField(
+        help_text="the range of Kubernetes versions that it is for; empty where its publisher says none"
+    )
     apis = serializers.ListField(child=serializers.CharField(), help_text="Kind.group/version of what it brings")
     needs = serializers.ListField(
         child=serializers.CharField(), help_text="constraints that it places on other bundles"
     )
     deprecation = serializers.CharField(allow_null=True, help_text="why it is deprecated; null where it is not")
     changed_content = ChangedContentSerializer(allow_null=True)
+
+
+class BundleLinkSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    url = serializers.CharField(help_text="http or https")
+
+
+class MaintainerSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    email = serializers.CharField()
+
+
+class BundleFactsSerializer(serializers.Serializer[Any]):
+    """What its publisher says of it; empty where nothing is said."""
+
+    kubernetes = serializers.CharField(help_text="the range of Kubernetes versions that it is for")
+    install_modes = serializers.ListField(
+        child=serializers.CharField(), help_text="of OLM, such as AllNamespaces: those that it supports"
+    )
+    capability = serializers.CharField(help_text="how much an operator does, such as Deep Insights")
+    maturity = serializers.CharField()
+    app_version = serializers.CharField(help_text="the version of what a chart installs")
+    links = BundleLinkSerializer(many=True)
+    maintainers = MaintainerSerializer(many=True)
 
 
 class PackageSerializer(serializers.Serializer[Any]):
@@ -146,6 +173,7 @@ class PackageSerializer(serializers.Serializer[Any]):
     deprecation = serializers.CharField(allow_null=True, help_text="why it is deprecated; null where it is not")
     icon = IconSerializer(allow_null=True)
     no_icon = serializers.CharField(help_text="why the icon that it brings is not shown")
+    facts = BundleFactsSerializer(help_text="of the bundle in which the default channel ends")
     channels = ChannelSerializer(many=True)
     bundles = CatalogBundleSerializer(many=True, help_text="the highest version first")
 
@@ -164,6 +192,7 @@ def package_record(catalog: Catalog, package: Package, words: PackagePresentatio
         "deprecation": _deprecation(package, "olm.package", ""),
         "icon": {"media_type": icon.media_type, "base64": base64.b64encode(icon.data).decode()} if icon else None,
         "no_icon": words.no_icon,
+        "facts": words.facts,
         "channels": [_channel(package, one) for one in package.channels.values()],
         "bundles": [
             {
@@ -173,6 +202,7 @@ def package_record(catalog: Catalog, package: Package, words: PackagePresentatio
                 "image": one.image,
                 "url": one.url,
                 "checksum": one.checksum,
+                "kubernetes": one.kubernetes,
                 "apis": one.apis,
                 "needs": one.needs,
                 "deprecation": package.deprecation_of(one.name),

@@ -71,6 +71,14 @@ def due(now: datetime) -> list[int]:
     return list(dict.fromkeys(rows.order_by("answer_at", "pk").values_list("deployment_id", flat=True)))
 
 
+@transaction.atomic
+def ask_again(catalog: Catalog) -> None:
+    """The same content was read in another way, so that another bundle may be next."""
+    rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)
+    held = FollowedPackage.objects.filter(pk__in=hold(rows))
+    held.update(answer_at=timezone.now())
+
+
 def followers(catalog: Catalog) -> list[int]:
     """The deployments that follow a package of it."""
     rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)

@@ -101,8 +101,10 @@ class RefreshCatalog(Recurring):
             catalogs.postpone(row, began + timedelta(seconds=TURN_SECONDS))  # it went away, or another worker reads it
 
     def _read(self, row: Catalog, source: Source, worker: str) -> str:
-        """Store what the source holds, unless it is offered already; the ETag of what was found."""
-        offered, found = row.edition.digest if row.edition else "", Polled("")
+        """Store what the source holds, unless it is offered already, as it would be read now; the ETag of what was
+        found."""
+        shown = row.edition.digest if row.edition else ""
+        offered, found = shown if catalogs.is_read_as_now(row) else "", Polled("")
         if offered and not is_tags(row.spec) and isinstance(source, RemoteSource) and is_floating(source, egress()):
             limits = _limits()
             found = poll(
@@ -122,6 +124,8 @@ class RefreshCatalog(Recurring):
                 )
                 instruments.source_polls.labels("catalog", "moved").inc()
                 logger.info("a catalog was read", extra={"catalog_id": row.pk, "digest": fetched.pin.digest})
+            if not offered and fetched.pin.digest == shown:  # by which followers see that a catalog moved
+                following.ask_again(row)
         return found.etag if fetched.pin.digest == found.digest else ""
 
     def _check(self, row: Catalog, worker: str) -> None:

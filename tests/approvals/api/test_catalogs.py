@@ -12,8 +12,8 @@ from approvals.access import catalogs as readable
 from approvals.models import Catalog
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
-from tests.support.provisioner.catalogs import bundle, package
-from tests.support.stored_catalogs import HARBOUR, catalog, stored
+from tests.support.provisioner.catalogs import bundle, channel, package
+from tests.support.stored_catalogs import HARBOUR, catalog, stored, with_words
 
 
 def read(call: Call, here: World, path: str, person: User | None = None) -> Any:
@@ -112,6 +112,32 @@ def test_a_package_has_its_channels_versions_and_icon(here: World, call: Call) -
         {"name": "harbour.v1.1.0", "replaces": "", "skips": ["harbour.v0.9.0"], "skip_range": ">=0.1.0 <1.1.0"}
     ]
     assert problem_of(call(here.ada, "get", "catalogs/prod/port/packages/quay"))["code"] == "not-found"
+
+
+def test_a_package_says_what_its_publisher_says_of_its_head(here: World, call: Call) -> None:
+    head = with_words(
+        bundle("1.1.0"),
+        minKubeVersion="1.30.0",
+        installModes=[{"type": "AllNamespaces", "supported": True}],
+        annotations={"capabilities": "Deep Insights"},
+        maturity="stable",
+        links=[{"name": "Manual", "url": "https://example.com/m"}, {"name": "x", "url": "javascript:x"}],
+        maintainers=[{"name": "Ada", "email": "ada@example.com"}],
+    )
+    entries = [{"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}]
+    port(here, package(defaultChannel="stable"), bundle("1.0.0"), head, channel("stable", *entries))
+    here.kubernetes.allow("ada", "get")
+    found = read(call, here, "catalogs/prod/port/packages/harbour")
+    assert found["facts"] == {
+        "kubernetes": ">=1.30.0",
+        "install_modes": ["AllNamespaces"],
+        "capability": "Deep Insights",
+        "maturity": "stable",
+        "app_version": "",
+        "links": [{"name": "Manual", "url": "https://example.com/m"}],
+        "maintainers": [{"name": "Ada", "email": "ada@example.com"}],
+    }
+    assert [one["kubernetes"] for one in found["bundles"]] == [">=1.30.0", ""]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from approvals import catalogs
-from approvals.models import Catalog, Cluster
+from approvals.models import Catalog, CatalogEdition, Cluster
+from provisioner.catalogs import READING
 from tests.support.approvals.world import cluster
+from tests.support.stored_catalogs import HARBOUR, stored
+from tests.support.stored_catalogs import catalog as stored_catalog
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +46,27 @@ def authors(row: Catalog) -> dict[str, str] | None:
 
 def all_of(name: str) -> dict[str, str]:
     return dict.fromkeys(("kind", "http.url", "http.auth.secret.name", "http.auth.secret.namespace"), name)
+
+
+@pytest.mark.parametrize(("reading", "is_due"), [(READING - 1, True), (READING, False)], ids=["before", "now"])
+def test_what_is_never_looked_at_is_read_anew_where_its_rules_are_of_before(reading: int, is_due: bool) -> None:
+    here, now = cluster(), timezone.now()
+    pinned, unread = stored_catalog(of=here), stored_catalog("unread", of=here)
+    stored(pinned, *HARBOUR)
+    CatalogEdition.objects.update(reading=reading)
+    catalogs.read_anew(now)
+    assert [one.name for one in catalogs.due(now)] == (["port"] if is_due else [])
+    unread.refresh_from_db()
+    assert unread.look_at is None
+
+
+def test_a_look_that_waits_for_its_time_is_not_called_forward() -> None:
+    row, now = stored_catalog(), timezone.now()
+    stored(row, *HARBOUR)
+    Catalog.objects.update(look_at=now + timedelta(minutes=5))
+    CatalogEdition.objects.update(reading=READING - 1)
+    catalogs.read_anew(now)
+    assert list(catalogs.due(now)) == []
 
 
 @pytest.mark.parametrize("author", [MALLORY, None], ids=["a known author", "an unknown author"])

@@ -76,6 +76,15 @@ def test_a_catalog_that_changes_has_its_followers_asked_and_a_request_made(
     assert followed().beyond == "no edge leads to 1.2.0 from what runs; it may follow after 1.1.0"
 
 
+def test_followers_are_asked_where_the_same_content_is_read_in_another_way(
+    running: BundleDeployment, port: Catalog
+) -> None:
+    following.ask_again(Catalog(cluster=port.cluster, name="another"))
+    assert following.due(timezone.now()) == []
+    following.ask_again(port)
+    assert following.due(timezone.now()) == [running.pk]
+
+
 @pytest.mark.parametrize(("policy", "is_made", "is_for_people"), [("Manual", False, False), ("Automatic", True, False)])
 def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
     here: World, running: BundleDeployment, port: Catalog, policy: str, *, is_made: bool, is_for_people: bool

@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from approvals import access, catalogs
 from approvals.controllers import read_controllers
-from approvals.models import Catalog
+from approvals.models import Catalog, CatalogEdition
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.watch.catalogs import SeenCatalogs
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
+from provisioner.catalogs import READING
 from provisioner.errors import InvalidObject
 from provisioner.values import Identity, ObjectRef
 from tests.support.journeys.station import SERVICE, Station, role, user_subject
@@ -144,6 +145,20 @@ def listed(station: Station) -> None:
     watch = SeenCatalogs(cluster=station.cluster)
     watch.stop.set()
     once_answered(lambda: watch.look(station.api))
+
+
+def test_what_was_read_by_rules_of_before_is_read_again_though_it_did_not_change(
+    sandbox_station: Station, registry: Registry
+) -> None:
+    name = f"{sandbox_station.namespace}/catalog"
+    registry.push(f"{name}:latest", {"configs/harbour.json": catalog_text("1.0.0")}, labels=FOLDER)
+    row = look(seen(sandbox_station, write(sandbox_station, image(registry, name), interval="5m")))
+    CatalogEdition.objects.filter(pk=row.edition_id).update(reading=READING - 1)
+    again = look(row)
+    assert again.edition is not None
+    assert again.edition_id != row.edition_id
+    assert (again.edition.digest, again.edition.reading) == (row.edition.digest, READING)  # type: ignore[union-attr] # it was read
+    assert look(again).edition_id == again.edition_id
 
 
 def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Station, registry: Registry) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import PackagePresentation, PresentationShelf, presentation
-from provisioner.catalogs.presentation import MAX_DESCRIPTION, MAX_ICON_BYTES
+from provisioner.catalogs import PackagePresentation, PresentationShelf
+from provisioner.catalogs.icons import keeping
+from provisioner.catalogs.icons.keeping import MAX_ICON_BYTES
+from provisioner.catalogs.presentation import MAX_DESCRIPTION
 from tests.support.pictures import GIF, PICTURES, PNG_HEAD, png, svg
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
@@ -98,7 +100,7 @@ def test_a_package_without_an_icon_lacks_none(given: dict[str, Any]) -> None:
 
 def test_the_icons_of_a_catalog_are_judged_up_to_so_many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes become megabytes of points, of each of some thousand packages."""
-    monkeypatch.setattr(presentation, "MAX_POINTS", 2 * 40 * 40)
+    monkeypatch.setattr(keeping, "MAX_POINTS", 2 * 40 * 40)
     names = ("anchor", "berth", "crane")
     packages = [{**icon(png(40, 40), "image/png"), "name": one} for one in names]
     with PresentationShelf() as shelf:

@@ -22,7 +22,7 @@ NOTHING = "nothing"
 POLL_SECONDS = 1.0
 WAIT_SECONDS = 300.0
 MOST_LINES = 200
-IN_CATALOG = ("version", "image", "url", "checksum", "deprecation")
+IN_CATALOG = ("version", "image", "url", "checksum", "kubernetes", "deprecation")
 LISTED_IN_CATALOG = (("apis", "API"), ("needs", "constraint on other bundles"))
 SIGNS = {"create": "+", "update": "~", "replace": "!", "rerun": "~", "delete": "-", "hidden": "?"}
 Record = Mapping[str, Any]
@@ -191,15 +191,15 @@ def _ref(ref: Record) -> ObjectRef:
 
 def contents(bundle: Record) -> Iterator[str]:
     """What the catalog says of a bundle that follows nothing: all of it is new."""
-    yield from (f"{key}: {bundle[key]}" for key in IN_CATALOG if bundle[key])
+    yield from (f"{key}: {bundle[key]}" for key in IN_CATALOG if bundle.get(key))
     yield from (f"+ {words} {one}" for key, words in LISTED_IN_CATALOG for one in sorted(bundle[key]))
 
 
 def differences(found: Record, before: Record, after: Record) -> Iterator[str]:
     """What differs between two bundles in the catalog alone."""
     for key in IN_CATALOG:
-        if before[key] != after[key]:
-            yield f"{key}: {before[key] or 'none'} → {after[key] or 'none'}"
+        if before.get(key) != after.get(key):
+            yield f"{key}: {before.get(key) or 'none'} → {after.get(key) or 'none'}"
     for key, words in LISTED_IN_CATALOG:
         yield from (f"- {words} {one}" for one in sorted(set(before[key]) - set(after[key])))
         yield from (f"+ {words} {one}" for one in sorted(set(after[key]) - set(before[key])))

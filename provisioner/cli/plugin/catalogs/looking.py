@@ -239,6 +239,7 @@ def _package_lines(found: Record) -> Iterator[str]:
         yield f"  deprecated: {found['deprecation']}".removesuffix(": ")
     if found["summary"]:
         yield f"  {found['summary']}"
+    yield from (f"  {name}: {words}" for name, words in _facts(found.get("facts")) if words)
     bundles = {one["name"]: one for one in found["bundles"]}
     for channel in found["channels"]:
         is_default = " (default)" if channel["name"] == found["default_channel"] else ""
@@ -248,6 +249,24 @@ def _package_lines(found: Record) -> Iterator[str]:
             yield f"  deprecated: {channel['deprecation']}".removesuffix(": ")
         for entry in channel["entries"]:
             yield f"  {'; '.join(_entry_words(entry, bundles.get(entry['name'])))}"
+
+
+def _facts(facts: Record | None) -> Iterator[tuple[str, str]]:
+    """What its publisher says of the bundle in which the default channel ends, each as one line. A service of the
+    version before says nothing of it."""
+    if facts is None:
+        return
+    yield "Kubernetes", facts["kubernetes"]
+    yield "install modes", ", ".join(facts["install_modes"])
+    yield "capability", facts["capability"]
+    yield "maturity", facts["maturity"]
+    yield "app version", facts["app_version"]
+    yield "maintainers", ", ".join(_person(one) for one in facts["maintainers"])
+    yield from (("link", f"{one['name']} {one['url']}") for one in facts["links"])
+
+
+def _person(one: Record) -> str:
+    return f"{one['name']} <{one['email']}>".strip() if one["email"] else str(one["name"])
 
 
 def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
@@ -262,6 +281,8 @@ def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
     if bundle is None:
         yield "missing in the catalog"
         return
+    if bundle.get("kubernetes"):
+        yield f"for Kubernetes {bundle['kubernetes']}"
     if bundle["deprecation"] is not None:
         yield f"deprecated: {bundle['deprecation']}".removesuffix(": ")
     if bundle["changed_content"]:

@@ -26,6 +26,7 @@ def bundle(version: str, *apis: str, **more: Any) -> dict[str, Any]:
         "image": f"example.com/harbour:{version}",
         "url": "",
         "checksum": "",
+        "kubernetes": ">=1.30.0" if version == "1.1.0" else "",
         "apis": list(apis),
         "needs": [],
         "deprecation": None,
@@ -45,6 +46,15 @@ PACKAGE = {
     "summary": "Keeps ships",
     "deprecation": None,
     "default_channel": "stable",
+    "facts": {
+        "kubernetes": ">=1.30.0",
+        "install_modes": ["AllNamespaces", "OwnNamespace"],
+        "capability": "Deep Insights",
+        "maturity": "",
+        "app_version": "",
+        "links": [{"name": "Manual", "url": "https://example.com/manual"}],
+        "maintainers": [{"name": "Ada", "email": "ada@example.com"}, {"name": "Bert", "email": ""}],
+    },
     "channels": [{"name": "stable", "heads": ["harbour.v1.1.0"], "deprecation": "take fast", "entries": ENTRIES}],
     "bundles": [
         bundle("1.1.0", "Berth.example.com/v1"),
@@ -124,8 +134,21 @@ def test_with_a_login_packages_are_listed_and_shown(
     text = capsys.readouterr().out
     assert "Harbour \\u202eOperator" in text
     assert "harbour.v1.1.0; replaces harbour.v1.0.0; follows every version in >=0.1.0 <1.1.0" in text
+    assert "; for Kubernetes >=1.30.0\n" in text
+    assert "  Kubernetes: >=1.30.0\n  install modes: AllNamespaces, OwnNamespace\n  capability: Deep Insights\n" in text
+    assert "  maintainers: Ada <ada@example.com>, Bert\n  link: Manual https://example.com/manual\n" in text
     assert "channel stable (default), head harbour.v1.1.0\n  deprecated: take fast\n" in text
     assert "harbour.v1.0.0; deprecated: too old; changed its content, before example.com/harbour:other" in text
+
+
+def test_a_service_of_the_version_before_says_no_facts(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundles = [{key: one[key] for key in one if key != "kubernetes"} for one in PACKAGE["bundles"]]
+    before = {key: PACKAGE[key] for key in PACKAGE if key != "facts"}
+    service.answers["/api/v1/catalogs/prod/port/packages/harbour"] = (200, {**before, "bundles": bundles})
+    assert run("catalog", "show", "port", "harbour", "--service", port) == 0
+    assert "Kubernetes" not in capsys.readouterr().out
 
 
 def test_a_package_whose_name_holds_a_slash_is_asked_for_by_its_address(
@@ -153,6 +176,7 @@ def test_two_versions_are_compared_in_the_catalog_alone(
     assert capsys.readouterr().out.splitlines() == [
         "version: 1.0.0 → 1.1.0",
         "image: example.com/harbour:1.0.0 → example.com/harbour:1.1.0",
+        "kubernetes: none → >=1.30.0",
         "deprecation: too old → none",
         "+ API Berth.example.com/v1",
         "may follow directly in stable",
@@ -161,6 +185,7 @@ def test_two_versions_are_compared_in_the_catalog_alone(
     assert capsys.readouterr().out.splitlines() == [
         "version: 1.1.0",
         "image: example.com/harbour:1.1.0",
+        "kubernetes: >=1.30.0",
         "+ API Berth.example.com/v1",
     ]
     assert run(*words, "1.0.0", "--service", port) == 0

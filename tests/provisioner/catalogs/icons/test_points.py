@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from provisioner.catalogs.icon_points import points_of
+from provisioner.catalogs.icons.points import points_of
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 300, 200)
 JPEG = b"\xff\xd8" + b"\xff\xe0\0\x04ab" + b"\xff\xff\xdb\0\x02" + b"\xff\xc2\0\x0b\x08" + struct.pack(">HH", 200, 300)

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from provisioner.catalogs.icon_bytes import can_be_drawn
+from provisioner.catalogs.icons.raster import can_be_drawn
 from tests.support.pictures import (
     BLUE,
     GIF,

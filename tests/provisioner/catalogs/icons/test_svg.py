@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from provisioner.catalogs.icon_svg import MOST_DRAWN, svg_refusal
+from provisioner.catalogs.icons.svg import MOST_DRAWN, svg_refusal
 from tests.support.patience import scaled
 from tests.support.pictures import svg
 
