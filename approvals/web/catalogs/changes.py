@@ -82,7 +82,7 @@ def index(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpRe
         "asked": asked,
         "part": _part(http, place, given, asked) if asked else None,
     }
-    return page(http, "catalogs/changes.html", facts, status=422 if wrong and http.method == "POST" else 200)
+    return page(http, "catalogs/changes/changes.html", facts, status=422 if wrong and http.method == "POST" else 200)
 
 
 @require_safe
@@ -117,7 +117,7 @@ def lines(http: HttpRequest, *, cluster: str, name: str, package: str, position:
         "address": place.address("catalog-changes", _query(given)),
     }
     is_part = bool(http.headers.get("HX-Request"))
-    return page(http, "catalogs/_lines.html" if is_part else "catalogs/lines.html", facts)
+    return page(http, "catalogs/changes/_lines.html" if is_part else "catalogs/changes/lines.html", facts)
 
 
 def _place(http: HttpRequest, cluster: str, name: str, package: str) -> _Place:
@@ -184,5 +184,5 @@ def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedC
         name="comparison",
         address=place.address("catalog-changes-again", _query(given)),
         seconds=SECONDS if row is not None and row.state == BundleComparison.State.WAITING else 0,
-        body=part_of(http, "catalogs/_comparison.html", facts),
+        body=part_of(http, "catalogs/changes/_comparison.html", facts),
     )

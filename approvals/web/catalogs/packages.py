@@ -18,7 +18,7 @@ from approvals.web.catalogs.drawing import head_among, listed, picture_of
 from approvals.web.catalogs.lacking import lacking
 from approvals.web.catalogs.versions import PackageShown, channel_of, deprecation_of, is_installable
 from approvals.web.rendering import page
-from provisioner.catalogs import Channel, Package, head_of
+from provisioner.catalogs import BundleFacts, Channel, Package, head_of
 
 VERSIONS = 50
 FOLLOWERS, MOST_FOLLOWERS = 50, 500
@@ -61,6 +61,7 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
         "catalog": catalog,
         "package": found,
         "words": words,
+        "has_facts": words.facts != BundleFacts(),
         "description": shown_description(words.description) if words.description else None,
         "head": head_of(found),
         "deprecation": deprecation_of(found, "olm.package"),

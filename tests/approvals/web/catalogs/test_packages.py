@@ -82,6 +82,34 @@ def test_a_long_reason_of_a_publisher_can_be_opened(here: World, browse: Browse)
     assert f'<details class="quiet whole"> <summary> <span class="brief">{reason}</span> </summary> </details>' in text
 
 
+def test_facts_of_the_publisher_stand_below_the_description_and_hostile_ones_are_text(
+    here: World, browse: Browse
+) -> None:
+    told = with_words(
+        bundle("1.0.0"),
+        minKubeVersion="1.30.0",
+        maturity="<b>stable</b>",
+        installModes=[{"type": "AllNamespaces", "supported": True}, {"type": "OwnNamespace", "supported": False}],
+        annotations={"capabilities": "Deep Insights"},
+        maintainers=[{"name": "Ada", "email": "ada@example.com"}],
+        links=[{"name": "Manual", "url": "https://example.com/manual"}, {"name": "Evil", "url": "javascript:alert(1)"}],
+    )
+    port(here, package(defaultChannel="stable"), told, channel("stable", {"name": "harbour.v1.0.0"}))
+    about = opened(browse(here.ada), PAGE).partition('id="about"')[2].partition("</section>")[0]
+    for words in ("&gt;=1.30.0", "&lt;b&gt;stable&lt;/b&gt;", "AllNamespaces", "Deep Insights", "Ada"):
+        assert words in about, words
+    assert '<a href="https://example.com/manual" rel="noopener nofollow">Manual</a>' in about
+    assert "OwnNamespace" not in about
+    assert "javascript:" not in about
+
+
+def test_without_facts_there_is_no_list_of_them(here: World, browse: Browse) -> None:
+    port(here, *chain(*CHAIN))
+    about = opened(browse(here.ada), PAGE).partition('id="about"')[2].partition("</section>")[0]
+    assert "It has none" in about
+    assert "<dt>" not in about
+
+
 def test_what_runs_where_stands_in_the_list_in_the_picture_and_beside_its_version(here: World, browse: Browse) -> None:
     port(here, *chain(*CHAIN))
     runs(here, "lighthouse", "1.1.0")
