@@ -105,6 +105,11 @@ class Package:
     unusable_channels: Mapping[str, str] = field(default_factory=dict)
     unusable_bundles: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_chart(self) -> bool:
+        """Whether its versions are those of a chart, which follow each other by their order and not by edges."""
+        return any(one.is_chart for one in self.bundles.values())
+
     def deprecation_of(self, bundle: str) -> str | None:
         """Why a bundle is deprecated; None where it is not."""
         words = [one.message for one in self.deprecations if one.schema == "olm.bundle" and one.name == bundle]

@@ -25,7 +25,7 @@ from provisioner.catalogs import (
 )
 from provisioner.values import UpgradeStep
 from provisioner.versions import range_of, version_of
-from tests.support.provisioner.catalogs import bundle, channel, harbour, package, read
+from tests.support.provisioner.catalogs import bundle, channel, chart, chart_index, harbour, package, read, read_charts
 
 
 def installed(version: str) -> Installed:
@@ -216,3 +216,25 @@ def test_the_order_of_catalogs_changes_nothing(offers: list[CatalogOffer]) -> No
     found = choose(ANY, offers)
     assert isinstance(found, Choice)
     assert found.catalog == "b"
+
+
+def charts(*versions: str) -> Package:
+    return read_charts(chart_index(*map(chart, versions))).packages["harbour"]
+
+
+def test_of_charts_it_is_said_which_versions_are_there_and_no_edge_is_named() -> None:
+    wish, package = PackageWish("harbour", versions=range_of("<2.0.0")), charts("1.0.0", "2.0.0", "2.1.0")
+    offers = [CatalogOffer("port", package)]
+    found = choose(wish, offers, Installed("harbour-2.0.0", version_of("2.0.0")))
+    assert found == NoChoice(
+        "no-bundle",
+        "package harbour has no version in <2.0.0 that is as high as 2.0.0, which runs, or higher; these are: 2.1.0, 2.0.0",
+    )
+    nothing = choose(PackageWish("harbour", versions=range_of(">3.0.0")), offers)
+    assert nothing == NoChoice("no-bundle", "package harbour has no version in >3.0.0; it has 2.1.0, 2.0.0, 1.0.0")
+
+
+def test_beyond_a_chart_its_higher_version_is_named_without_an_edge() -> None:
+    package = charts("1.0.0", "1.1.0")
+    words = beyond(PackageWish("harbour"), package, package.bundles["harbour-1.0.0"])
+    assert words == "1.1.0 is higher, and may follow after 1.0.0"
