@@ -21,8 +21,9 @@ from provisioner.catalogs.edges import circle_of, head_of, heads_of, route, succ
 from provisioner.catalogs.facts import BundleFacts, BundleLink, Maintainer, packed_facts, unpacked_facts
 from provisioner.catalogs.fetching import FetchedCatalog, FetchLimits, fetched_catalog
 from provisioner.catalogs.helm_index import read_helm_index
+from provisioner.catalogs.icons import PackageIcon
 from provisioner.catalogs.packing import packed_package, unpacked_package
-from provisioner.catalogs.presentation import PackageIcon, PackagePresentation, PresentationShelf
+from provisioner.catalogs.presentation import PackagePresentation, PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
 from provisioner.catalogs.tag_list import fetched_tags
 from provisioner.catalogs.values import (

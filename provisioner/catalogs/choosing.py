@@ -169,13 +169,17 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
         if unusable:
             return unusable[0]
         return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10) or 'none'}"
-    words = f"package {wish.package} has no bundle"
+    is_chart = any(package.is_chart for package in packages)
+    words = f"package {wish.package} has no {'version' if is_chart else 'bundle'}"
     if wish.versions is not None:
         words += f" in {wish.versions}"
     if wish.channels:
         words += f" in channel {some(wish.channels)}"
     if installed is None or wish.edges is not UpgradeEdges.CATALOG_PROVIDED:
         return f"{words}; it has {_versions(replace(wish, versions=None), packages, None) or 'none'}"
+    if is_chart:
+        words += f" that is as high as {installed.version}, which runs, or higher"
+        return f"{words}; these are: {_versions(replace(wish, versions=None), packages, installed) or 'none'}"
     words += f" that may follow {installed.name} ({installed.version}) by the catalog's edges"
     return f"{words}; these may: {_versions(replace(wish, versions=None), packages, installed) or 'none'}"
 
@@ -199,6 +203,8 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
         return _why_not_in(wish, highest)
     if package.deprecation_of(highest.name) is not None:
         return f"{highest.version} is deprecated: name it in catalog.version to take it"
+    if package.is_chart:
+        return f"{highest.version} is higher, and may follow after {chosen.version}"
     ways = (route(package, channel, chosen, highest.name) for channel in package.channels.values())
     if any(ways):
         return f"no edge leads to {highest.version} from what runs; it may follow after {chosen.version}"

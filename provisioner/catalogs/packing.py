@@ -55,7 +55,8 @@ def _entry(parts: list[Any]) -> ChannelEntry:
 def _bundle(parts: list[Any]) -> CatalogBundle:
     # An edition that was stored before there was more ends earlier.
     name, image, version, release, apis, needs, url, checksum, *rest = parts
-    is_chart, needed, kubernetes = (*rest, *(False, needs, "")[len(rest) :])
+    since: list[Any] = [False, needs, ""]
+    is_chart, needed, kubernetes = [*rest, *since[len(rest) :]]
     return CatalogBundle(
         name,
         image,

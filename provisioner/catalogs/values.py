@@ -103,6 +103,11 @@ class Package:
     unusable_bundles: Mapping[str, str] = field(default_factory=dict)
     _deprecated: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def is_chart(self) -> bool:
+        """Whether its versions are those of a chart, which follow each other by their order and not by edges."""
+        return any(one.is_chart for one in self.bundles.values())
+
     def deprecation_of(self, bundle: str) -> str | None:
         """Why a bundle is deprecated; None where it is not. A package may have thousands of both."""
         if not self._deprecated:

@@ -130,7 +130,7 @@ def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: s
     running = _running(deployment, destination, package)
     choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
     if isinstance(choice, NoChoice):
-        raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, running)}")
+        raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, package, running)}")
     if not choice.bundle.can_be_pinned:
         raise BundleNotOffered(f"{where}: {_unpinned(catalog, choice)}")
     made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
@@ -201,9 +201,11 @@ def _packages(catalog: Catalog, wish: PackageWish) -> str:
     return f"it has {some(names, MOST_NAMES, total=catalog.edition.package_count) or 'no package'}"
 
 
-def _with_remedy(choice: NoChoice, running: _Running) -> str:
+def _with_remedy(choice: NoChoice, package: Package, running: _Running) -> str:
     if running.installed is None:
         return choice.words
+    if package.is_chart:
+        return f"{choice.words}. upgradeConstraintPolicy SelfCertified takes a lower version, and reviewers are told"
     return f"{choice.words}. upgradeConstraintPolicy SelfCertified leaves the edges, and reviewers are told"
 
 

@@ -36,6 +36,18 @@ class PackageIcon:
     media_type: str
 
 
+class PointsLeft:
+    """How many points the icons of one catalog may still have together."""
+
+    def __init__(self) -> None:
+        self._left = MAX_POINTS
+
+    def take(self, points: int) -> bool:
+        """Whether there was room for them."""
+        self._left -= points
+        return self._left >= 0
+
+
 def told_icon(icon: Mapping[str, Any]) -> dict[str, str]:
     """Of an icon that is too large only so much that this is seen."""
     media_type, data = icon.get("mediatype"), icon.get("base64data")

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 from provisioner.errors import BadBundle
 from provisioner.render.helm.ignored import IGNORE, IgnoredFiles
-from provisioner.sentences import some
+from provisioner.sentences import number, some
 from provisioner.values import Tree
 
 CHART, VALUES = "Chart.yaml", "values.yaml"
+# What every bundle of the format registry-v1 has.
+OPERATOR = "metadata/annotations.yaml"
 
 
 def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
@@ -20,7 +22,9 @@ def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
     """
     found = [(folder, one) for one in sorted(set(destinations)) for folder in _charts(tree, one)]
     if not found:
-        raise BadBundle(f"found no {CHART}: a chart lies at the root of its source, or in a folder there")
+        raise BadBundle(
+            f"found no {CHART}{_instead(tree)}: a chart lies at the root of its source, or in a folder there"
+        )
     if len(found) > 1:
         raise BadBundle(f"there are several charts ({some([folder or '/' for folder, _ in found])}); expected one")
     return found[0]
@@ -32,6 +36,15 @@ def chart_files(tree: Tree, folder: str) -> dict[str, bytes]:
     files = {path.removeprefix(prefix): data for path, data in tree.files.items() if path.startswith(prefix)}
     ignored = IgnoredFiles.of(files.get(IGNORE, b""))
     return {path: data for path, data in files.items() if path not in ignored}
+
+
+def _instead(tree: Tree) -> str:
+    """What there is in place of a chart, where that can be told."""
+    if any(path == OPERATOR or path.endswith(f"/{OPERATOR}") for path in tree.files):
+        return f", but {OPERATOR}: this is an operator bundle, whose format is registry-v1"
+    if not tree.files:
+        return ", and no other file"
+    return f" among {number(len(tree.files), 'file')}, such as {min(tree.files)!a}"
 
 
 def _charts(tree: Tree, destination: str) -> list[str]:

@@ -24,7 +24,7 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import allow, look, save, words_of
 from tests.support.approvals.revisions import revision
 from tests.support.provisioner.catalogs import bundle, channel, package
-from tests.support.stored_catalogs import catalog, offer, stored
+from tests.support.stored_catalogs import catalog, offer, stored, stored_charts
 
 CHAIN = ("1.0.0", "1.1.0", "1.2.0")
 
@@ -352,3 +352,13 @@ def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_
     Request.objects.filter(number=2).update(state="failed")
     following.look_again(deployment)
     assert pivots.answer_upgrades(deployment.pk) is None
+
+
+def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(here: World, port: Catalog) -> None:
+    stored_charts(port, "1.0.0", "2.0.0")
+    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    choosing.bundles_for(deployment.requests.get())
+    revision(deployment, 1, "active")
+    with pytest.raises(BundleNotOffered, match="SelfCertified takes a lower version") as refused:
+        choosing.offered_to(deployment, spec(version="<2.0.0")["sources"][0], "spec.sources[0]")
+    assert "edge" not in str(refused.value)

@@ -26,7 +26,7 @@ from provisioner.catalogs import (
 from provisioner.values import UpgradeStep
 from provisioner.version_constraints import constraint_of
 from provisioner.versions import version_of
-from tests.support.provisioner.catalogs import bundle, channel, harbour, package, read
+from tests.support.provisioner.catalogs import bundle, channel, chart, chart_index, harbour, package, read, read_charts
 
 
 def installed(version: str) -> Installed:
@@ -248,3 +248,25 @@ def test_several_bundles_of_one_version_are_a_problem() -> None:
     found = read(*described, channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.other"}))
     words = "several bundles have the same version: harbour.other, harbour.v1.0.0"
     assert words in [one.words for one in found.problems]
+
+
+def charts(*versions: str) -> Package:
+    return read_charts(chart_index(*map(chart, versions))).packages["harbour"]
+
+
+def test_of_charts_it_is_said_which_versions_are_there_and_no_edge_is_named() -> None:
+    wish, package = PackageWish("harbour", versions=constraint_of("<2.0.0")), charts("1.0.0", "2.0.0", "2.1.0")
+    offers = [CatalogOffer("port", package)]
+    found = choose(wish, offers, Installed("harbour-2.0.0", version_of("2.0.0")))
+    assert found == NoChoice(
+        "no-bundle",
+        "package harbour has no version in <2.0.0 that is as high as 2.0.0, which runs, or higher; these are: 2.1.0, 2.0.0",
+    )
+    nothing = choose(PackageWish("harbour", versions=constraint_of(">3.0.0")), offers)
+    assert nothing == NoChoice("no-bundle", "package harbour has no version in >3.0.0; it has 2.1.0, 2.0.0, 1.0.0")
+
+
+def test_beyond_a_chart_its_higher_version_is_named_without_an_edge() -> None:
+    package = charts("1.0.0", "1.1.0")
+    words = beyond(PackageWish("harbour"), package, package.bundles["harbour-1.0.0"])
+    assert words == "1.1.0 is higher, and may follow after 1.0.0"

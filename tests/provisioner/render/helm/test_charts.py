@@ -202,6 +202,22 @@ def test_a_config_that_no_chart_takes(config: dict[str, object], words: str) -> 
         rendered(chart(), config)
 
 
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        pytest.param(("manifests/a.yaml", "metadata/annotations.yaml"), "but metadata/annotations.yaml: ", id="bundle"),
+        pytest.param(("x/metadata/annotations.yaml",), "this is an operator bundle, whose format is", id="in a folder"),
+        pytest.param(("manager", "etc/passwd"), "among 2 files, such as 'etc/passwd'", id="an operator's own image"),
+        pytest.param(("a\u202e",), r"among 1 file, such as 'a\u202e'", id="a name that pretends"),
+        pytest.param((), "and no other file", id="nothing"),
+    ],
+)
+def test_what_is_no_chart_is_named_for_what_it_is(files: tuple[str, ...], words: str) -> None:
+    with pytest.raises(BadBundle) as refused:
+        rendered(dict.fromkeys(files, b"a: 1"))
+    assert words in str(refused.value)
+
+
 def test_no_chart_and_several() -> None:
     with pytest.raises(BadBundle, match=r"found no Chart\.yaml"):
         rendered({"a.yaml": b"a: 1"})
