@@ -14,7 +14,7 @@ from provisioner.errors import BadConfig, BadSource, InvalidRange
 from provisioner.render import is_told_of_target, wanted_lookups
 from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource
 from provisioner.values import ObjectRef
-from provisioner.version_constraints import constraint_of
+from provisioner.versions import constraint_of
 
 NEVER = "Never"
 # As the CRD has it: 1h30m, 10m, 90s.

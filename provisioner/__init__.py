@@ -39,8 +39,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `retention`: which claims a StatefulSet takes along
 - `catalogs`: file-based catalogs of OLM, and which version may follow which
 - `masking`: values in plain objects that nobody should be shown
-- `versions`: versions and ranges of them
-- `version_constraints`: the versions that somebody wants
+- `versions`: versions, ranges of them, and constraints on them
 - `phases`: the phases in which objects enter a cluster
 - `unserved`: why a cluster serves no such kind, and which versions Kubernetes removed
 - `cli`: the command `pratique`
@@ -69,6 +68,5 @@ __all__ = [
     "unpack",
     "unserved",
     "values",
-    "version_constraints",
     "versions",
 ]

@@ -52,6 +52,7 @@ def packages_found(keys: Iterable[int], search: str, *, cluster: str = "") -> Qu
         "edition__catalog__status",
         "edition__catalog__cluster__kubeconfig",
         "presentation__description",
+        "presentation__facts",
         "presentation__icon",
     )
     return with_words(rows, search).order_by("name", "pk")

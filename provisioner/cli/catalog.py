@@ -30,7 +30,7 @@ from provisioner.cli.review import FINDINGS, OK, UNKNOWN
 from provisioner.cli.usage import Usage
 from provisioner.review.base.text import visible
 from provisioner.sentences import and_more, number, some
-from provisioner.version_constraints import constraint_of
+from provisioner.versions import constraint_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILES = 100_000

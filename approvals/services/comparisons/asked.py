@@ -16,7 +16,7 @@ from approvals.source_refs import listed_sources, lookups_in
 from provisioner.catalogs import CatalogBundle, CatalogOffer, NoChoice, Package, PackageWish, choose
 from provisioner.errors import BadConfig, InvalidRange
 from provisioner.sentences import some
-from provisioner.version_constraints import constraint_of
+from provisioner.versions import constraint_of
 
 # What each format of a catalog offers.
 FORMATS = {"helm": "helm", "tags": "helm"}

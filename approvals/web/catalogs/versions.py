@@ -16,8 +16,7 @@ from approvals.selectors.floating import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry, lack_of
 from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, PackageWish, choose
 from provisioner.sentences import some
-from provisioner.version_constraints import constraint_of
-from provisioner.versions import Precedence, precedence
+from provisioner.versions import Precedence, constraint_of, precedence
 
 MOST_NAMED, MOST_NEEDED = 3, 10
 

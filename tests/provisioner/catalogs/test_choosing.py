@@ -24,8 +24,7 @@ from provisioner.catalogs import (
     step_to,
 )
 from provisioner.values import UpgradeStep
-from provisioner.version_constraints import constraint_of
-from provisioner.versions import version_of
+from provisioner.versions import constraint_of, version_of
 from tests.support.provisioner.catalogs import bundle, channel, chart, chart_index, harbour, package, read, read_charts
 
 

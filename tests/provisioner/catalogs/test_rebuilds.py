@@ -22,8 +22,7 @@ from provisioner.catalogs import (
     successors,
 )
 from provisioner.values import UpgradeStep
-from provisioner.version_constraints import constraint_of
-from provisioner.versions import version_of
+from provisioner.versions import constraint_of, version_of
 from tests.support.provisioner.catalogs import (
     LATER_REBUILD,
     REBUILD,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from semver import Version
 
 from provisioner.errors import InvalidRange
-from provisioner.versions import MAX_LENGTH, Comparison, VersionRange, version_of
+from provisioner.versions.ranges import MAX_LENGTH, Comparison, VersionRange, version_of
 
 _NUMBER = r"(?:\d{1,9}|[xX*])"
 _VERSION = rf"v?{_NUMBER}(?:\.{_NUMBER}){{0,2}}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioner.errors import InvalidRange
-from provisioner.version_constraints import constraint_of
-from provisioner.versions import MAX_LENGTH, version_of
+from provisioner.versions import MAX_LENGTH, constraint_of, version_of
 
 
 @pytest.mark.parametrize(
