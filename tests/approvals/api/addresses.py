@@ -37,6 +37,7 @@ CLOSED = {
     "api-catalog-packages": "catalogs/prod/port/packages",
     "api-catalog-package": "catalogs/prod/port/packages/harbour",
     "api-catalog-changes": "catalogs/prod/port/packages/harbour/changes",
+    "api-catalog-lines": "catalogs/prod/port/packages/harbour/changes/objects/0",
 }
 
 

@@ -86,6 +86,7 @@ CLOSED = {
     "catalog-icon",
     "catalog-changes",
     "catalog-changes-again",
+    "catalog-changes-lines",
     "request",
     "request-progress",
     "request-review",
