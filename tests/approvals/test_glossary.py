@@ -33,7 +33,7 @@ PLAIN = frozenset(
         observed offers oidc options others out overdue override own password paused people planned polls position
         previous problem problems progress prove proved provider purpose query reached read readyz reason received
         refresh remove removed renewed replaced replaces requested requirements resource rests result revoked rights
-        save saved schemas searched seconds section seen server service show sign signin since skips slack started state
+        save saved schemas search searched seconds section seen server service show sign signin since skips slack started state
         status subject succeeded summary sure tenant text theme to tool tried type uid unlink until unused use used user
         username verb version via view viewed views voter waiting waives warnings was watched weight why woken words
         worked worst writer writers

@@ -23,6 +23,7 @@ import pytest
 from tests.chaos.draw import Harm, Kind, Scenario, begins_of, unvisited
 from tests.chaos.found import differences
 from tests.chaos.starting import Starter
+from tests.support.patience import scaled
 from tests.support.servers.postgresql import Postgres
 
 # So many at most. 0: everything, which is some thousand, as `make bench` does.
@@ -132,6 +133,8 @@ def say(capsys: pytest.CaptureFixture[str], runs: list[Run], points: dict[Scenar
         sys.stdout.write(f"\nchaos, seed {SEED}: writes: {where}; runs: {len(runs)}: {what}; {words}\n")
 
 
+# PostgreSQL ends the transaction of a worker that is stopped only after 30 s, and each of the few may be such a worker.
+@pytest.mark.timeout(scaled(60 + 60 * FEW_RUNS))
 @pytest.mark.services
 def test_a_few_harms_between_two_writes_leave_all_as_if_nothing_had_happened(
     bundles: str, postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]

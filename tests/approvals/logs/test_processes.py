@@ -197,7 +197,7 @@ def test_worker_and_beat_print_json_alone(place: Place, own_sandbox: Endpoint) -
         server.wait(lambda name=name: answers_on(ports[name]), SECONDS)
     for task, argument in (("approvals.act_on_delivery", 12345), ("approvals.nobody_knows", CANARY)):
         _send(place, task, argument)
-    wait_until(lambda: crashes(worker) == 1, "a crash", SECONDS)
+    wait_until(lambda: crashes(worker) >= 1, "a crash", SECONDS)
     with redis_client.Redis.from_url(place.redis) as client:
         client.lpush("celery", json.dumps({"body": "no\nbase64", "headers": {}, "properties": {}}))
     # What nobody can read has the worker connect anew: a task that it had not begun by then would come an hour later.
