@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from provisioner.catalogs.facts import kubernetes_of_chart
 from provisioner.catalogs.presentation import PresentationShelf
-from provisioner.catalogs.reading import CatalogFile, CatalogLimits
+from provisioner.catalogs.reading import MAX_NAME, CatalogFile, CatalogLimits
 from provisioner.catalogs.values import (
     Catalog,
     CatalogBundle,
@@ -116,8 +116,12 @@ class _Index:
         if not url.startswith(("https://", "http://", "oci://")) or len(url) > MAX_URL or not url.isprintable():
             self._complain(chart, f"version {version} has no address to fetch it from")
             return None
+        name = f"{chart}-{version}"
+        if len(name) > MAX_NAME:
+            self._complain(chart, f"version {version} has a name of more than {MAX_NAME} characters with it")
+            return None
         digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
-        bundle = CatalogBundle(f"{chart}-{version}", "", version, is_chart=True, kubernetes=kubernetes_of_chart(entry))
+        bundle = CatalogBundle(name, "", version, is_chart=True, kubernetes=kubernetes_of_chart(entry))
         if url.startswith("oci://"):
             return replace(bundle, image=url.removeprefix("oci://"))
         return replace(bundle, url=url, checksum=f"sha256:{digest[1]}" if digest else "")

@@ -6,6 +6,7 @@ there (approvals.api.throttling), credentials where they are tried (approvals.li
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -22,11 +23,14 @@ STRANGER = Limit("stranger", 300, 60)
 PERSON = Limit("person", 600, 60)
 EXPENSIVE = Limit("expensive", 60, 60)
 WRITING = Limit("writing", 60, 60)
-# They read a whole report and ask the cluster about each object in it.
-EXPENSIVE_PAGES = {"request-report", "request-changes", "request-rights", "request-schemas"}
+# A page of a catalog shows dozens: whoever looks through catalogs shall not use up their pages.
+ICON = Limit("icon", 6000, 60)
+ICON_ADDRESS = re.compile(r"/catalogs/.+/icon")
+# They read a whole report and ask the cluster about each object in it, or search the descriptions of all catalogs.
+EXPENSIVE_PAGES = {"request-report", "request-changes", "request-rights", "request-schemas", "catalog-search"}
 # They compare the lines of one object.
 COMPARING = Limit("comparing", 240, 60)
-COMPARING_PAGES = {"request-change", "request-change-lines", "request-finding-lines"}
+COMPARING_PAGES = {"request-change", "request-change-lines", "request-finding-lines", "catalog-changes-lines"}
 # Answered whatever happens: whoever asks them decides whether this process lives.
 FREE = {"/healthz", "/readyz"}
 WORDS = "too many requests: try again in {time}"
@@ -68,7 +72,8 @@ def _count(http: HttpRequest) -> None:
     if not http.user.is_authenticated:
         take(STRANGER, counted_as(client_address(http)), words=WORDS)
     elif not is_api:
-        take(PERSON, str(http.user.pk), words=WORDS)
+        is_icon = ICON_ADDRESS.fullmatch(http.path_info) is not None
+        take(ICON if is_icon else PERSON, str(http.user.pk), words=WORDS)
 
 
 def _count_untried(http: HttpRequest) -> None:

@@ -118,9 +118,13 @@ def _where(latest: Request | None) -> str:
     return reason(latest.state if latest else State.PREPARING)
 
 
-def of_drift(deployment: BundleDeployment, drift: DriftSummary) -> Condition:
-    """Drifted: which objects are not as approved; Unknown where nobody can tell (promise 4)."""
-    since = drift.since or deployment.seen_at
+def of_drift(deployment: BundleDeployment, latest: Request | None, drift: DriftSummary) -> Condition:
+    """Drifted: which objects are not as approved; Unknown where nobody can tell (promise 4).
+
+    Its time is none that moves whenever the deployment is seen: each move would be a write, which is seen as well.
+    """
+    active = deployment.active_revision
+    since = drift.since or (active.started_at if active else latest.created_at if latest else deployment.seen_at)
     if deployment.drift_problem:
         return Condition("Drifted", False, "CouldNotCompare", deployment.drift_problem, since, is_unknown=True)
     if not drift.open:

@@ -92,7 +92,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
     active, paused = deployment.active_revision, lists.pause_words(deployment=deployment)
     shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused))
     shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
-    shown.append(conditions.of_drift(deployment, drift.summary(deployment=deployment)))
+    shown.append(conditions.of_drift(deployment, latest, drift.summary(deployment=deployment)))
     shown += conditions.of_sources(floating.followed(deployment=deployment))
     shown += conditions.of_upgrades(floating.offered(deployment=deployment))
     status: dict[str, Any] = {

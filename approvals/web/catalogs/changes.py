@@ -107,7 +107,10 @@ def lines(http: HttpRequest, *, cluster: str, name: str, package: str, position:
     asked, _ = _asked(http, place, given)
     row = services.known_comparison(asked) if asked else None
     if asked is None or row is None:
-        return redirect(place.address("catalog-changes", _query(given)))
+        target = place.address("catalog-changes", _query(given))
+        if http.headers.get("HX-Request"):
+            return HttpResponse(status=204, headers={"HX-Redirect": target})
+        return redirect(target)
     found = services.comparison_lines(by=person(http), asked=asked, row=row, position=position)
     facts = {
         "catalog": place.catalog,

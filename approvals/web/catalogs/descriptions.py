@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -80,7 +81,11 @@ def _plain(text: str) -> list[_Block]:
 
 class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the name that the library has for it
-        return url.lower().startswith(SCHEMES)
+        """An address of the web that names no user: `good.example@` would pass for the host."""
+        try:
+            return url.lower().startswith(SCHEMES) and "@" not in urlsplit(url).netloc
+        except ValueError:
+            return False
 
 
 def _image(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:

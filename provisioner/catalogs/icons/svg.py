@@ -27,13 +27,34 @@ _EMBEDS = frozenset({"foreignobject", "iframe", "embed", "object", "image", "fei
 # Paint that its user's children inherit, and so paint with again.
 _REPEATS = frozenset({"pattern", "marker"})
 _GRADIENTS = frozenset({"lineargradient", "radialgradient"})
-_URL = re.compile(r"url\(\s*['\"]?\s*([^)'\"]*)", re.IGNORECASE)
+# Drawn by its pixels wherever it is used: so many shapes take as long.
+_FILTER_SHAPES = 50
+# A line can have a million dashes, whose drawing takes some tenths of a second.
+MOST_DASHED = 20
+# What programs write. What other names refer to depends on rules of CSS, XML and URLs that differ from each other.
+_NAME = r"#([\w.:-]+)"
+_REFERENCE = re.compile(_NAME)
+_URL = re.compile(rf"url\([ \t\r\n]*(['\"]?){_NAME}\1[ \t\r\n]*\)", re.IGNORECASE)
+_CALL = re.compile(r"(?<![\w-])([\w-]+)\(")
+_CALLS = frozenset(
+    {"url", "rgb", "rgba", "hsl", "hsla", "calc", "format", "local", "rect", "circle", "ellipse", "polygon", "inset"}
+    | {"matrix", "translate", "translatex", "translatey", "rotate", "scale", "scalex", "scaley", "skewx", "skewy"}
+    | {"not", "is", "where", "nth-child", "nth-of-type"}
+)
+_LEADS_OUT = re.compile(r"url\([\s'\"]*[^#\s'\"]", re.IGNORECASE)
+_AT_RULE = re.compile(r"@([\w-]*)")
+_AT_RULES = frozenset({"charset", "font-face", "media", "supports"})
+_MOVES = re.compile(r"(?<![\w-])(?:-[a-z]+-)?animation[\w-]*\s*:|@[\w-]*keyframes", re.IGNORECASE)
+_DASHED = re.compile(r"stroke-dasharray\s*:(?!\s*none\b)", re.IGNORECASE)
 _BRACE = re.compile(r"([{}])")
-_CLASS = re.compile(r"\s*\.([\w-]+)\s*")
+_CLASS = re.compile(r"\s*\.([\w-]+)\s*", re.ASCII)
+_SVG_DTD = ("-//W3C//DTD SVG ", ("http://www.w3.org/", "https://www.w3.org/"))
 _DAMAGED = "its bytes are damaged, so that no browser can draw it"
 _OUTSIDE = "its SVG refers to something outside of it"
+_DASHES = f"its SVG draws more than {MOST_DASHED} shapes, and lines of dashes"
 _UNCLEAR = "its SVG has styles of which nobody can tell what they draw"
 _TOO_MUCH = f"its SVG draws more than {MOST_DRAWN} shapes, or what repeats itself"
+_MOVING = "its SVG has scripts, or moves"
 _EVERY = "*"
 
 
@@ -69,6 +90,7 @@ class _Reading:
         self._by_id: dict[str, list[_Element]] = defaultdict(list)
         self._styles: list[str] = []
         self._inherits = False
+        self._is_dashed = False
         self._count = 0
 
     def check(self, data: bytes) -> None:
@@ -83,9 +105,14 @@ class _Reading:
         parser.Parse(data, True)
         self._check_drawing(self._styled())
 
-    def _doctype(self, _name: str, _system: str | None, _public: str | None, has_own: int) -> None:
+    def _doctype(self, _name: str, system: str | None, public: str | None, has_own: int) -> None:
+        """Those of SVG declare no entities; browsers know those of XHTML, and the parser here passes over them."""
         if has_own:
             raise _Refused("its SVG declares entities, which can grow without end")
+        begins, where = _SVG_DTD
+        is_plain = not system and not public
+        if not is_plain and not ((public or "").startswith(begins) and (system or "").startswith(where)):
+            raise _Refused("its SVG has a document type that is not one of SVG")
 
     def _instruction(self, target: str, _text: str) -> None:
         if target.lower() == "xml-stylesheet":
@@ -129,30 +156,39 @@ class _Reading:
         elif name == "id":
             self._by_id[value].append(element)
         elif name == "class":
-            element.classes = tuple(value.split())
-        elif not namespace:
-            element.refs += self._refs_in(value)
+            element.classes += tuple(value.split())
+        elif not namespace and not name.startswith(("aria-", "data-")):
+            element.refs += self._refs_in(f"{name}:{value}")
 
     def _refs_in(self, styles: str) -> list[str]:
         """What a presentation attribute or a style refers to."""
-        if "\\" in styles or "var(" in styles.lower():
+        if _MOVES.search(styles):
+            raise _Refused(_MOVING)
+        calls = [one.lower() for one in _CALL.findall(styles)]
+        if "\\" in styles or not _CALLS.issuperset(calls):
             raise _Refused(_UNCLEAR)
         self._inherits |= "inherit" in styles.lower()
-        return [ref for one in _URL.findall(styles) for ref in self._inside(one)]
+        self._is_dashed |= _DASHED.search(styles) is not None
+        refs = [name for _, name in _URL.findall(styles)]
+        if len(refs) != calls.count("url"):
+            raise _Refused(_OUTSIDE if _LEADS_OUT.search(styles) else _UNCLEAR)
+        return refs
 
     def _inside(self, address: str) -> list[str]:
-        found = address.strip()
-        if not found.startswith("#"):
-            raise _Refused(_OUTSIDE)
-        if "%" in found:
-            raise _Refused(_UNCLEAR)
-        return [found[1:]]
+        if not (found := _REFERENCE.fullmatch(address)):
+            raise _Refused(_UNCLEAR if address.lstrip().startswith("#") else _OUTSIDE)
+        return [found[1]]
 
     def _styled(self) -> dict[str, list[str]]:
         """What the styles have elements of each class refer to, and every element (_EVERY)."""
         by_class: dict[str, list[str]] = defaultdict(list)
-        for selectors, body in _blocks("".join(self._styles)):
-            if "url(" in selectors.lower() or "@import" in f"{selectors}{body}".lower():
+        styles = "".join(self._styles)
+        if _MOVES.search(styles):
+            raise _Refused(_MOVING)
+        if "\\" in styles or not _AT_RULES.issuperset(one.lower() for one in _AT_RULE.findall(styles)):
+            raise _Refused(_UNCLEAR)
+        for selectors, body in _blocks(styles):
+            if "url(" in selectors.lower():
                 raise _Refused(_UNCLEAR)
             found = self._refs_in(body)
             for one in selectors.split(",") if found else ():
@@ -163,8 +199,11 @@ class _Reading:
     def _check_drawing(self, by_class: Mapping[str, list[str]]) -> None:
         assert self._root is not None
         drawing = _Drawing(self._by_id, by_class)
-        if drawing.count(self._root) > MOST_DRAWN:
+        drawn = drawing.count(self._root)
+        if drawn > MOST_DRAWN:
             raise _Refused(_TOO_MUCH)
+        if self._is_dashed and drawn > MOST_DASHED:
+            raise _Refused(_DASHES)
         if self._inherits and drawing.has_heavy:
             raise _Refused(_UNCLEAR)
 
@@ -184,7 +223,7 @@ class _Drawing:
             return MOST_DRAWN + 1
         if element not in self._known:
             self._known[element] = MOST_DRAWN + 1  # until it is known, for who meets it again below itself
-            total = 1
+            total = _FILTER_SHAPES if element.name.startswith("fe") else 1
             for one in chain(element.children, self._drawn_by(element)):
                 total += self.count(one, depth + 1)
                 if total > MOST_DRAWN:
@@ -221,7 +260,7 @@ def _blocks(styles: str) -> Iterator[tuple[str, str]]:
 
 def _why_not(name: str, namespace: str) -> str:
     if name in _RUNS or name.startswith("animate"):
-        return "its SVG has scripts, or moves"
+        return _MOVING
     if name in _EMBEDS or namespace == _XHTML:
         return f"its SVG embeds something else ({name[:40]})"
     return f"its SVG repeats what it draws ({name})" if name in _REPEATS else ""

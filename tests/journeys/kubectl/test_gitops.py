@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,7 +13,9 @@ from approvals.controllers import read_controllers
 from approvals.models import BundleDeployment
 from provisioner.values import Identity
 from tests.journeys.kubectl.authors import Seen, change
+from tests.support.journeys.catalogs import look, named, offer
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.contents.catalogs import HARBOUR, source
 from tests.support.journeys.station import SEEDER, binding, user_subject
 from tests.support.servers.registry import Registry
 
@@ -49,6 +51,7 @@ class Repository:
     seen: Seen
     tool: Tool
     sources: list[Any]
+    options: dict[str, str] = field(default_factory=dict)
 
     @property
     def account(self) -> str:
@@ -78,6 +81,7 @@ class Repository:
             "installNamespace": self.seen.station.namespace,
             "serviceAccountName": "installer",
             "sources": self.sources,
+            **self.options,
         }
         about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment"}
         obj = {**about, "metadata": {"name": self.seen.name, **self.tool.tracking}, "spec": spec}
@@ -155,6 +159,45 @@ def test_what_somebody_edits_is_healed_and_asked_for_by_both(repository: Reposit
         seen.station.work()
         repository.look_after()
     assert repository.row().requests.count() == before, "what is healed asks once"
+
+
+def test_what_a_catalog_offers_is_asked_for_once_and_no_round_takes_it_back(
+    repository: Repository, registry: Registry
+) -> None:
+    """The repository names the package alone: the version that runs is the catalog's matter and people's."""
+    seen = repository.seen
+    station = seen.station
+    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0")
+    repository.sources, repository.options = [source(row.name, HARBOUR)], {"format": "registry-v1"}
+    repository.sync()
+    seen.watch()
+    station.work()
+    assert station.approve(repository.row()).state == "applied"
+    offer(registry, row, "1.0.0", "1.1.0")
+    look(station)
+    waiting = seen.latest()
+    assert (waiting.number, waiting.state, waiting.bundles[0]["version"]) == (2, "in_review", "1.1.0")
+    assert seen.asked() == ([f"{repository.account} gitops"], True)
+    brought(repository)
+    assert seen.latest() == waiting
+    assert station.approve(repository.row()).state == "applied"
+    brought(repository)
+    assert repository.row().requests.count() == 2, "the round brought no older version"
+    live = repository.live()
+    assert [one["version"] for one in live["status"]["bundles"]] == ["1.1.0"]
+    assert conditions(live)["UpgradeAvailable"] == "UpToDate"
+
+
+def brought(repository: Repository) -> None:
+    """Some rounds of the controller, of the watch, of the looks at what is offered, and of the status; at rest after all."""
+    versions = set()
+    for _ in range(ROUNDS):
+        repository.sync()
+        repository.seen.watch()
+        look(repository.seen.station)
+        repository.look_after()
+        versions.add(repository.live()["metadata"]["resourceVersion"])
+    assert len(versions) <= AT_REST, "both write what is there already"
 
 
 @pytest.mark.parametrize("repository", [ARGO_CD], ids=lambda tool: tool.manager, indirect=True)

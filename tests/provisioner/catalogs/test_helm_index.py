@@ -75,6 +75,11 @@ def test_the_latest_version_speaks_for_the_chart() -> None:
             chart_index(chart("1.1.0"), chart("1.0.0", urls=["file:///etc/passwd"])), "no address", id="a file"
         ),
         pytest.param(chart_index(chart("1.0.0"), chart("1.0.0")), "is there twice", id="twice"),
+        pytest.param(
+            chart_index(**{"a": [chart("1.0.0")], "b" * 200: [chart(f"1.0.0-{'c' * 100}")]}),
+            "more than 253 characters",
+            id="a long name",
+        ),
         pytest.param(chart_index(chart("1.1.0"), quay="x"), "is no chart with a list", id="no list"),
     ],
 )

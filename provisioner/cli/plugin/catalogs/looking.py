@@ -219,7 +219,7 @@ def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
         )
         for one in offer["packages"]
     ]
-    yield table(heads, rows).rstrip("\n") if rows else "No packages."
+    yield from table(heads, rows).splitlines() if rows else ("No packages.",)
     if offer["more"]:
         yield f"More than {MOST_PACKAGES} packages: narrow them with --search"
 
@@ -236,7 +236,7 @@ def _problem_lines(problems: Sequence[Record]) -> Iterator[str]:
 def _package_lines(found: Record) -> Iterator[str]:
     yield f"{found['name']}  {found['display_name']}  {found['provider']}".rstrip()
     if found["deprecation"] is not None:
-        yield f"  deprecated: {found['deprecation']}".removesuffix(": ")
+        yield f"  {_deprecated(found)}"
     if found["summary"]:
         yield f"  {found['summary']}"
     yield from (f"  {name}: {words}" for name, words in _facts(found.get("facts")) if words)
@@ -246,9 +246,14 @@ def _package_lines(found: Record) -> Iterator[str]:
         yield ""
         yield f"channel {channel['name']}{is_default}, head {some(channel['heads']) or 'none'}"
         if channel["deprecation"] is not None:
-            yield f"  deprecated: {channel['deprecation']}".removesuffix(": ")
+            yield f"  {_deprecated(channel)}"
         for entry in channel["entries"]:
             yield f"  {'; '.join(_entry_words(entry, bundles.get(entry['name'])))}"
+
+
+def _deprecated(one: Record) -> str:
+    """What its publisher says about it, in one line."""
+    return f"deprecated: {' '.join(one['deprecation'].split())}".removesuffix(": ")
 
 
 def _facts(facts: Record | None) -> Iterator[tuple[str, str]]:
@@ -284,7 +289,7 @@ def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
     if bundle.get("kubernetes"):
         yield f"for Kubernetes {bundle['kubernetes']}"
     if bundle["deprecation"] is not None:
-        yield f"deprecated: {bundle['deprecation']}".removesuffix(": ")
+        yield _deprecated(bundle)
     if bundle["changed_content"]:
         yield f"changed its content, before {bundle['changed_content']['before']}"
 
@@ -331,7 +336,7 @@ def _compared(options: argparse.Namespace, live: Record, found: Record, before: 
 
 
 def _print(options: argparse.Namespace, record: Record, lines: Sequence[str] | Iterator[str]) -> None:
-    text = "".join(f"{visible(line, keep_newlines=True)}\n" for line in lines)
+    text = "".join(f"{visible(line)}\n" for line in lines)
     page(_formed(options, record, text))
 
 

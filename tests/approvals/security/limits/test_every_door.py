@@ -71,7 +71,8 @@ LIMITED = [path for path in PATHS if path not in FREE]
 @pytest.fixture(autouse=True)
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, reached sooner."""
-    for where, name in ((throttling, "STRANGER"), (throttling, "PERSON"), (rest, "PERSON"), (sign_in, "ASKING")):
+    of_pages = ((throttling, name) for name in ("STRANGER", "PERSON", "ICON"))
+    for where, name in (*of_pages, (rest, "PERSON"), (sign_in, "ASKING")):
         monkeypatch.setattr(where, name, Limit(f"few-{name}", FEW, 60))
     monkeypatch.setattr(authentication, "API_TOKEN", Door("api-token", None, Limit("few-tokens", FEW, 60)))
 

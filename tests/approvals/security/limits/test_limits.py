@@ -18,7 +18,7 @@ from approvals import services
 from approvals.errors import InvalidInput, TooManyAttempts
 from approvals.limits import counters
 from approvals.models import ApiToken, Cluster
-from approvals.project.middleware.throttling import STRANGER
+from approvals.project.middleware.throttling import EXPENSIVE, PERSON, STRANGER
 from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
@@ -324,6 +324,21 @@ def test_S29_what_costs_much_is_limited_by_person(here: World, asked: Any) -> No
     assert (answers[59] != 429, answers[60]) == (True, 429)
     assert client.get("/").status_code == 200
     assert other.get(path).status_code != 429
+
+
+def test_S29_icons_of_catalogs_use_up_no_pages(here: World) -> None:
+    client = Client()
+    enter(client, here.ada)
+    icon = "/catalogs/prod/port/packages/harbour/icon"
+    assert {client.get(icon).status_code for _ in range(PERSON.most + 1)} == {404}
+    assert client.get("/").status_code == 200
+
+
+def test_S29_the_search_over_all_catalogs_is_limited_by_person(here: World) -> None:
+    client = Client()
+    enter(client, here.ada)
+    answers = [client.get("/catalogs/packages?search=harbour").status_code for _ in range(EXPENSIVE.most + 1)]
+    assert answers == [200] * EXPENSIVE.most + [429]
 
 
 def test_S29_rest_limits_reports_and_writes_more_tightly(here: World, asked: Any) -> None:

@@ -141,6 +141,8 @@ def test_the_lines_of_an_object_are_shown_when_somebody_opens_it(here: World, br
     assert client.get(f"{PAGE}/objects/99?from=1.0.0&to=1.1.0").status_code == 404
     gone = client.get(f"{PAGE}/objects/0?from=1.0.0&to=1.2.0")
     assert gone.status_code == 302, "nobody has asked for it: the page of the comparison says so"
+    within = client.get(f"{PAGE}/objects/0?from=1.0.0&to=1.2.0", headers={"HX-Request": "true"})
+    assert (within.status_code, within["HX-Redirect"]) == (204, gone["Location"]), "the whole page, not the fold"
 
 
 def test_S09_lines_of_what_runs_are_shown_to_who_may_get_the_object(here: World, browse: Browse) -> None:

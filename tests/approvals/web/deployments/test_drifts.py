@@ -99,7 +99,23 @@ def test_the_condition_drifted(
     deployment.drift_problem = problem
     for more in drifts:
         scene.drifted(deployment, **more)
-    record = conditions.of_drift(deployment, selectors.summary(deployment=deployment)).record(generation=1)
+    record = drifted(deployment)
     assert (record["type"], record["status"], record["reason"]) == ("Drifted", *expected)
     if expected[0] == "True":
         assert "berth-0 is changed by kubectl-edit" in record["message"]
+
+
+def drifted(deployment: BundleDeployment) -> dict[str, Any]:
+    latest = deployment.requests.order_by("-number").first()
+    return conditions.of_drift(deployment, latest, selectors.summary(deployment=deployment)).record(generation=1)
+
+
+@pytest.mark.parametrize("is_applied", [True, False], ids=["applied", "asked for"])
+def test_nothing_differs_since_the_same_time_however_often_it_is_seen(
+    here: World, afternoon: dict[str, Any], is_applied: bool
+) -> None:
+    deployment: BundleDeployment = afternoon["deployment"]
+    deployment.active_revision = deployment.active_revision if is_applied else None
+    before = drifted(deployment)
+    deployment.seen_at += timedelta(minutes=1)
+    assert drifted(deployment) == before

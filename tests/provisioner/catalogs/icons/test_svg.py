@@ -30,11 +30,30 @@ ILLUSTRATOR = b"""<?xml version="1.0" encoding="utf-8"?>
   <g class="st1"><use xlink:href="#wave" y="5"/><use href="#wave"/><path class="st0" fill="url(#dusk)" d="M1 1z"/></g>
 </svg>"""
 
+DESIGNED = b"""<!DOCTYPE svg>
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" aria-label="Boat(s)" data-name="Layer 1(copy)">
+  <title>A boat (blue)</title>
+  <style>@media (prefers-color-scheme: dark) { g:not(.b) { fill: rgba(0, 0, 0, .5) } }</style>
+  <defs>
+    <filter id="filter0_d_1:2" x="-4" width="72"><feGaussianBlur stdDeviation="2"/><feBlend in2="x"/></filter>
+    <linearGradient id="paint0" gradientTransform="matrix(1 0 0 1 0 0)"><stop offset="0.5" stop-color="hsl(1,2%,3%)"/></linearGradient>
+  </defs>
+  <g filter="url(#filter0_d_1:2)" transform="translate(1 2) rotate(3)"><path stroke-dasharray="none" fill="url('#paint0')" d="M0 0h9"/></g>
+  <g style="stroke-dasharray:none"/>
+</svg>"""
+
 
 @pytest.mark.parametrize(
     "data",
-    [svg("<path d='M0 0h9'/>"), ILLUSTRATOR, svg("<path d='M0 0'/>").decode().encode("utf-16"), svg("<g/>" * 5_000)],
-    ids=["a path", "as drawing programs write it", "UTF-16", "many shapes"],
+    [
+        svg("<path d='M0 0h9'/>"),
+        ILLUSTRATOR,
+        DESIGNED,
+        svg("<path stroke-dasharray='4 2' d='M0 0'/>" * 18),
+        svg("<path d='M0 0'/>").decode().encode("utf-16"),
+        svg("<g/>" * 5_000),
+    ],
+    ids=["a path", "as drawing programs write it", "as design tools write it", "dashes", "UTF-16", "many shapes"],
 )
 def test_a_picture_is_kept(data: bytes) -> None:
     assert svg_refusal(data) == ""
@@ -75,6 +94,26 @@ REFUSED = {
     "what repeats paint": ("<pattern id='p'><rect/></pattern>", "repeats what it draws"),
     "a marker": ("<marker/>", "repeats what it draws"),
     "itself": ("<g id='a'><use href='#a'/></g>", "repeats itself"),
+    "dashes": ("<path stroke-dasharray='.1 .1' d='M0 0'/>" * 50, "lines of dashes"),
+    "dashes by style": ("<g style='stroke-dasharray : .1'>" + "<path d='M0 0'/>" * 50 + "</g>", "lines of dashes"),
+    "dashes by a sheet": ("<style>path{stroke-dasharray:.1}</style>" + "<path d='M0 0'/>" * 50, "lines of dashes"),
+    "what doubles behind a tab": (doubled(40, "<use href='#a&#9;{}'/>"), "nobody can tell"),
+    "what doubles behind a blank": ("<g id='a '><use href='#a '/></g>", "nobody can tell"),
+    "what doubles behind a blank of print": ("<g id='a&#160;'><use href='#a&#160;'/></g>", "nobody can tell"),
+    "masks behind a bracket": ("<mask id='m)'><g mask='url(\"#m)\")'/></mask>", "nobody can tell"),
+    "masks behind a quote": ("<mask id='m'><g mask='url(\"#m\"x)'/></mask>", "nobody can tell"),
+    "classes that double": (
+        "<style>.c{mask:url(#m)}</style><mask id='m'><g class='c' CLASS='n' x:class='n' xmlns:x='u'/></mask>",
+        "repeats itself",
+    ),
+    "an import that escapes": ("<style>@\\69mport 'https://example.com';</style>", "nobody can tell"),
+    "pictures by another function": ("<style>.a{background:image-set('https://e/x' 1x)}</style>", "nobody can tell"),
+    "paint by another function": ("<g fill='src(\"https://e/x\")'/>", "nobody can tell"),
+    "filters of styles": ("<g filter='blur(60px) blur(60px)'/>", "nobody can tell"),
+    "frames": ("<style>@-webkit-keyframes k{from{opacity:0}}</style>", "moves"),
+    "an animation by style": ("<g style='-webkit-animation : k 1s infinite'/>", "moves"),
+    "an animation by a sheet": ("<style>.a{fill:red;animation-name:k}</style>", "moves"),
+    "filters": ("<filter id='f'><feTurbulence/></filter>" + "<g filter='url(#f)'/>" * 1_500, "draws more than"),
     "what doubles": (doubled(40, "<use href='#a{}'/>"), "repeats itself"),
     "masks that double": (doubled(40, "<g mask='url(#a{})'/>"), "repeats itself"),
     "styles that double": (
@@ -102,6 +141,13 @@ def test_what_does_more_than_to_be_drawn_is_not_kept(body: str, words: str) -> N
     [
         (b"<!DOCTYPE svg [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]>" + svg("&b;"), "declares entities"),
         (b"<!DOCTYPE svg [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>" + svg("&a;"), "declares entities"),
+        (b'<!DOCTYPE svg SYSTEM "https://example.com/x.dtd">' + svg(""), "not one of SVG"),
+        (b'<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "https://example.com/x.dtd">' + svg(""), "not one of SVG"),
+        (
+            b'<!DOCTYPE svg PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN" "http://www.w3.org/x.dtd">'
+            + svg("<mask id='m'><g mask='url&lpar;#m)'/></mask>"),
+            "not one of SVG",
+        ),
         (b"<?xml-stylesheet href='https://example.com'?>" + svg(""), "outside of it"),
         (b"<svg><path/></svg>", "no SVG that a browser draws"),
         (b"<html xmlns='http://www.w3.org/1999/xhtml'/>", "no SVG that a browser draws"),
@@ -120,6 +166,11 @@ def test_what_is_no_svg_or_grows_as_it_is_read_is_not_kept(data: bytes, words: s
 SLOW = {
     "comments": "<style>" + "/*" * 60_000 + "</style>",
     "no block": "<style>" + "a" * 120_000 + "</style>",
+    "dashes": "<style>.a{" + "stroke-dasharray" * 8_000 + " " * 60_000 + "}</style>",
+    "properties": "<style>.a{" + "-animation" * 12_000 + "}</style>",
+    "an address behind blanks": "<style>.a{fill:url(" + " " * 120_000 + "</style>",
+    "calls": "<style>.a{fill:" + "rgb(" * 30_000 + "</style>",
+    "at-rules": "<style>" + "@a-keyframe" * 10_000 + "</style>",
     "blocks": "<style>" + "{" * 120_000 + "</style>",
     "addresses": "<style>" + "url(" * 30_000 + "</style>",
     "masks of all": "<style>*{" + "mask:url(#x);" * 5_000 + "}</style>" + "<g id='x'/>" * 3_000,

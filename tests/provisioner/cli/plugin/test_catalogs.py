@@ -151,6 +151,34 @@ def test_a_service_of_the_version_before_says_no_facts(
     assert "Kubernetes" not in capsys.readouterr().out
 
 
+def forged(value: object) -> object:
+    """Every word of a publisher with a line of its own at its end."""
+    if isinstance(value, dict):
+        return {key: forged(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [forged(one) for one in value]
+    return f"{value}\nFORGED" if isinstance(value, str) else value
+
+
+def test_S24_no_word_of_a_publisher_makes_a_line_of_its_own(
+    port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = "/api/v1/catalogs/prod/port"
+    service.answers[address] = (200, forged({"problems": [{"where": "package quay", "message": "has no head"}]}))
+    service.answers[f"{address}/packages"] = (200, {"results": [forged(SUMMARY)], "next": None})
+    bundles = [{**bundle("1.0.0", "Berth.example.com/v1"), "deprecation": "too old\nFORGED"}, bundle("1.1.0")]
+    bundles = [{**one, "image": f"{one['image']}\nFORGED", "needs": ["quay\nFORGED"]} for one in bundles]
+    names = {"name": "harbour", "default_channel": "stable"}
+    channels = [{**PACKAGE["channels"][0], "entries": forged(ENTRIES), "deprecation": "take fast\nFORGED"}]  # type: ignore[index]
+    shown = {**PACKAGE, **forged(PACKAGE), **names, "bundles": bundles, "channels": channels}  # type: ignore[dict-item]
+    service.answers[f"{address}/packages/harbour"] = (200, shown)
+    for words in (("show", "port"), ("show", "port", "harbour"), ("diff", "port", "harbour", "1.0.0", "1.1.0")):
+        run("catalog", *words, *(("--catalog-only",) if words[0] == "diff" else ()), "--service", port)
+        text = capsys.readouterr().out
+        assert "FORGED" in text, words
+        assert [line for line in text.splitlines() if line.strip().startswith("FORGED")] == [], text
+
+
 def test_a_package_whose_name_holds_a_slash_is_asked_for_by_its_address(
     port: str, run: Run, logged_in: None, service: Recorder, capsys: pytest.CaptureFixture[str]
 ) -> None:
