@@ -34,6 +34,7 @@ def hostile(here: World) -> list[str]:
         "description": f"{HARM}\n" * 5,
         "annotations": {"description": HARM},
         "provider": {"name": HARM},
+        "keywords": [HARM, *("k" * 100 + str(at) for at in range(3)), *(f"k {at}" for at in range(100))],
     }
     icon = {"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}
     entries: list[dict[str, Any]] = [
