@@ -34,7 +34,7 @@ class FoundPackage:
 @require_safe
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
-    """The form, and what was found: first what is named so, last what only keywords lead to, each with its catalog."""
+    """The form, and what was found: first what is named so, last what only its keywords say, each with its catalog."""
     access.check_fresh(person(http))
     readable = access.readable_catalogs(person(http))
     note_too_old(http, [cluster.name for cluster, answer in readable.answers if answer.is_too_old])
