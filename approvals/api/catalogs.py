@@ -30,7 +30,9 @@ PACKAGE = OpenApiParameter(
     description="its name, in which ~1 stands for a slash, ~0 for a tilde, and ~2 for a dot where the name is . or ..",
 )
 SEARCH = OpenApiParameter(
-    "search", str, description="only packages in whose names, words or description each of its words stands, at most 8"
+    "search",
+    str,
+    description="only packages in whose names, words, description or keywords each of its words stands, at most 8",
 )
 
 

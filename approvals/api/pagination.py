@@ -99,7 +99,7 @@ def _cursor(request: Http, order: ListOrder, rows: QuerySet[Any]) -> Cursor | No
     if text is None:
         return None
     try:
-        return Cursor.read(text, order, rows.model)
+        return Cursor.read(text, order, rows)
     except BadCursor as exc:
         raise InvalidQuery(
             f"{CURSOR} is {text[:40]!r}; expected the value from a link `next` or `previous` of this list",

@@ -38,7 +38,7 @@ from approvals.catalogs.reading import (
     presentation,
     with_icons,
 )
-from approvals.catalogs.searching import MOST_WORDS, excerpts, named_so, packages_found, same_name
+from approvals.catalogs.searching import MOST_WORDS, excerpts, keywords_found, named_so, packages_found, same_name
 from approvals.catalogs.storing import ReadCatalog, store
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "interval",
     "is_read_as_now",
     "is_same_source",
+    "keywords_found",
     "last_seen",
     "named_so",
     "note_problem",

@@ -69,7 +69,9 @@ def catalog_rows(keys: Iterable[int], *, search: str = "", cluster: str = "") ->
 
 def package_rows(catalog: Catalog, search: str = "") -> QuerySet[CatalogPackage]:
     """What lists show of its packages, those alone that the search finds."""
-    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id).defer("document", "searched_text")
+    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id).defer(
+        "document", "searched_text", "searched_keywords"
+    )
     return with_words(rows, search)
 
 

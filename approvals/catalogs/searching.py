@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import and_
 
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Lower, Substr
 
 from approvals.models import Catalog, CatalogPackage
@@ -15,6 +17,7 @@ MOST_WORDS = 8
 # Of a description, which has up to 64 Ki characters, a search looks in so many.
 SEARCHED_DESCRIPTION = 16 * 1024
 MOST_NAMED = 20
+MOST_KEYWORDS_SHOWN = 5
 _EXCERPT = 160
 # Of Markdown, which an excerpt of it is no longer.
 _MARKS = re.compile(r"[*#`]+")
@@ -27,20 +30,21 @@ def words_of(search: str) -> list[str]:
 
 
 def with_words(rows: QuerySet[CatalogPackage], search: str) -> QuerySet[CatalogPackage]:
-    """Those in whose name, display name, summary, provider or description each word stands."""
+    """Those in whose name, display name, summary, provider, description or keywords each word stands."""
     words = words_of(search)
     if not words:
         return rows
     said = Lower(Coalesce(Substr("presentation__description", 1, SEARCHED_DESCRIPTION), Value("")))
     rows = rows.alias(said=said)
     for word in words:
-        rows = rows.filter(Q(searched_text__contains=word) | Q(said__contains=word))
+        rows = rows.filter(_says(word) | Q(searched_keywords__contains=word))
     return rows
 
 
 def packages_found(keys: Iterable[int], search: str, *, cluster: str = "") -> QuerySet[CatalogPackage]:
     """The packages of the editions that are shown of the catalogs with these keys, by name; of one cluster where that
-    is named. Each has its catalog, and its icon's type without the icon."""
+    is named. Those that only keywords lead to come last, with `is_by_keyword` 1. Each has its catalog, and its icon's
+    type without the icon."""
     catalogs = Catalog.objects.filter(pk__in=list(keys), edition__isnull=False)
     catalogs = catalogs.filter(cluster__name=cluster) if cluster else catalogs
     rows = CatalogPackage.objects.filter(edition__in=catalogs.values("edition"))
@@ -55,7 +59,13 @@ def packages_found(keys: Iterable[int], search: str, *, cluster: str = "") -> Qu
         "presentation__facts",
         "presentation__icon",
     )
-    return with_words(rows, search).order_by("name", "pk")
+    words = words_of(search)
+    if not words:
+        return rows.order_by("name", "pk")
+    # A publisher writes more keywords than anybody reads, so that they count less than what is shown.
+    says_all = reduce(and_, map(_says, words))
+    by_keyword = Case(When(says_all, then=Value(0)), default=Value(1), output_field=IntegerField())
+    return with_words(rows, search).annotate(is_by_keyword=by_keyword).order_by("is_by_keyword", "name", "pk")
 
 
 def named_so(rows: QuerySet[CatalogPackage], search: str) -> list[int]:
@@ -73,14 +83,22 @@ def named_so(rows: QuerySet[CatalogPackage], search: str) -> list[int]:
 
 
 def excerpts(packages: Sequence[CatalogPackage], search: str) -> dict[int, str]:
-    """Of each package the words of its description around what was looked for, where only that has it, by key."""
-    words = words_of(search)
-    lacking = {one.pk: [word for word in words if word not in one.searched_text] for one in packages}
+    """Of each package the words of its description around what was looked for, where its names and summary lack it, by
+    key."""
+    lacking = {one.pk: _lacking(one, search) for one in packages}
     keys = [key for key, missing in lacking.items() if missing]
     said = CatalogPackage.objects.filter(pk__in=keys).values_list(
         "pk", Substr("presentation__description", 1, SEARCHED_DESCRIPTION)
     )
-    return {key: _excerpt(text or "", lacking[key][0]) for key, text in said} if keys else {}
+    found = {key: _excerpt(text or "", lacking[key]) for key, text in said} if keys else {}
+    return {key: excerpt for key, excerpt in found.items() if excerpt}
+
+
+def keywords_found(package: CatalogPackage, search: str) -> list[str]:
+    """Its keywords in which something stands that was looked for, where its names and summary lack it."""
+    lacking = _lacking(package, search)
+    listed = package.searched_keywords.splitlines()
+    return [one for one in listed if any(word in one for word in lacking)][:MOST_KEYWORDS_SHOWN]
 
 
 def same_name(catalog: Catalog, package: str, *, limit: int) -> list[Catalog]:
@@ -89,8 +107,20 @@ def same_name(catalog: Catalog, package: str, *, limit: int) -> list[Catalog]:
     return list(rows.only("name", "cluster").order_by("name")[:limit])
 
 
-def _excerpt(text: str, word: str) -> str:
-    at = max(0, text.lower().find(word))
+def _says(word: str) -> Q:
+    return Q(searched_text__contains=word) | Q(said__contains=word)
+
+
+def _lacking(package: CatalogPackage, search: str) -> list[str]:
+    return [word for word in words_of(search) if word not in package.searched_text]
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """Around the first of the words that the text has; "" where it has none."""
+    lowered = text.lower()
+    at = next((place for word in words if (place := lowered.find(word)) >= 0), -1)
+    if at < 0:
+        return ""
     start = max(0, at - _BEFORE)
     cut = " ".join(_MARKS.sub("", text[start : start + _EXCERPT]).split())
     return f"{'…' if start else ''}{cut}{'…' if start + _EXCERPT < len(text) else ''}"

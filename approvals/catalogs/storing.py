@@ -102,6 +102,7 @@ def _row(edition: CatalogEdition, package: Package, words: PackagePresentation) 
         bundle_count=len(package.bundles),
         is_deprecated=any(one.schema == "olm.package" for one in package.deprecations),
         searched_text="\n".join((package.name, words.display_name, words.summary, words.provider)).lower(),
+        searched_keywords="\n".join(words.facts.keywords).lower(),
         document=packed_package(package),
     )
 

@@ -99,6 +99,9 @@ class CatalogPackage(models.Model):
     bundle_count = models.PositiveIntegerField()
     is_deprecated = models.BooleanField()
     searched_text = models.TextField(help_text="in which a search looks, in small letters")
+    searched_keywords = models.TextField(
+        blank=True, default="", db_default="", help_text="its keywords in small letters, one a line"
+    )
     document = PackedJSONField()
 
     class Meta:

@@ -31,7 +31,8 @@ class BadCursor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ListOrder:
-    """What a list is sorted by: fields that are never null, the last of which is unique, all in one direction."""
+    """What a list is sorted by: fields or annotations that are never null, the last of which is unique, all in one
+    direction."""
 
     fields: tuple[str, ...]
     is_descending: bool = False
@@ -64,13 +65,13 @@ class Cursor:
         return base64.urlsafe_b64encode(words.encode()).decode().rstrip("=")
 
     @classmethod
-    def read(cls, text: str, order: ListOrder, model: type[Model]) -> Cursor:
+    def read(cls, text: str, order: ListOrder, rows: QuerySet[Any]) -> Cursor:
         """Raises BadCursor for what no page of this list has given out."""
         try:
             if len(text) > MAX_CURSOR:
                 raise ValueError(len(text))
             side, *values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
-            fields = [field_of(model, name) for name in order.fields]
+            fields = [_ordering_field(rows, name) for name in order.fields]
             told = tuple(_read(field, value) for field, value in zip(fields, values, strict=True))
         except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error, ValidationError) as exc:
             raise BadCursor(text[:MAX_CURSOR]) from exc
@@ -145,6 +146,12 @@ def field_of(model: type[Model], name: str) -> Field[Any, Any]:
     if not isinstance(found, Field):
         raise FieldDoesNotExist(name)
     return found
+
+
+def _ordering_field(rows: QuerySet[Any], name: str) -> Field[Any, Any]:
+    """The column, or what the rows were annotated with under this name."""
+    annotated = rows.query.annotations.get(name)
+    return annotated.output_field if annotated is not None else field_of(rows.model, name)
 
 
 class _Row(Func):

@@ -16,7 +16,7 @@ MAX_DIGITS = 6
 def page_of(http: HttpRequest, rows: QuerySet[Any], order: ListOrder, *, size: int) -> Window:
     """The page that the address asks for; the first where it asks for none, or for one that is not there."""
     try:
-        cursor = Cursor.read(text, order, rows.model) if (text := http.GET.get("cursor", "")) else None
+        cursor = Cursor.read(text, order, rows) if (text := http.GET.get("cursor", "")) else None
     except BadCursor:
         cursor = None
     skip = 0 if cursor else (_number(http) - 1) * size

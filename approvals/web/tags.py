@@ -1,4 +1,4 @@
-"""Filters of the pages: severities, digests and JSON facts in the words and shapes that people read."""
+"""Filters and tags of the pages: severities, digests and JSON facts in the words and shapes that people read."""
 
 from __future__ import annotations
 
@@ -90,6 +90,13 @@ TONES = {
     "Unknown": "warn",
     "NotFound": "warn",
 }
+
+
+@register.inclusion_tag("lists/_heads.html")
+def heads(about: str, *columns: str) -> dict[str, Any]:
+    """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, "" for one
+    that is not there."""
+    return {"about": about, "columns": [one.partition(":")[::2] for one in columns if one]}
 
 
 @register.filter

@@ -1,5 +1,5 @@
-"""What a bundle says of itself that decides whether somebody can use it: for which Kubernetes it is, how it can be
-installed, how mature it is, and who stands behind it. All of it is its publisher's word. PURE.
+"""What a bundle says of itself that decides whether somebody finds and can use it: keywords, which Kubernetes
+it is for, how it can be installed, how mature it is, and who stands behind it. All of it is its publisher's word. PURE.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from provisioner.catalogs.texts import line_of
 MOST_LINKS = 20
 MOST_MAINTAINERS = 20
 MOST_INSTALL_MODES = 8
+MOST_KEYWORDS = 30
 MAX_URL = 1024
 MAX_WORD = 63
 # In a chart's index, by the name that a link gets. Many charts say the same in both.
@@ -43,7 +44,7 @@ class BundleFacts:
 
     `kubernetes` is the range of Kubernetes versions that it is for, as its publisher writes it; `install_modes` are
     those of OLM that it supports, such as AllNamespaces; `capability` is how much the operator does, such as Deep
-    Insights; `app_version` is what a chart installs.
+    Insights; `app_version` is what a chart installs; `keywords` are words by which people may look for it.
     """
 
     kubernetes: str = ""
@@ -51,6 +52,7 @@ class BundleFacts:
     capability: str = ""
     maturity: str = ""
     app_version: str = ""
+    keywords: tuple[str, ...] = ()
     links: tuple[BundleLink, ...] = ()
     maintainers: tuple[Maintainer, ...] = ()
 
@@ -64,6 +66,7 @@ def facts_of_operator(value: Mapping[str, Any]) -> BundleFacts:
         install_modes=tuple(islice(_install_modes(value.get("installModes")), MOST_INSTALL_MODES)),
         capability=line_of(annotations.get("capabilities"), MAX_WORD),
         maturity=line_of(value.get("maturity"), MAX_WORD),
+        keywords=_keywords(value.get("keywords")),
         links=_links([*links, (provider.get("name"), provider.get("url"))]),
         maintainers=_maintainers(value.get("maintainers")),
     )
@@ -79,6 +82,7 @@ def facts_of_chart(entry: Mapping[str, Any]) -> BundleFacts:
     return BundleFacts(
         kubernetes=kubernetes_of_chart(entry),
         app_version=line_of(entry.get("appVersion"), MAX_WORD),
+        keywords=_keywords(entry.get("keywords")),
         links=_links(links),
         maintainers=_maintainers(entry.get("maintainers")),
     )
@@ -104,6 +108,7 @@ def unpacked_facts(document: Mapping[str, Any]) -> BundleFacts:
     """Of an edition that was stored before there were facts, the document is empty."""
     said = dict(document)
     said["install_modes"] = tuple(said.get("install_modes", ()))
+    said["keywords"] = tuple(said.get("keywords", ()))
     said["links"] = tuple(BundleLink(**one) for one in said.get("links", ()))
     said["maintainers"] = tuple(Maintainer(**one) for one in said.get("maintainers", ()))
     return BundleFacts(**said)
@@ -114,6 +119,23 @@ def _install_modes(listed: object) -> Iterator[str]:
         name = line_of(one.get("type"), MAX_WORD)
         if name and one.get("supported") is True:
             yield name
+
+
+def _keywords(listed: object) -> tuple[str, ...]:
+    """Each once, in whatever letters it is written, in the publisher's order."""
+    kept: dict[str, str] = {}
+    for one in listed if isinstance(listed, list) else ():
+        if word := line_of(_without_hidden(one), MAX_WORD):
+            kept.setdefault(word.lower(), word)
+        if len(kept) == MOST_KEYWORDS:
+            break
+    return tuple(kept.values())
+
+
+def _without_hidden(value: object) -> str:
+    """The text without control, bidi and zero-width characters: nobody types them into a search."""
+    text = value[: MAX_WORD * 4] if isinstance(value, str) else ""
+    return "".join(one for one in text if one.isprintable() or one.isspace())
 
 
 def _links(told: Iterable[tuple[object, object]]) -> tuple[BundleLink, ...]:

@@ -32,6 +32,7 @@ CHECKED = [
     "deployment-install",
     "catalog-changes",
     "catalog-first",
+    "catalog-lines",
     "catalog-comparing",
     "clusters",
     "policies",

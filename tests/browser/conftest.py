@@ -152,6 +152,7 @@ def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dic
         "deployment-install": "/deployments/new?cluster=prod&catalog=port&package=harbour&version=1.1.0",
         "catalog-changes": "/catalogs/prod/port/packages/harbour/changes?from=1.0.0&to=1.1.0",
         "catalog-first": "/catalogs/prod/port/packages/harbour/changes?to=1.1.0",
+        "catalog-lines": "/catalogs/prod/port/packages/harbour/changes/objects/2?from=1.0.0&to=1.1.0",
         "catalog-comparing": "/catalogs/prod/port/packages/harbour/changes?from=1.1.0&to=1.2.0",
         "clusters": "/clusters",
         "policies": "/policies",

@@ -35,6 +35,7 @@ HARBOUR = (
         description="# Harbour\n\nKeeps ships.",
         annotations={"description": "Keeps ships"},
         provider={"name": "Port Authority"},
+        keywords=["moorings", "Ship to shore"],
     ),
     channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}),
     channel("fast", {"name": "harbour.v1.1.0", "skips": ["harbour.v0.9.0"], "skipRange": ">=0.1.0 <1.1.0"}),

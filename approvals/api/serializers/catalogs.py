@@ -159,6 +159,9 @@ class BundleFactsSerializer(serializers.Serializer[Any]):
     capability = serializers.CharField(help_text="how much an operator does, such as Deep Insights")
     maturity = serializers.CharField()
     app_version = serializers.CharField(help_text="the version of what a chart installs")
+    keywords = serializers.ListField(
+        child=serializers.CharField(), help_text="words by which people may look for it, at most 30"
+    )
     links = BundleLinkSerializer(many=True)
     maintainers = MaintainerSerializer(many=True)
 

@@ -23,16 +23,18 @@ MAX_SEARCH = 100
 
 @dataclass(frozen=True, slots=True)
 class FoundPackage:
-    """A package that was found; `excerpt` is where in its description, where nothing else has the words."""
+    """A package that was found. Where its names and summary lack a word, `excerpt` is where in its description it is,
+    and `keywords` are those that have it."""
 
     package: CatalogPackage
     excerpt: str
+    keywords: list[str]
 
 
 @require_safe
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
-    """The form, and what was found: first what is named so, then all by name, each with its catalog."""
+    """The form, and what was found: first what is named so, last what only its keywords say, each with its catalog."""
     access.check_fresh(person(http))
     readable = access.readable_catalogs(person(http))
     note_too_old(http, [cluster.name for cluster, answer in readable.answers if answer.is_too_old])
@@ -60,6 +62,6 @@ def _found(http: HttpRequest, readable: ReadableCatalogs, search: str, cluster: 
     excerpts = catalogs.excerpts(shown, search)
     return {
         "window": window,
-        "rows": [FoundPackage(one, excerpts.get(one.pk, "")) for one in shown],
+        "rows": [FoundPackage(one, excerpts.get(one.pk, ""), catalogs.keywords_found(one, search)) for one in shown],
         "count": keyset.counted(rows),
     }

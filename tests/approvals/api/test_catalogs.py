@@ -121,6 +121,7 @@ def test_a_package_says_what_its_publisher_says_of_its_head(here: World, call: C
         installModes=[{"type": "AllNamespaces", "supported": True}],
         annotations={"capabilities": "Deep Insights"},
         maturity="stable",
+        keywords=["ships", "Quay"],
         links=[{"name": "Manual", "url": "https://example.com/m"}, {"name": "x", "url": "javascript:x"}],
         maintainers=[{"name": "Ada", "email": "ada@example.com"}],
     )
@@ -134,6 +135,7 @@ def test_a_package_says_what_its_publisher_says_of_its_head(here: World, call: C
         "capability": "Deep Insights",
         "maturity": "stable",
         "app_version": "",
+        "keywords": ["ships", "Quay"],
         "links": [{"name": "Manual", "url": "https://example.com/m"}],
         "maintainers": [{"name": "Ada", "email": "ada@example.com"}],
     }

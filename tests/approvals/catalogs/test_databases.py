@@ -21,7 +21,8 @@ seen = []
 
 def bundle(version, image):
     about = {"type": "olm.package", "value": {"packageName": "harbour", "version": version}}
-    words = {"type": "olm.csv.metadata", "value": {"displayName": "Har\\0bour", "description": "a\\0b calls a Pilot"}}
+    words = {"type": "olm.csv.metadata", "value": {"displayName": "Har\\0bour", "description": "a\\0b calls a Pilot",
+        "keywords": ["Ti\\0de", "Moor"]}}
     return {"schema": "olm.bundle", "name": "harbour.v" + version, "package": "harbour", "image": image,
             "properties": [about, words]}
 
@@ -40,11 +41,12 @@ look()
 changed = catalogs.changed_content(row, "harbour", "harbour.v1.0.0")
 found = catalogs.packages_found([row.pk], "PILOT harbour")
 excerpts = list(catalogs.excerpts(found, "pilot").values()) + catalogs.named_so(found, "pilot")
+by_keyword = [[one.name, one.is_by_keyword] for word in ("moor", "pilot") for one in catalogs.packages_found([row.pk], word)]
 words = catalogs.presentation(catalogs.catalog(prod, "port"), "harbour")
 catalogs.forget(cluster=prod, uid="c")
 left = CatalogEdition.objects.count() + CatalogPackage.objects.count()
 print(json.dumps({"seen": seen, "changed": [changed.before, changed.after], "name": words.display_name, "left": left,
-    "excerpts": excerpts}))
+    "excerpts": excerpts, "by_keyword": by_keyword, "keywords": words.facts.keywords}))
 """
 
 
@@ -55,5 +57,7 @@ def test_an_edition_is_shown_when_it_is_whole(migrated_database_url: str) -> Non
         "changed": ["old", "new"],
         "name": "Har\ufffdbour",
         "left": 0,
+        "by_keyword": [["harbour", 1], ["harbour", 0]],
+        "keywords": ["Tide", "Moor"],
         "excerpts": ["a\ufffdb calls a Pilot"],
     }

@@ -34,7 +34,9 @@ def requests_(here: World) -> None:
 def walked(order: ListOrder, start: Window, link: str) -> list[list[Any]]:
     pages, window = [list(start.keys)], start
     while text := getattr(window, link):
-        window = keyset.window(Request.objects.all(), order, size=SIZE, cursor=Cursor.read(text, order, Request))
+        window = keyset.window(
+            Request.objects.all(), order, size=SIZE, cursor=Cursor.read(text, order, Request.objects.all())
+        )
         pages.append(list(window.keys))
     return pages
 
@@ -45,7 +47,9 @@ def test_walking_there_and_back_meets_every_row_once_in_order(requests_: None, n
     whole = list(Request.objects.order_by(*order.names()).values_list("pk", flat=True))
     there = walked(order, keyset.window(Request.objects.all(), order, size=SIZE), "next")
     assert [key for page in there for key in page] == whole
-    last = Cursor.read(keyset.window(Request.objects.all(), order, size=SIZE, skip=2 * SIZE).previous, order, Request)
+    last = Cursor.read(
+        keyset.window(Request.objects.all(), order, size=SIZE, skip=2 * SIZE).previous, order, Request.objects.all()
+    )
     back = walked(order, keyset.window(Request.objects.all(), order, size=SIZE, cursor=last), "previous")
     assert back == there[1::-1]
 
@@ -53,7 +57,7 @@ def test_walking_there_and_back_meets_every_row_once_in_order(requests_: None, n
 def test_a_page_stays_where_it_is_while_rows_are_added_before_it(here: World, requests_: None) -> None:
     order = ORDERS["newest"]
     first = keyset.window(Request.objects.all(), order, size=SIZE)
-    cursor = Cursor.read(first.next, order, Request)
+    cursor = Cursor.read(first.next, order, Request.objects.all())
     second = keyset.window(Request.objects.all(), order, size=SIZE, cursor=cursor)
     scene.asked(here.cluster, "newer", here.rita)
     assert keyset.window(Request.objects.all(), order, size=SIZE, cursor=cursor) == second
@@ -79,7 +83,7 @@ def encoded(value: object) -> str:
 )
 def test_what_no_page_gave_out_is_no_cursor(db: None, text: str) -> None:
     with pytest.raises(BadCursor):
-        Cursor.read(text, ORDERS["newest"], Request)
+        Cursor.read(text, ORDERS["newest"], Request.objects.all())
 
 
 def test_nobody_counts_past_the_limit(requests_: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ def hostile(here: World) -> list[str]:
         "description": f"{HARM}\n" * 5,
         "annotations": {"description": HARM},
         "provider": {"name": HARM},
+        "keywords": [HARM, *("k" * 100 + str(at) for at in range(3)), *(f"k {at}" for at in range(100))],
     }
     icon = {"mediatype": "image/png", "base64data": base64.b64encode(PNG).decode()}
     entries: list[dict[str, Any]] = [
@@ -140,6 +141,17 @@ def test_long_reasons_can_be_opened_and_paper_breaks_no_short_word(
         " return new Set([...r.getClientRects()].map((it) => it.top)).size }"
     )
     assert lines <= 3
+
+
+def test_on_a_telephone_a_package_stands_beside_its_icon(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(here.ada)
+    page.set_viewport_size({"width": 390, "height": 800})
+    for name in ("catalog", "catalog-search"):
+        page.goto(site[name])
+        row = page.locator("tbody tr", has=page.locator("img.package-icon"))
+        icon, link = row.locator("img").bounding_box(), row.locator("a").first.bounding_box()
+        assert icon and link, name
+        assert link["x"] > icon["x"] + icon["width"], name
 
 
 def test_packages_come_into_the_page_once_the_catalog_has_been_read(

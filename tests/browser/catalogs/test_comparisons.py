@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import playwright.sync_api as pw
+import pytest
 
 from approvals.models import BundleComparison
 from tests.browser.complaints import listen
@@ -71,6 +73,23 @@ def test_the_lines_of_an_object_come_when_it_is_opened(here: World, site: dict[s
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     photographed(page, "lines-narrow")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_lines_can_be_read_on_a_telephone_without_scripts(
+    scheme: Literal["light", "dark"], here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+) -> None:
+    state = sign_in(here.ada).context.storage_state()
+    context = browser.new_context(java_script_enabled=False, storage_state=state, color_scheme=scheme)
+    page = context.new_page()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(site["catalog-lines"])
+        lines = page.get_by_role("group", name="Lines of Deployment.apps")
+        pw.expect(lines.locator(".line-plus")).to_contain_text("image:")
+        assert lines.evaluate("one => one.scrollWidth <= one.clientWidth"), "nobody sees that it can be scrolled"
+        photographed(page, f"lines-alone-{scheme}-{width}")
+    context.close()
 
 
 def test_the_pages_fit_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:

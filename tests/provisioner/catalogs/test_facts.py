@@ -14,7 +14,15 @@ from provisioner.catalogs import (
     packed_facts,
     unpacked_facts,
 )
-from provisioner.catalogs.facts import MAX_URL, MOST_LINKS, MOST_MAINTAINERS, facts_of_chart, facts_of_operator
+from provisioner.catalogs.facts import (
+    MAX_URL,
+    MAX_WORD,
+    MOST_KEYWORDS,
+    MOST_LINKS,
+    MOST_MAINTAINERS,
+    facts_of_chart,
+    facts_of_operator,
+)
 from tests.support.provisioner.catalogs import bundle, chart, chart_index, package, read, read_charts
 
 TOLD = {
@@ -26,6 +34,7 @@ TOLD = {
     ],
     "minKubeVersion": "1.30.0",
     "maturity": "stable",
+    "keywords": ["Ships", "moor ings", "ships"],
     "links": [{"name": "Manual", "url": "https://example.com/manual"}],
     "provider": {"name": "Port Authority", "url": "https://port.example.com"},
     "maintainers": [{"name": "Ada", "email": "ada@example.com"}],
@@ -35,6 +44,7 @@ FACTS = BundleFacts(
     install_modes=("OwnNamespace", "AllNamespaces"),
     capability="Deep Insights",
     maturity="stable",
+    keywords=("Ships", "moor ings"),
     links=(
         BundleLink("Manual", "https://example.com/manual"),
         BundleLink("Port Authority", "https://port.example.com"),
@@ -60,6 +70,7 @@ def test_a_chart_says_where_it_runs_and_where_it_comes_from() -> None:
         "1.0.0",
         kubeVersion=">=1.28.0-0",
         appVersion="4.2",
+        keywords=["ships", "quay"],
         home="https://example.com",
         sources=["https://git.example.com/harbour", "https://example.com"],
         maintainers=[{"name": "Ada", "email": "ada@example.com"}, {"name": "Bert"}],
@@ -70,6 +81,7 @@ def test_a_chart_says_where_it_runs_and_where_it_comes_from() -> None:
     assert found == BundleFacts(
         kubernetes=">=1.28.0-0",
         app_version="4.2",
+        keywords=("ships", "quay"),
         links=(BundleLink("Home", "https://example.com"), BundleLink("Source", "https://git.example.com/harbour")),
         maintainers=(Maintainer("Ada", "ada@example.com"), Maintainer("Bert", "")),
     )
@@ -103,6 +115,27 @@ def test_facts_come_back_from_their_document() -> None:
 def test_other_links_are_left_out(url: object) -> None:
     assert facts_of_operator({"links": [{"name": "Manual", "url": url}]}).links == ()
     assert facts_of_chart({"home": url, "sources": [url]}).links == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        pytest.param("ships, quay", (), id="a text"),
+        pytest.param({"ships": "quay"}, (), id="a mapping"),
+        pytest.param(None, (), id="nothing"),
+        pytest.param([7, None, ["ships"], {"a": "b"}, "", "  ", "\u200b", "quay"], ("quay",), id="what is no word"),
+        pytest.param([f"w{n}" for n in range(10_000)], tuple(f"w{n}" for n in range(MOST_KEYWORDS)), id="many"),
+        pytest.param(["w" * 10_240, "quay"], ("w" * (MAX_WORD - 1) + "…", "quay"), id="10 KB"),
+        pytest.param(["\u202e" * 10_240, "quay"], ("quay",), id="10 KB that nobody sees"),
+        pytest.param(["\u202eya\u2066uq\u200d", "\x1b[31mquay\x07"], ("yauq", "[31mquay"), id="bidi and control"),
+        pytest.param(["a\nb\t c\u2028d\x85e"], ("a b c d e",), id="several lines"),
+        pytest.param(["Quay", "quay", "QUAY", "Kai"], ("Quay", "Kai"), id="the same in other letters"),
+    ],
+)
+def test_keywords_are_bounded_and_hide_nothing(told: object, kept: tuple[str, ...]) -> None:
+    for found in (facts_of_operator({"keywords": told}), facts_of_chart({"keywords": told})):
+        assert found.keywords == kept
+        assert unpacked_facts(packed_facts(found)) == found
 
 
 def test_facts_are_bounded() -> None:

@@ -266,6 +266,7 @@ def _facts(facts: Record | None) -> Iterator[tuple[str, str]]:
     yield "capability", facts["capability"]
     yield "maturity", facts["maturity"]
     yield "app version", facts["app_version"]
+    yield "keywords", ", ".join(facts["keywords"])
     yield "maintainers", ", ".join(_person(one) for one in facts["maintainers"])
     yield from (("link", f"{one['name']} {one['url']}") for one in facts["links"])
 

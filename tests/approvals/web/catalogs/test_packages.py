@@ -89,6 +89,7 @@ def test_facts_of_the_publisher_stand_below_the_description_and_hostile_ones_are
         bundle("1.0.0"),
         minKubeVersion="1.30.0",
         maturity="<b>stable</b>",
+        keywords=["ships", "<i>big & old</i>", "т\u202els"],
         installModes=[{"type": "AllNamespaces", "supported": True}, {"type": "OwnNamespace", "supported": False}],
         annotations={"capabilities": "Deep Insights"},
         maintainers=[{"name": "Ada", "email": "ada@example.com"}],
@@ -99,6 +100,12 @@ def test_facts_of_the_publisher_stand_below_the_description_and_hostile_ones_are
     for words in ("&gt;=1.30.0", "&lt;b&gt;stable&lt;/b&gt;", "AllNamespaces", "Deep Insights", "Ada"):
         assert words in about, words
     assert '<a href="https://example.com/manual" rel="noopener nofollow">Manual</a>' in about
+    found = re.findall(r'<a class="label label-plain"\s+href="([^"]+)">([^<]+)</a>', about)
+    assert found == [
+        ("/catalogs/packages?search=ships", "ships"),
+        ("/catalogs/packages?search=%3Ci%3Ebig%20%26%20old%3C%2Fi%3E", "&lt;i&gt;big &amp; old&lt;/i&gt;"),
+        ("/catalogs/packages?search=%D1%82ls", "\\u0442ls"),
+    ]
     assert "OwnNamespace" not in about
     assert "javascript:" not in about
 

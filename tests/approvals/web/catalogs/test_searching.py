@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from approvals.catalogs import searching as found_by
 from approvals.models import Catalog, CatalogPackage
@@ -34,6 +35,17 @@ def offering(here: World, name: str, *documents: Any) -> Catalog:
     row = catalog(name, of=here.cluster)
     stored(row, *(documents or HARBOUR))
     return row
+
+
+def pages_from(client: Client, path: str) -> list[list[tuple[str, str]]]:
+    """The packages of each page, from this one to the last."""
+    walked = []
+    while path:
+        text = opened(client, path)
+        walked.append(named(text))
+        following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+        path = f"{PAGE}{following[1]}".replace("&amp;", "&") if following else ""
+    return walked
 
 
 def named(text: str) -> list[tuple[str, str]]:
@@ -72,6 +84,49 @@ def test_what_only_a_description_says_is_shown_around_the_word(here: World, brow
     text = opened(browse(here.ada), f"{PAGE}?search=quay+pilot")
     assert re.search(r"Further down: …[^<]*calls a &lt;b&gt;pilot&lt;/b&gt; first more[^<]*…<", text)
     assert "Further down" not in opened(browse(here.ada), f"{PAGE}?search=quay")
+
+
+def test_what_only_keywords_lead_to_comes_last_and_says_by_which(here: World, browse: Browse) -> None:
+    offering(
+        here,
+        "reef",
+        *described("anchors", keywords=["Tide", "tide tables", "<i>tidewater</i>", "other"]),
+        *described("berths", description="Calls a pilot at high tide."),
+        *described("cranes", annotations={"description": "Lifts by tide"}, keywords=["tide"]),
+        *described("tide"),
+    )
+    text = opened(browse(here.ada), f"{PAGE}?search=TIDE")
+    assert [name for _, name in named(text)] == ["tide", "berths", "cranes", "anchors"]
+    rows = text.split("<tr>")
+    assert "Keywords: tide, tide tables, &lt;i&gt;tidewater&lt;/i&gt;</p>" in rows[-1]
+    assert "Further down" not in rows[-1], "its description has no such word"
+    assert "Keyword" not in "".join(rows[:-1]), "what was found is shown there already"
+
+
+def test_words_of_a_search_may_stand_in_keywords_and_elsewhere(here: World, browse: Browse) -> None:
+    offering(here, "reef", *described("berths", description="Calls a pilot.", keywords=["tide tables"]))
+    text = opened(browse(here.ada), f"{PAGE}?search=berths+tide+pilot")
+    assert named(text) == [("reef", "berths")]
+    assert "Further down: Calls a pilot." in text
+    assert "Keyword: tide tables" in text
+    assert named(opened(browse(here.ada), f"{PAGE}?search=tide+tablespoon")) == []
+
+
+def test_a_catalog_is_searched_for_keywords_too(here: World, browse: Browse) -> None:
+    offering(here, "reef", *described("berths", keywords=["Tide"]), *described("quay"))
+    text = opened(browse(here.ada), "/catalogs/prod/reef?search=tide")
+    assert named(text) == [("reef", "berths")]
+
+
+def test_S02_a_keyword_leads_to_no_package_that_one_may_not_read(here: World, browse: Browse) -> None:
+    for name in ("mine", "theirs"):
+        offering(here, name, *described("berths", keywords=["tide", f"tide-of-{name}"]))
+    here.kubernetes.allow("bert", "get", "mine")
+    text = opened(browse(here.bert), f"{PAGE}?search=tide")
+    assert named(text) == [("mine", "berths")]
+    assert "1 package matches." in " ".join(text.split())
+    assert "theirs" not in text
+    assert named(opened(browse(User.objects.create_user("nobody")), f"{PAGE}?search=tide")) == []
 
 
 def test_an_edition_that_is_not_shown_is_not_searched(here: World, browse: Browse) -> None:
@@ -140,20 +195,25 @@ def test_what_is_found_comes_in_pages_and_costs_as_many_queries_for_many_as_for_
     monkeypatch.setattr(pages, "ROWS", 2)
     monkeypatch.setattr(found_by, "MOST_NAMED", 1)
     offering(here, "port", *(one for at in range(3) for one in described(f"quay-{at}", description="a pilot")))
-    client, path, walked = browse(here.ada), f"{PAGE}?search=quay", []
+    client, path = browse(here.ada), f"{PAGE}?search=quay"
     client.get(path)
     few = queries(client, path)
     offering(here, "reef", *(one for at in range(3) for one in described(f"quay-{at}", description="a pilot")))
     assert queries(client, path) == few <= 16
-    while path:
-        text = opened(client, path)
-        walked.append(named(text))
-        following = re.search(r'href="([^"]+)"\s+rel="next"', text)
-        path = f"{PAGE}{following[1]}".replace("&amp;", "&") if following else ""
+    walked = pages_from(client, path)
     assert [len(one) for one in walked] == [3, 2, 1]
     assert sorted(one for page_ in walked for one in page_) == sorted(
         (where, f"quay-{at}") for where in ("port", "reef") for at in range(3)
     )
+
+
+def test_what_keywords_lead_to_follows_over_pages(here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "ROWS", 2)
+    keyed = [one for name in ("a", "c", "e") for one in described(name, keywords=["tide"])]
+    told = [one for name in ("b", "d", "f") for one in described(name, description="At high tide.")]
+    offering(here, "reef", *keyed, *told)
+    walked = pages_from(browse(here.ada), f"{PAGE}?search=tide")
+    assert [[name for _, name in one] for one in walked] == [["b", "d"], ["f", "a"], ["c", "e"]]
 
 
 def test_a_package_says_which_other_catalogs_have_one_of_its_name(here: World, browse: Browse) -> None:

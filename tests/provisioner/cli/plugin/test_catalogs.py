@@ -52,6 +52,7 @@ PACKAGE = {
         "capability": "Deep Insights",
         "maturity": "",
         "app_version": "",
+        "keywords": ["ships", "har\u202ebour"],
         "links": [{"name": "Manual", "url": "https://example.com/manual"}],
         "maintainers": [{"name": "Ada", "email": "ada@example.com"}, {"name": "Bert", "email": ""}],
     },
@@ -136,6 +137,7 @@ def test_with_a_login_packages_are_listed_and_shown(
     assert "harbour.v1.1.0; replaces harbour.v1.0.0; follows every version in >=0.1.0 <1.1.0" in text
     assert "; for Kubernetes >=1.30.0\n" in text
     assert "  Kubernetes: >=1.30.0\n  install modes: AllNamespaces, OwnNamespace\n  capability: Deep Insights\n" in text
+    assert "  keywords: ships, har\\u202ebour\n" in text
     assert "  maintainers: Ada <ada@example.com>, Bert\n  link: Manual https://example.com/manual\n" in text
     assert "channel stable (default), head harbour.v1.1.0\n  deprecated: take fast\n" in text
     assert "harbour.v1.0.0; deprecated: too old; changed its content, before example.com/harbour:other" in text
