@@ -5,7 +5,7 @@ it is for, how it can be installed, how mature it is, and who stands behind it. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
@@ -104,9 +104,12 @@ def packed_facts(facts: BundleFacts) -> dict[str, Any]:
     return {name: value for name, value in asdict(facts).items() if value}
 
 
+_FIELDS = {one.name for one in fields(BundleFacts)}
+
+
 def unpacked_facts(document: Mapping[str, Any]) -> BundleFacts:
-    """Of an edition that was stored before there were facts, the document is empty."""
-    said = dict(document)
+    """Of an edition that was stored before there were facts, the document is empty; a later version may know more."""
+    said = {name: document[name] for name in document.keys() & _FIELDS}
     said["install_modes"] = tuple(said.get("install_modes", ()))
     said["keywords"] = tuple(said.get("keywords", ()))
     said["links"] = tuple(BundleLink(**one) for one in said.get("links", ()))

@@ -91,6 +91,7 @@ def test_a_chart_says_where_it_runs_and_where_it_comes_from() -> None:
 def test_facts_come_back_from_their_document() -> None:
     assert unpacked_facts(packed_facts(FACTS)) == FACTS
     assert unpacked_facts({}) == BundleFacts()
+    assert unpacked_facts({**packed_facts(FACTS), "of_a_later_version": 1}) == FACTS
 
 
 @pytest.mark.parametrize(
