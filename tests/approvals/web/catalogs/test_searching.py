@@ -156,6 +156,18 @@ def test_what_is_found_comes_in_pages_and_costs_as_many_queries_for_many_as_for_
     )
 
 
+def test_a_page_has_at_most_50_packages_and_the_first_one_20_more_that_are_named_so(
+    here: World, browse: Browse
+) -> None:
+    offering(here, "port", *(package(f"quay-{at}") for at in range(80)))
+    client = browse(here.ada)
+    text = opened(client, f"{PAGE}?search=quay")
+    assert len(named(text)) == 70
+    following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+    assert following is not None
+    assert len(named(opened(client, f"{PAGE}{following[1]}".replace("&amp;", "&")))) == 10
+
+
 def test_a_package_says_which_other_catalogs_have_one_of_its_name(here: World, browse: Browse) -> None:
     for name in ("port", "reef"):
         offering(here, name)
