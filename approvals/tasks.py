@@ -98,6 +98,7 @@ def clear() -> None:
     claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
     catalogs.comparisons.forget_expired(timezone.now())
+    catalogs.forget_gone(timezone.now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
     try:
         retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])

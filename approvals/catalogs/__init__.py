@@ -23,7 +23,7 @@ from approvals.catalogs.following import (
     read_anew,
     see,
 )
-from approvals.catalogs.history import ContentChange, changed_content, changes_of, last_seen
+from approvals.catalogs.history import ContentChange, changed_content, changes_of, forget_gone, last_seen
 from approvals.catalogs.reading import (
     PackagePage,
     PackageSummary,
@@ -57,6 +57,7 @@ __all__ = [
     "due",
     "excerpts",
     "forget",
+    "forget_gone",
     "icon",
     "interval",
     "is_read_as_now",

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from approvals.catalogs import authors
+from approvals.catalogs import authors, history
 from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
@@ -38,6 +38,7 @@ def see(
         row.delete()
         row = None
     if row is None:
+        history.take_up(cluster, meta["name"])
         return Catalog.objects.create(
             cluster=cluster,
             uid=meta["uid"],
@@ -70,9 +71,13 @@ def _take_spec(row: Catalog, spec: dict[str, Any], writer: Mapping[str, Any] | N
     row.spec, row.look_at, row.show_at = spec, now, now
 
 
+@transaction.atomic
 def forget(*, cluster: Cluster, uid: str) -> None:
-    """It is gone, and what was read of it goes with it."""
-    Catalog.objects.filter(cluster=cluster, uid=uid).delete()
+    """It is gone, and what was read of it goes with it. Which content its versions had is kept (history)."""
+    row = _locked(Catalog.objects.filter(cluster=cluster, uid=uid))
+    if row is not None:
+        history.keep(row, timezone.now())
+        row.delete()
 
 
 def due(now: datetime) -> QuerySet[Catalog]:

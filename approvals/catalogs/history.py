@@ -1,21 +1,28 @@
 """Which content a version had: it is found where the same version comes to mean something else.
 
-It is remembered beyond an edition, so that a bundle which is taken out and put back with other content is found too.
+It is remembered beyond an edition, so that a bundle which is taken out and put back with other content is found too,
+and beyond the Catalog, which somebody may delete and create again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from approvals.models import Catalog, CatalogHistory
+from django.db.models import Exists, Max, OuterRef, QuerySet
+
+from approvals.locks import hold
+from approvals.models import Catalog, CatalogHistory, Cluster, FollowedPackage
 from provisioner.catalogs import CatalogBundle, Package
 
 # Of bundles that a package does not have any more; those that changed are forgotten last.
 MOST_GONE = 5_000
+# Of Catalogs that are gone and that no deployment follows: of so many on a cluster, for so long.
+MOST_GONE_CATALOGS = 50
+KEPT_GONE = timedelta(days=365)
 AT_ONCE = 100
 
 
@@ -44,21 +51,59 @@ class _Known(NamedTuple):
 
 def changed_content(catalog: Catalog, package: str, bundle: str) -> ContentChange | None:
     """How the content of this bundle changed under the same version; None where it never did."""
-    rows = CatalogHistory.objects.filter(catalog=catalog, package=package, change_count__gt=0)
+    rows = _of(catalog).filter(package=package, change_count__gt=0)
     return next((one for one in _changes(rows) if one.bundle == bundle), None)
 
 
 def changes_of(catalog: Catalog, package: str = "") -> list[ContentChange]:
     """Every version of a catalog, or of one package, that came to mean something else, by package and bundle."""
-    rows = CatalogHistory.objects.filter(catalog=catalog, change_count__gt=0)
+    rows = _of(catalog).filter(change_count__gt=0)
     rows = rows.filter(package=package) if package else rows
     return sorted(_changes(rows), key=lambda one: (one.package, one.bundle))
 
 
 def last_seen(catalog: Catalog, package: str) -> datetime | None:
     """When an edition was read last that had a bundle of this package; None where none is known."""
-    row = CatalogHistory.objects.filter(catalog=catalog, package=package).first()
+    row = _of(catalog).filter(package=package).first()
     return max((datetime.fromisoformat(one.seen_at) for one in _known(row)), default=None) if row else None
+
+
+def _of(catalog: Catalog) -> QuerySet[CatalogHistory]:
+    return _of_name(catalog.cluster_id, catalog.name)
+
+
+def _of_name(cluster_id: int, name: str) -> QuerySet[CatalogHistory]:
+    return CatalogHistory.objects.filter(cluster=cluster_id, catalog_name=name)
+
+
+def keep(catalog: Catalog, now: datetime) -> None:
+    """A locked Catalog goes: what is known of its versions stays for the next one of its name, within bounds."""
+    rows = _of(catalog)
+    hold(rows)
+    rows.update(gone_at=now)
+    names = _unfollowed().filter(cluster=catalog.cluster_id).values("catalog_name").annotate(at=Max("gone_at"))
+    for name in names.order_by("-at", "catalog_name").values_list("catalog_name", flat=True)[MOST_GONE_CATALOGS:]:
+        _of_name(catalog.cluster_id, name).delete()
+
+
+def take_up(cluster: Cluster, name: str) -> None:
+    """There is a Catalog of this name, perhaps again."""
+    rows = _of_name(cluster.pk, name).filter(gone_at__isnull=False)
+    hold(rows)
+    rows.update(gone_at=None)
+
+
+def forget_gone(now: datetime) -> int:
+    """How much went that was of Catalogs which are gone for long, and which no deployment follows."""
+    gone, _ = _unfollowed().filter(gone_at__lte=now - KEPT_GONE).delete()
+    return gone
+
+
+def _unfollowed() -> QuerySet[CatalogHistory]:
+    following = FollowedPackage.objects.filter(
+        deployment__cluster=OuterRef("cluster"), catalog=OuterRef("catalog_name")
+    )
+    return CatalogHistory.objects.filter(~Exists(following), gone_at__isnull=False)
 
 
 def _changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:
@@ -73,13 +118,13 @@ def remember(catalog: Catalog, packages: Mapping[str, Package], now: datetime) -
     """Keep the contents of an edition; what changed against all that was seen before. In a transaction."""
     found: list[ContentChange] = []
     for names in _batches(packages):
-        rows = CatalogHistory.objects.filter(catalog=catalog, package__in=names)
+        rows = _of(catalog).filter(package__in=names)
         known = {row.package: _known(row) for row in rows}
         joined = {name: _joined(known.get(name, []), packages[name], now.isoformat()) for name in names}
         CatalogHistory.objects.bulk_create(
             [_row(catalog, name, bundles) for name, bundles in joined.items()],
             update_conflicts=True,
-            unique_fields=["catalog", "package"],
+            unique_fields=["cluster", "catalog_name", "package"],
             update_fields=["bundles", "change_count"],
         )
         for name, bundles in joined.items():
@@ -101,7 +146,11 @@ def _known(row: CatalogHistory) -> list[_Known]:
 def _row(catalog: Catalog, name: str, bundles: Iterable[_Known]) -> CatalogHistory:
     kept = list(bundles)
     return CatalogHistory(
-        catalog=catalog, package=name, bundles=kept, change_count=sum(1 for one in kept if one.before)
+        cluster_id=catalog.cluster_id,
+        catalog_name=catalog.name,
+        package=name,
+        bundles=kept,
+        change_count=sum(1 for one in kept if one.before),
     )
 
 

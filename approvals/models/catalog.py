@@ -128,16 +128,21 @@ class CatalogPresentation(models.Model):
 class CatalogHistory(models.Model):
     """Which content each bundle of a package had in any edition: a version shall not come to mean something else.
 
+    It belongs to the name of a Catalog, as what is deployed does: one that is deleted and created again has the same.
     `bundles` is a list of name, version, content, when it was seen last, and what a change replaced when.
     """
 
-    catalog = models.ForeignKey(Catalog, on_delete=models.CASCADE, related_name="history")
+    cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, related_name="+")
+    catalog_name = models.CharField(max_length=253)
     package = models.CharField(max_length=253)
     bundles = PackedJSONField()
     change_count = models.PositiveIntegerField(default=0)
+    gone_at = models.DateTimeField(null=True, blank=True, help_text="since when there is no Catalog of this name")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["catalog", "package"], name="history_once_per_package")]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "catalog_name", "package"], name="history_once_per_package")
+        ]
 
     def __str__(self) -> str:
         return self.package

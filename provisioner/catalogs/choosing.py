@@ -3,6 +3,9 @@
 What is not deprecated comes first, then the higher version; of the releases of one version those that no other one
 skips, then the higher release. Where several catalogs have what is wanted, nothing is
 chosen: which one is asked would be chance.
+
+A pre-release of a chart is taken where the wish names a channel or versions that hold it, as Helm does, or where one
+runs already. Those of operators stand in the channels that their publishers mean for them.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from provisioner.catalogs.edges import route, successors
 from provisioner.catalogs.values import CatalogBundle, Channel, Package
 from provisioner.sentences import some
 from provisioner.values import UpgradeStep
-from provisioner.versions import VersionRange
+from provisioner.versions import VersionRange, constraint_of
+
+_EVERY_VERSION = constraint_of(">=0-0")
 
 
 class UpgradeEdges(StrEnum):
@@ -106,13 +111,18 @@ def _candidates(wish: PackageWish, package: Package, installed: Installed | None
     found: dict[str, list[str]] = {}
     for channel, name in _reached(wish, package, installed):
         bundle = package.bundles.get(name)
-        if bundle is not None and _is_in(wish, bundle):
+        if bundle is not None and _is_in(wish, bundle, installed.version if installed else None):
             found.setdefault(name, []).append(channel)
     return found
 
 
-def _is_in(wish: PackageWish, bundle: CatalogBundle) -> bool:
-    return wish.versions is None or wish.versions.takes(bundle.version, bundle.release)
+def _is_in(wish: PackageWish, bundle: CatalogBundle, before: Version | None) -> bool:
+    """Whether the wish holds this version where the other one was taken before."""
+    if wish.versions is not None:
+        return wish.versions.takes(bundle.version, bundle.release)
+    if wish.channels or not (bundle.is_chart and bundle.version.prerelease):
+        return True
+    return before is not None and bool(before.prerelease)
 
 
 def _order(
@@ -170,18 +180,28 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
             return unusable[0]
         return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10) or 'none'}"
     is_chart = any(package.is_chart for package in packages)
+    every = replace(wish, versions=_EVERY_VERSION)
+    if is_chart and wish.versions is None and not wish.channels and (found := _versions(every, packages, installed)):
+        return _only_prereleases(wish, found, installed)
     words = f"package {wish.package} has no {'version' if is_chart else 'bundle'}"
     if wish.versions is not None:
         words += f" in {wish.versions}"
     if wish.channels:
         words += f" in channel {some(wish.channels)}"
     if installed is None or wish.edges is not UpgradeEdges.CATALOG_PROVIDED:
-        return f"{words}; it has {_versions(replace(wish, versions=None), packages, None) or 'none'}"
+        return f"{words}; it has {_versions(every, packages, None) or 'none'}"
     if is_chart:
         words += f" that is as high as {installed.version}, which runs, or higher"
-        return f"{words}; these are: {_versions(replace(wish, versions=None), packages, installed) or 'none'}"
+        return f"{words}; these are: {_versions(every, packages, installed) or 'none'}"
     words += f" that may follow {installed.name} ({installed.version}) by the catalog's edges"
-    return f"{words}; these may: {_versions(replace(wish, versions=None), packages, installed) or 'none'}"
+    return f"{words}; these may: {_versions(every, packages, installed) or 'none'}"
+
+
+def _only_prereleases(wish: PackageWish, found: str, installed: Installed | None) -> str:
+    words = f"package {wish.package} has no release"
+    if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+        words += f" that is as high as {installed.version}, which runs, or higher"
+    return f"{words}; these are pre-releases: {found}; name one in catalog.version to take it (>=0-0 takes the highest)"
 
 
 def _versions(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
@@ -193,13 +213,13 @@ def _versions(wish: PackageWish, packages: Sequence[Package], installed: Install
 
 def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
     """The highest version above the one that is chosen, and why it is not taken; "" where there is none."""
-    anywhere = replace(wish, versions=None, edges=UpgradeEdges.SELF_CERTIFIED)
+    anywhere = replace(wish, versions=_EVERY_VERSION, edges=UpgradeEdges.SELF_CERTIFIED)
     bundles = [package.bundles[name] for name in _candidates(anywhere, package, None)]
     order = _order(anywhere, package, {one.name: None for one in (*bundles, chosen) if one.name in package.bundles})
     highest = max(bundles, key=order, default=chosen)
     if order(highest) <= order(chosen):
         return ""
-    if not _is_in(wish, highest):
+    if not _is_in(wish, highest, chosen.version):
         return _why_not_in(wish, highest)
     if package.deprecation_of(highest.name) is not None:
         return f"{highest.version} is deprecated: name it in catalog.version to take it"
@@ -213,6 +233,8 @@ def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
 
 
 def _why_not_in(wish: PackageWish, bundle: CatalogBundle) -> str:
+    if wish.versions is None:
+        return f"{bundle.version} is a pre-release: name it in catalog.version to take it"
     if bundle.version.prerelease:
         return (
             f"{bundle.version} is a pre-release, which {wish.versions} does not take: name it in catalog.version to "

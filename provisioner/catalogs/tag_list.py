@@ -16,10 +16,11 @@ from provisioner.catalogs.fetching import FetchedCatalog
 from provisioner.catalogs.reading import CatalogFile
 from provisioner.source import EgressPolicy, ImageSource, tags_of_image
 from provisioner.values import Pin, SourceKind
+from provisioner.versions import NUMBER
 
 MAX_TAGS = 20_000
 # Whole versions only: 1.2 is a tag that moves from one of them to the next. Helm writes `_` for `+`, which no tag has.
-VERSION = re.compile(r"v?(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.-]+)?(?:_[0-9A-Za-z.-]+)?)", re.ASCII)
+VERSION = re.compile(rf"v?({NUMBER}\.{NUMBER}\.{NUMBER}(?:-[0-9A-Za-z.-]+)?(?:_[0-9A-Za-z.-]+)?)", re.ASCII)
 
 
 @contextmanager

@@ -98,13 +98,13 @@ class EarlierVersion:
 
 
 class UpgradeStep(StrEnum):
-    """How a bundle that a catalog offers stands to what runs, by the edges of the catalog."""
+    """How a bundle that a catalog offers stands to what runs, by the edges of the catalog, or the order of charts."""
 
     # Nothing runs here yet.
     FIRST = "first"
     SAME = "same"
     FOLLOWS = "follows"
-    # No edge leads there.
+    # No edge leads there; of a chart, it is not higher.
     LEAVES = "leaves"
     # What runs is another package.
     ELSEWHERE = "elsewhere"
@@ -119,7 +119,7 @@ class ChosenBundle:
     `digest` is the catalog's. The bundle is fetched as an `image`, or as the chart at `url` that hashes to `checksum`.
     `before` and `before_version` are the bundle that runs, "" where none does. `deprecations` are what its publisher
     says of the package, the channel and the bundle, `needs` the kinds of constraints that nobody resolves, `changed`
-    says how this version came to mean something else.
+    says how this version came to mean something else. `is_chart`: its versions follow each other by their order.
     """
 
     destination: str
@@ -139,6 +139,7 @@ class ChosenBundle:
     changed: str = ""
     url: str = ""
     checksum: str = ""
+    is_chart: bool = False
 
     @property
     def content(self) -> str:

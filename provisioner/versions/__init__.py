@@ -7,6 +7,7 @@
 from provisioner.versions.constraints import constraint_of
 from provisioner.versions.ranges import (
     MAX_LENGTH,
+    NUMBER,
     Comparison,
     Precedence,
     VersionRange,
@@ -20,6 +21,7 @@ from provisioner.versions.ranges import (
 
 __all__ = [
     "MAX_LENGTH",
+    "NUMBER",
     "Comparison",
     "Precedence",
     "VersionRange",

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from semver import Version
 
 from provisioner.errors import InvalidRange
-from provisioner.versions.ranges import MAX_LENGTH, Comparison, VersionRange, version_of
+from provisioner.versions.ranges import MAX_LENGTH, NUMBER, Comparison, VersionRange, version_of
 
-_NUMBER = r"(?:\d{1,9}|[xX*])"
+_NUMBER = rf"(?:{NUMBER}|[xX*])"
 _VERSION = rf"v?{_NUMBER}(?:\.{_NUMBER}){{0,2}}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
 _COMPARISON = re.compile(rf"(==|=>|=<|=|!=|!|>=|<=|>|<|~>|~|\^)?\s*({_VERSION})(?=$|[\s,|<>=!~^])[\s,]*", re.ASCII)
 _HYPHEN = re.compile(rf"({_VERSION})\s+-\s+({_VERSION})(?=$|[\s,])", re.ASCII)

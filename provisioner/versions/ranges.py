@@ -2,7 +2,7 @@
 
 A range is comparisons that all hold, separated by spaces or commas, and alternatives of those separated by `||`:
 `>=1.2.0 <2.0.0 || >3.0.0`. `x` stands for any number at the end: `1.x`, `>1.2.x`; beyond that grammar, so does a number
-that is left out: `1.36` is 1.36.x, not 1.36.0 alone.
+that is left out: `1.36` is 1.36.x, not 1.36.0 alone. Numbers are those of OLM and Helm: unsigned, of 64 bits.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from semver import Version
 from provisioner.errors import InvalidRange
 
 MAX_LENGTH = 500
+MAX_NUMBER = 2**64 - 1
+# What a number is written with, which may be too large still.
+NUMBER = r"\d{1,20}"
 _VERSION = re.compile(
-    r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
+    rf"v?({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
 )
 # What OLM takes for the release of a version (operator-registry, `NewRelease`).
 MAX_RELEASE = 20
 _PART = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _RELEASE = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII)
 _COMPARISON = re.compile(r"(==|=|!=|!|>=|<=|>|<)?\s*([^\s,|<>=!]+)[\s,]*", re.ASCII)
-_SHORT = re.compile(r"v?\d{1,9}(?:\.\d{1,9})?", re.ASCII)
-_WILD = re.compile(r"v?(?:(\d{1,9})\.)?(?:(\d{1,9})\.)?[xX*]", re.ASCII)
+_SHORT = re.compile(rf"v?{NUMBER}(?:\.{NUMBER})?", re.ASCII)
+_WILD = re.compile(rf"v?(?:({NUMBER})\.)?(?:({NUMBER})\.)?[xX*]", re.ASCII)
 
 
 # What sorts as versions do.
@@ -91,11 +94,18 @@ def version_of(text: str) -> Version:
     found = _VERSION.fullmatch(text.strip()) if len(text) <= MAX_LENGTH else None
     if found is None:
         raise InvalidRange(f"{text[:80]!r} is no version; expected one such as 1.2.3")
-    major, minor, patch, rest = found.groups()
+    *numbers, rest = found.groups()
+    major, minor, patch = (_number(one or "0") for one in numbers)
     try:
-        return Version.parse(f"{int(major)}.{int(minor or 0)}.{int(patch or 0)}{rest}")
+        return Version.parse(f"{major}.{minor}.{patch}{rest}")
     except ValueError as exc:
         raise InvalidRange(f"{text[:80]!r} is no version: {exc}") from exc
+
+
+def _number(text: str) -> int:
+    if (number := int(text)) > MAX_NUMBER:
+        raise InvalidRange(f"{text} is too large for a version, whose numbers go up to {MAX_NUMBER}")
+    return number
 
 
 def precedence(version: Version) -> Precedence:
@@ -171,9 +181,11 @@ def _expanded(operator: str, text: str) -> Iterator[Comparison]:
 
 def _bounds(wild: re.Match[str]) -> tuple[Version, Version | None]:
     """The first version that a wildcard stands for, and the first after it; None where there is none."""
-    major, minor = wild.groups()
-    if major is None:
+    first, second = wild.groups()
+    if first is None:
         return Version(0, 0, 0), None
-    if minor is None:
-        return Version(int(major), 0, 0), Version(int(major) + 1, 0, 0)
-    return Version(int(major), int(minor), 0), Version(int(major), int(minor) + 1, 0)
+    major = _number(first)
+    if second is None:
+        return Version(major, 0, 0), Version(major + 1, 0, 0)
+    minor = _number(second)
+    return Version(major, minor, 0), Version(major, minor + 1, 0)

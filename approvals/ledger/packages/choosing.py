@@ -174,6 +174,7 @@ def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Insta
         changed=_changed(catalog, package, bundle),
         url=bundle.url,
         checksum=bundle.checksum,
+        is_chart=bundle.is_chart,
     )
 
 

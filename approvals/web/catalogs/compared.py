@@ -110,10 +110,12 @@ def words_against(package: Package, before: CatalogBundle | None, after: Catalog
         said.append(_against("SRC-03", f"A downgrade: {_named(after)} is lower than {_named(before)}."))
     if before is not None and _leaves(package, before, after):
         words = (
-            f"No edge of the catalog leads from {_named(before)} to {_named(after)}: a deployment takes it only with "
-            "upgradeConstraintPolicy SelfCertified."
+            f"{_named(after)} is not higher than {_named(before)}"
+            if after.is_chart
+            else f"No edge of the catalog leads from {_named(before)} to {_named(after)}"
         )
-        said.append(_against("CAT-01", words))
+        how = "a deployment takes it only with upgradeConstraintPolicy SelfCertified"
+        said.append(_against("CAT-01", f"{words}: {how}."))
     found = deprecations_of(package, "", after.name)
     return said + [_against("CAT-02", f"Its publisher deprecates {words}.") for words in found]
 

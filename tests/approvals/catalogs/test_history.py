@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from approvals import catalogs
-from approvals.models import Catalog
+from approvals import catalogs, tasks
+from approvals.catalogs import history
+from approvals.models import Catalog, CatalogHistory
+from tests.support.approvals import world
+from tests.support.approvals.fixtures import World
 from tests.support.provisioner.catalogs import bundle, package
 from tests.support.stored_catalogs import catalog, stored
 
@@ -68,3 +73,64 @@ def test_another_catalog_knows_nothing_of_it() -> None:
     other = catalog("other", of=row.cluster)
     stored(other, package(), NEW)
     assert changed(other) is None
+
+
+def again(row: Catalog, *, is_forgotten: bool) -> Catalog:
+    """Somebody deletes the Catalog and creates it again; the events of both come, or a list that has the new one."""
+    if is_forgotten:
+        catalogs.forget(cluster=row.cluster, uid=row.uid)
+    meta = {"name": row.name, "uid": f"{row.uid}-2", "generation": 1, "resourceVersion": "9"}
+    made = catalogs.see(cluster=row.cluster, obj={"metadata": meta, "spec": row.spec}, writer=None)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("is_forgotten", [True, False], ids=["events", "a list"])
+def test_a_catalog_that_is_created_again_knows_what_its_versions_had(is_forgotten: bool) -> None:
+    row = catalog()
+    stored(row, package(), OLD)
+    made = again(row, is_forgotten=is_forgotten)
+    assert catalogs.last_seen(made, "harbour") is not None
+    assert changed(made) is None
+    edition = stored(made, package(), NEW)
+    assert changed(made) == ("old", "new")
+    assert "changed its content under version 1.0.0" in edition.problems[0][1]
+    assert changed(again(made, is_forgotten=is_forgotten)) == ("old", "new"), "nor does that clean it"
+
+
+def gone(names: str, of: World) -> None:
+    for name in names:
+        row = catalog(name, of=of.cluster)
+        stored(row, package(), OLD)
+        catalogs.forget(cluster=of.cluster, uid=row.uid)
+
+
+def known() -> str:
+    return "".join(sorted(CatalogHistory.objects.values_list("catalog_name", flat=True)))
+
+
+def follow(here: World, name: str) -> None:
+    source = {"kind": "catalog", "catalog": {"name": name, "package": "harbour"}}
+    world.wish(here.cluster, world.seen("quay", world.spec(format="registry-v1", sources=[source])), here.rita)
+
+
+def test_of_catalogs_that_are_gone_the_last_and_those_that_deployments_follow_are_kept(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST_GONE_CATALOGS", 2)
+    follow(here, "a")
+    stored(catalog("z", of=here.cluster), package(), OLD)
+    gone("abcd", here)
+    assert known() == "acdz"
+
+
+def test_what_is_gone_for_long_and_that_nobody_follows_is_forgotten(here: World) -> None:
+    follow(here, "a")
+    stored(catalog("z", of=here.cluster), package(), OLD)
+    gone("abc", here)
+    again(Catalog(cluster=here.cluster, name="c", uid="uid-c", spec={}), is_forgotten=False)
+    catalogs.forget_gone(timezone.now() + history.KEPT_GONE - timedelta(minutes=5))
+    assert known() == "abcz"
+    CatalogHistory.objects.filter(gone_at__isnull=False).update(gone_at=timezone.now() - history.KEPT_GONE)
+    tasks.clear()
+    assert known() == "acz"

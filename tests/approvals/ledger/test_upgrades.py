@@ -362,3 +362,21 @@ def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(here: World, po
     with pytest.raises(BundleNotOffered, match="SelfCertified takes a lower version") as refused:
         choosing.offered_to(deployment, spec(version="<2.0.0")["sources"][0], "spec.sources[0]")
     assert "edge" not in str(refused.value)
+    lower = {"version": "<2.0.0", "upgradeConstraintPolicy": "SelfCertified"}
+    chosen = choosing.bundle_for(deployment, spec(**lower)["sources"][0], "spec.sources[0]")
+    assert (chosen.version, str(chosen.step), chosen.is_chart) == ("1.0.0", "leaves", True)
+
+
+def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(here: World, port: Catalog) -> None:
+    stored_charts(port, "1.0.0", "2.0.0-rc.1")
+    deployment = world.wish(here.cluster, world.seen("harbour", spec(version=">=2-0"), uid="harbour"), by=here.rita)
+    any_version = spec()["sources"][0]
+    chosen, beyond = choosing.offered_to(deployment, any_version, "spec.sources[0]")
+    assert (chosen.version, beyond) == (
+        "1.0.0",
+        "2.0.0-rc.1 is a pre-release: name it in catalog.version to take it",
+    )
+    choosing.bundles_for(deployment.requests.get())
+    revision(deployment, 1, "active")
+    stored_charts(port, "1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")
+    assert choosing.bundle_for(deployment, any_version, "spec.sources[0]").version == "2.0.0-rc.2"

@@ -269,3 +269,60 @@ def test_beyond_a_chart_its_higher_version_is_named_without_an_edge() -> None:
     package = charts("1.0.0", "1.1.0")
     words = beyond(PackageWish("harbour"), package, package.bundles["harbour-1.0.0"])
     assert words == "1.1.0 is higher, and may follow after 1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("versions", "running", "wish", "answer"),
+    [
+        pytest.param(("1.0.0", "1.1.0", "2.0.0-rc.1"), None, {}, "1.1.0", id="the first one is a release"),
+        pytest.param(("1.0.0", "1.1.0", "2.0.0-rc.1"), "1.1.0", {}, "1.1.0", id="a release stays one"),
+        pytest.param(("1.0.0", "2.0.0-rc.1"), "1.0.0", {"edges": UpgradeEdges.SELF_CERTIFIED}, "1.0.0", id="any edge"),
+        pytest.param(("2.0.0-rc.1", "2.0.0-rc.2"), "2.0.0-rc.1", {}, "2.0.0-rc.2", id="the next pre-release"),
+        pytest.param(("2.0.0-rc.1", "2.0.0"), "2.0.0-rc.1", {}, "2.0.0", id="its release"),
+        pytest.param(("1.0.0", "2.0.0-rc.1"), "2.0.0-rc.1", {}, "2.0.0-rc.1", id="a pre-release goes on"),
+        pytest.param(("1.0.0", "2.0.0-rc.1"), None, {"channels": ("prerelease",)}, "2.0.0-rc.1", id="in a channel"),
+        pytest.param(
+            ("1.0.0", "2.0.0-rc.1"), None, {"versions": constraint_of(">=0-0")}, "2.0.0-rc.1", id="in a range"
+        ),
+        pytest.param(("1.0.0-rc.1", "2.0.0-rc.1"), None, {}, "no-bundle", id="only pre-releases"),
+    ],
+)
+def test_a_prerelease_of_a_chart_is_taken_where_it_is_named_or_one_runs(
+    versions: tuple[str, ...], running: str | None, wish: dict[str, Any], answer: str
+) -> None:
+    runs = Installed(f"harbour-{running}", version_of(running)) if running else None
+    offered = CatalogOffer("port", charts(*versions))
+    assert chosen(replace(ANY, **wish), offered, of=runs) == answer
+
+
+def test_where_a_chart_has_only_prereleases_it_is_said_how_to_name_them() -> None:
+    offers = [CatalogOffer("port", charts("1.0.0-rc.1", "1.0.0-rc.2"))]
+    how = "name one in catalog.version to take it (>=0-0 takes the highest)"
+    assert choose(ANY, offers) == NoChoice(
+        "no-bundle", f"package harbour has no release; these are pre-releases: 1.0.0-rc.2, 1.0.0-rc.1; {how}"
+    )
+    runs = Installed("harbour-0.9.0", version_of("0.9.0"))
+    higher = "package harbour has no release that is as high as 0.9.0, which runs, or higher"
+    words = f"{higher}; these are pre-releases: 1.0.0-rc.2, 1.0.0-rc.1; {how}"
+    assert choose(ANY, offers, runs) == NoChoice("no-bundle", words)
+    assert chosen(replace(ANY, versions=constraint_of(">=0-0")), *offers) == "1.0.0-rc.2"
+
+
+def test_what_a_chart_has_instead_names_its_prereleases_too() -> None:
+    found = choose(replace(ANY, versions=constraint_of(">3")), [CatalogOffer("port", charts("1.0.0", "2.0.0-rc.1"))])
+    assert isinstance(found, NoChoice)
+    assert found.words == "package harbour has no version in >3; it has 2.0.0-rc.1, 1.0.0"
+
+
+def test_a_prerelease_of_a_chart_that_is_not_taken_is_said() -> None:
+    package = charts("1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")
+    words = beyond(ANY, package, package.bundles["harbour-1.0.0"])
+    assert words == "2.0.0-rc.2 is a pre-release: name it in catalog.version to take it"
+    words = beyond(ANY, package, package.bundles["harbour-2.0.0-rc.1"])
+    assert words == "2.0.0-rc.2 is higher, and may follow after 2.0.0-rc.1"
+
+
+def test_a_prerelease_of_an_operator_is_taken_as_its_channel_offers_it() -> None:
+    described = [package(), bundle("1.0.0"), bundle("2.0.0-rc.1")]
+    listed = channel("stable", {"name": "harbour.v1.0.0"}, {"name": "harbour.v2.0.0-rc.1"})
+    assert chosen(ANY, CatalogOffer("main", read(*described, listed).packages["harbour"])) == "2.0.0-rc.1"

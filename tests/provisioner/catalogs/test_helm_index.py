@@ -124,3 +124,9 @@ def test_many_builds_of_few_versions_do_not_multiply() -> None:
     assert {one[:11] for one in heads_of(stable)} == {"harbour-2.0"}
     following = successors(stable, "harbour-1.0.0+7", version_of("1.0.0+7"))
     assert len(following) == 500
+
+
+def test_a_version_whose_numbers_have_64_bits_is_one() -> None:
+    found = read_charts(chart_index(chart("1.0.20251128120000"), chart("1.0.18446744073709551616")))
+    assert [str(one.version) for one in found.packages["harbour"].bundles.values()] == ["1.0.20251128120000"]
+    assert ["is too large for a version" in one.words for one in found.problems] == [True]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import CatalogLimits, CatalogOffer, NoChoice, PackageWish, choose, read_catalog
+from provisioner.catalogs import CatalogLimits, CatalogOffer, NoChoice, PackageWish, choose, read_catalog, successors
 from provisioner.catalogs.reading import CatalogFile
 from provisioner.errors import BundleTooLarge, InvalidManifest
+from provisioner.versions import version_of
 from tests.support.folders import CORPUS
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read, read_text
 
@@ -251,3 +252,12 @@ def test_real_catalogs_have_no_problem_and_one_head_a_channel(folder: Any) -> No
     found = read_catalog(files)
     assert found.problems == ()
     assert sum(len(one.bundles) for one in found.packages.values()) == len(list(folder.rglob("bundle-*.yaml")))
+
+
+def test_a_bundle_whose_version_has_numbers_of_64_bits_follows_by_range() -> None:
+    entry = {"name": "harbour.v2.0.0", "skipRange": "<2.0.0"}
+    name = "harbour.v1.0.20251128120000"
+    found = read(package(), bundle("1.0.20251128120000"), bundle("2.0.0"), channel("stable", {"name": name}, entry))
+    assert found.packages["harbour"].bundles[name].version.patch == 20251128120000
+    following = successors(found.packages["harbour"].channels["stable"], name, version_of("1.0.20251128120000"))
+    assert [one.name for one in following] == ["harbour.v2.0.0"]

@@ -25,6 +25,13 @@ def test_whole_versions_are_versions_and_other_tags_are_not() -> None:
     assert [one.name for one in harbour.channels["stable"].entries] == ["harbour-1.2.1+build.7", "harbour-1.2.0"]
 
 
+def test_a_number_of_64_bits_is_one_of_a_version() -> None:
+    text = tag_index("example.com/harbour", ["1.0.20251128120000", f"1.0.{'1' * 21}"])
+    found = read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="")
+    assert [str(one.version) for one in found.packages["harbour"].bundles.values()] == ["1.0.20251128120000"]
+    assert found.problems == ()
+
+
 @pytest.mark.parametrize("tags", [["latest"], []])
 def test_a_repository_without_versions_is_no_catalog(tags: list[str]) -> None:
     """A registry that has just come back lists none, and takes nothing away by it."""

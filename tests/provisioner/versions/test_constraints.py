@@ -45,6 +45,8 @@ from provisioner.versions import MAX_LENGTH, constraint_of, version_of
         pytest.param("1 - 2 || 4 - 5", ["1.0.0", "2.9.0", "5.1.0"], ["3.0.0", "6.0.0"], id="from through, twice"),
         pytest.param(">=1.2.0 <2.0.0", ["1.2.0"], ["2.0.0"], id="and by a space"),
         pytest.param(">=1.2.0,<2.0.0", ["1.2.0"], ["2.0.0"], id="and by a comma"),
+        pytest.param("^20251128120000.1", ["20251128120000.2.0"], ["20251128120001.0.0"], id="large numbers"),
+        pytest.param("18446744073709551615.x", ["18446744073709551615.0.1"], ["1.0.0"], id="the largest number"),
         pytest.param("~1.2 || ^3.1", ["1.2.9", "3.9.0"], ["1.3.0", "3.0.9"], id="or"),
     ],
 )
@@ -96,11 +98,19 @@ def test_a_build_that_is_named_is_taken_alone() -> None:
         "٣.0.0",
         "1.2.3-",
         "1.0.0-01",
+        f"1.{'1' * 21}",
     ],
 )
 def test_what_is_no_constraint_is_refused_with_what_it_was(text: str) -> None:
     with pytest.raises(InvalidRange, match=r"is no constraint|is no version"):
         constraint_of(text)
+
+
+@pytest.mark.parametrize("text", ["{}", "1.{}.x", "^0.{}", "1 - {}"])
+def test_numbers_of_more_than_64_bits_are_refused(text: str) -> None:
+    constraint_of(text.format("18446744073709551615"))
+    with pytest.raises(InvalidRange, match="is too large for a version"):
+        constraint_of(text.format("18446744073709551616"))
 
 
 def test_constraints_are_bounded() -> None:

@@ -73,6 +73,25 @@ def test_what_is_no_version_is_said(text: str) -> None:
         version_of(text)
 
 
+LARGEST, TOO_LARGE = "18446744073709551615", "18446744073709551616"
+
+
+@pytest.mark.parametrize("text", ["20251128120000.0.0", f"{LARGEST}.{LARGEST}.{LARGEST}", f"v1.{LARGEST}"])
+def test_numbers_of_64_bits_are_those_of_versions(text: str) -> None:
+    assert str(version_of(text)).startswith(text.removeprefix("v"))
+    assert version_of(text) in range_of(text)
+    assert version_of(text).next_version("patch") > version_of(text) > version_of("0.9.9")
+
+
+@pytest.mark.parametrize("text", ["{}.0.0", "1.{}.0", "1.0.{}", "{}", "{}.x", "1.{}.x", ">={}"])
+def test_larger_numbers_are_refused_and_the_largest_is_named(text: str) -> None:
+    range_of(text.format(LARGEST))
+    with pytest.raises(InvalidRange, match=f"^{TOO_LARGE} is too large for a version, .* up to {LARGEST}$"):
+        range_of(text.format(TOO_LARGE))
+    with pytest.raises(InvalidRange):
+        range_of(text.format("1" * 21))
+
+
 def test_a_range_of_any_length_is_refused_before_it_is_read() -> None:
     with pytest.raises(InvalidRange, match="at most"):
         range_of(">=1.0.0 " * 100_000)

@@ -1,4 +1,4 @@
-"""A bundle that a catalog offers against the word of its publisher: over no edge, deprecated, changed, or in need."""
+"""A bundle that a catalog offers and that does not follow what runs, is deprecated, changed, or in need."""
 
 from __future__ import annotations
 
@@ -46,16 +46,28 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_step(bundle: ChosenBundle) -> Iterator[Finding]:
     key = [bundle.package, bundle.before, bundle.bundle, str(bundle.step)]
-    where, what = f"catalog {_of(bundle)}", _name(bundle)
-    if bundle.step is UpgradeStep.LEAVES:
-        message = f"{where}: no edge leads from {visible(bundle.before)}, which runs, to {what}"
-        yield _LEAVES.at(None, message, evidence=_evidence(bundle), key=key)
-    elif bundle.step is UpgradeStep.ELSEWHERE:
-        message = f"{where}: {what} takes the place of another package, from which no edge can lead"
-        yield _LEAVES.at(None, message, evidence=_evidence(bundle), key=key)
-    elif bundle.step is UpgradeStep.UNKNOWN:
-        message = f"{where}: what runs is no bundle of this package, so nobody can tell whether {what} may follow it"
-        yield _UNTOLD.at(None, message, evidence=_evidence(bundle), key=key)
+    words = _words_of_chart(bundle) if bundle.is_chart else _words_of_edges(bundle)
+    if words:
+        rule = _UNTOLD if bundle.step is UpgradeStep.UNKNOWN else _LEAVES
+        yield rule.at(None, f"catalog {_of(bundle)}: {words}", evidence=_evidence(bundle), key=key)
+
+
+def _words_of_edges(bundle: ChosenBundle) -> str:
+    what = _name(bundle)
+    return {
+        UpgradeStep.LEAVES: f"no edge leads from {visible(bundle.before)}, which runs, to {what}",
+        UpgradeStep.ELSEWHERE: f"{what} takes the place of another package, from which no edge can lead",
+        UpgradeStep.UNKNOWN: f"what runs is no bundle of this package, so nobody can tell whether {what} may follow it",
+    }.get(bundle.step, "")
+
+
+def _words_of_chart(bundle: ChosenBundle) -> str:
+    what = _name(bundle)
+    return {
+        UpgradeStep.LEAVES: f"{what} is not higher than {visible(bundle.before)}, which runs",
+        UpgradeStep.ELSEWHERE: f"{what} takes the place of another package, with whose versions it has no order",
+        UpgradeStep.UNKNOWN: f"what runs is no version of this chart, so nobody can tell whether {what} is higher",
+    }.get(bundle.step, "")
 
 
 def _of(bundle: ChosenBundle) -> str:

@@ -10,7 +10,16 @@ import pytest
 from approvals.web.catalogs.compared import MOST_FINDINGS, MOST_OBJECTS, shown_result, words_against
 from provisioner.review.rules import rule_text
 from provisioner.values import Section, Severity
-from tests.support.provisioner.catalogs import bundle, channel, deprecated, package, read
+from tests.support.provisioner.catalogs import (
+    bundle,
+    channel,
+    chart,
+    chart_index,
+    deprecated,
+    package,
+    read,
+    read_charts,
+)
 
 
 class Lone(dict[str, Any]):
@@ -82,6 +91,22 @@ def test_a_downgrade_and_what_leaves_the_edges_are_said_first(before: str, after
     runs = bundles[f"harbour.v{before}"] if before else None
     found = words_against(PORT, runs, bundles[f"harbour.v{after}"])
     assert [one.words[: len(start)] for one, start in zip(found, said, strict=True)] == said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rules"),
+    [("1.1.0", "1.0.0", ["SRC-03", "CAT-01"]), ("1.1.0", "1.1.0+2", ["CAT-01"]), ("1.0.0", "1.1.0", [])],
+    ids=["downgrade", "another build", "higher"],
+)
+def test_of_charts_it_is_said_that_a_version_is_not_higher_and_no_edge_is_named(
+    before: str, after: str, rules: list[str]
+) -> None:
+    of = read_charts(chart_index(chart("1.0.0"), chart("1.1.0"), chart("1.1.0+2"))).packages["harbour"]
+    found = words_against(of, of.bundles[f"harbour-{before}"], of.bundles[f"harbour-{after}"])
+    assert [one.rule for one in found] == rules
+    said = f"`harbour-{after}` ({after}) is not higher than `harbour-{before}` ({before}): a deployment takes it only"
+    assert [one.words[: len(said)] for one in found if one.rule == "CAT-01"] == [said] * ("CAT-01" in rules)
+    assert not any("edge" in one.words for one in found)
 
 
 def test_what_is_said_against_a_bundle_names_its_rule_beside_the_sentence_as_findings_do() -> None:

@@ -216,6 +216,18 @@ def test_what_keywords_lead_to_follows_over_pages(here: World, browse: Browse, m
     assert [[name for _, name in one] for one in walked] == [["b", "d"], ["f", "a"], ["c", "e"]]
 
 
+def test_a_page_has_at_most_50_packages_and_the_first_one_20_more_that_are_named_so(
+    here: World, browse: Browse
+) -> None:
+    offering(here, "port", *(package(f"quay-{at}") for at in range(80)))
+    client = browse(here.ada)
+    text = opened(client, f"{PAGE}?search=quay")
+    assert len(named(text)) == 70
+    following = re.search(r'href="([^"]+)"\s+rel="next"', text)
+    assert following is not None
+    assert len(named(opened(client, f"{PAGE}{following[1]}".replace("&amp;", "&")))) == 10
+
+
 def test_a_package_says_which_other_catalogs_have_one_of_its_name(here: World, browse: Browse) -> None:
     for name in ("port", "reef"):
         offering(here, name)

@@ -69,7 +69,7 @@ CASES = (
     "schema/inclusion/test_branches.py",
     "schema/diff/test_odd_pairs.py",
     "schema/diff/test_keywords.py",
-    "cli/test_review.py::test_a_crd_that_goes_counts_what_it_takes_along",
+    "cli/test_crd_diff.py::test_a_crd_that_goes_counts_what_it_takes_along",
 )
 SECONDS = 300
 

@@ -34,8 +34,9 @@ def found(bundle: ChosenBundle, *requirements: Requirement) -> list[Finding]:
 
 
 @pytest.mark.parametrize("step", [UpgradeStep.FIRST, UpgradeStep.SAME, UpgradeStep.FOLLOWS])
-def test_what_follows_an_edge_is_as_expected(step: UpgradeStep) -> None:
+def test_what_follows_an_edge_or_is_a_higher_chart_is_as_expected(step: UpgradeStep) -> None:
     assert not found(replace(BUNDLE, step=step))
+    assert not found(replace(BUNDLE, step=step, is_chart=True))
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,24 @@ def test_what_follows_an_edge_is_as_expected(step: UpgradeStep) -> None:
             f"what runs is no bundle of this package, so nobody can tell whether {NAME} may follow it",
         ),
         (
+            {"step": UpgradeStep.LEAVES, "before": "harbour-1.3.0", "is_chart": True},
+            "CAT-01",
+            Severity.DANGEROUS,
+            f"{NAME} is not higher than harbour-1.3.0, which runs",
+        ),
+        (
+            {"step": UpgradeStep.ELSEWHERE, "is_chart": True},
+            "CAT-01",
+            Severity.DANGEROUS,
+            f"{NAME} takes the place of another package, with whose versions it has no order",
+        ),
+        (
+            {"step": UpgradeStep.UNKNOWN, "is_chart": True},
+            "CAT-01",
+            Severity.UNKNOWN,
+            f"what runs is no version of this chart, so nobody can tell whether {NAME} is higher",
+        ),
+        (
             {"deprecations": ("channel stable: use fast",)},
             "CAT-02",
             Severity.NOTABLE,
@@ -78,7 +97,17 @@ def test_what_follows_an_edge_is_as_expected(step: UpgradeStep) -> None:
             f"the content of {NAME} changed: a until 2026-11-01, b since",
         ),
     ],
-    ids=["no edge", "another package", "no catalog", "deprecated", "constraint", "changed"],
+    ids=[
+        "no edge",
+        "another package",
+        "no catalog",
+        "a chart that is not higher",
+        "a chart for another package",
+        "a chart for what is of no catalog",
+        "deprecated",
+        "constraint",
+        "changed",
+    ],
 )
 def test_what_speaks_against_a_bundle_is_told(
     changes: dict[str, Any], rule: str, severity: Severity, words: str
