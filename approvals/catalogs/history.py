@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db import transaction
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from approvals.locks import hold
 from approvals.models import Catalog, CatalogHistory, Cluster, FollowedPackage
@@ -77,13 +78,10 @@ def _of_name(cluster_id: int, name: str) -> QuerySet[CatalogHistory]:
 
 
 def keep(catalog: Catalog, now: datetime) -> None:
-    """A locked Catalog goes: what is known of its versions stays for the next one of its name, within bounds."""
+    """A locked Catalog goes: what is known of its versions stays for the next one of its name (forget_gone)."""
     rows = _of(catalog)
     hold(rows)
     rows.update(gone_at=now)
-    names = _unfollowed().filter(cluster=catalog.cluster_id).values("catalog_name").annotate(at=Max("gone_at"))
-    for name in names.order_by("-at", "catalog_name").values_list("catalog_name", flat=True)[MOST_GONE_CATALOGS:]:
-        _of_name(catalog.cluster_id, name).delete()
 
 
 def take_up(cluster: Cluster, name: str) -> None:
@@ -93,10 +91,21 @@ def take_up(cluster: Cluster, name: str) -> None:
     rows.update(gone_at=None)
 
 
+@transaction.atomic
 def forget_gone(now: datetime) -> int:
-    """How much went that was of Catalogs which are gone for long, and which no deployment follows."""
-    gone, _ = _unfollowed().filter(gone_at__lte=now - KEPT_GONE).delete()
-    return gone
+    """How much went: of Catalogs that no deployment follows, and that are gone for long or before many others."""
+    rows = _unfollowed()
+    is_over = Q(gone_at__lte=now - KEPT_GONE)
+    for cluster in rows.order_by("cluster").values_list("cluster", flat=True).distinct():
+        is_over |= Q(cluster=cluster, catalog_name__in=_beyond_the_last(rows.filter(cluster=cluster)))
+    count, _ = CatalogHistory.objects.filter(pk__in=hold(rows.filter(is_over))).delete()
+    return count
+
+
+def _beyond_the_last(rows: QuerySet[CatalogHistory]) -> list[str]:
+    """The names of the Catalogs of one cluster that went before the last ones."""
+    names = rows.values("catalog_name").annotate(at=Max("gone_at")).order_by("-at", "catalog_name")
+    return list(names.values_list("catalog_name", flat=True)[MOST_GONE_CATALOGS:])
 
 
 def _unfollowed() -> QuerySet[CatalogHistory]:

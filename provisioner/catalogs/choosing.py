@@ -122,7 +122,11 @@ def _is_in(wish: PackageWish, bundle: CatalogBundle, before: Version | None) -> 
         return wish.versions.takes(bundle.version, bundle.release)
     if wish.channels or not (bundle.is_chart and bundle.version.prerelease):
         return True
-    return before is not None and bool(before.prerelease)
+    return (
+        before is not None
+        and bool(before.prerelease)
+        and before.finalize_version() == bundle.version.finalize_version()
+    )
 
 
 def _order(

@@ -25,7 +25,7 @@ EXPENSIVE = Limit("expensive", 60, 60)
 WRITING = Limit("writing", 60, 60)
 # A page of a catalog shows dozens: whoever looks through catalogs shall not use up their pages.
 ICON = Limit("icon", 6000, 60)
-ICON_ADDRESS = re.compile(r"/catalogs/.+/icon")
+ICON_ADDRESS = re.compile(r"/catalogs/[^/]+/[^/]+/packages/[^/]+/icon")
 # They read a whole report and ask the cluster about each object in it, or search the descriptions of all catalogs.
 EXPENSIVE_PAGES = {"request-report", "request-changes", "request-rights", "request-schemas", "catalog-search"}
 # They compare the lines of one object.

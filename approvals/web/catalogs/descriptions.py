@@ -83,7 +83,8 @@ class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the name that the library has for it
         """An address of the web that names no user: `good.example@` would pass for the host."""
         try:
-            return url.lower().startswith(SCHEMES) and "@" not in urlsplit(url).netloc
+            parts = urlsplit(url)
+            return url.lower().startswith(SCHEMES) and bool(parts.hostname) and "@" not in parts.netloc
         except ValueError:
             return False
 

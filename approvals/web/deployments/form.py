@@ -111,7 +111,7 @@ class SpecForm(forms.Form):
         "Versions",
         "A constraint such as >=1.2.0 <2.0.0: nothing else is taken, now or as an upgrade. One version alone, such as "
         "1.2.0, is pinned: nothing newer is offered. If empty, any version may be taken; of a chart without a channel, "
-        "pre-releases only where one runs already.",
+        "pre-releases only of the version of which one runs already.",
     )
     upgrade_policy = forms.ChoiceField(
         label="Upgrades",

@@ -31,21 +31,44 @@ _GRADIENTS = frozenset({"lineargradient", "radialgradient"})
 _FILTER_SHAPES = 50
 # A line can have a million dashes, whose drawing takes some tenths of a second.
 MOST_DASHED = 20
+# Words of people, which nothing is drawn by.
+_WORDS = frozenset({"label", "name", "title", "alt"})
 # What programs write. What other names refer to depends on rules of CSS, XML and URLs that differ from each other.
 _NAME = r"#([\w.:-]+)"
 _REFERENCE = re.compile(_NAME)
 _URL = re.compile(rf"url\([ \t\r\n]*(['\"]?){_NAME}\1[ \t\r\n]*\)", re.IGNORECASE)
 _CALL = re.compile(r"(?<![\w-])([\w-]+)\(")
 _CALLS = frozenset(
-    {"url", "rgb", "rgba", "hsl", "hsla", "calc", "format", "local", "rect", "circle", "ellipse", "polygon", "inset"}
-    | {"matrix", "translate", "translatex", "translatey", "rotate", "scale", "scalex", "scaley", "skewx", "skewy"}
+    {
+        "url",
+        "rgb",
+        "rgba",
+        "hsl",
+        "hsla",
+        "hwb",
+        "lab",
+        "lch",
+        "oklab",
+        "oklch",
+        "color",
+        "icc-color",
+        "color-mix",
+        "light-dark",
+    }
+    | {"calc", "min", "max", "clamp", "rect", "circle", "ellipse", "polygon", "inset", "path", "format", "local"}
+    | {"matrix", "matrix3d", "translate", "translatex", "translatey", "translate3d", "rotate", "scale", "scalex"}
+    | {"scaley", "scale3d", "skewx", "skewy", "perspective", "cubic-bezier", "steps"}
     | {"not", "is", "where", "nth-child", "nth-of-type"}
 )
 _LEADS_OUT = re.compile(r"url\([\s'\"]*[^#\s'\"]", re.IGNORECASE)
 _AT_RULE = re.compile(r"@([\w-]*)")
 _AT_RULES = frozenset({"charset", "font-face", "media", "supports"})
 _MOVES = re.compile(r"(?<![\w-])(?:-[a-z]+-)?animation[\w-]*\s*:|@[\w-]*keyframes", re.IGNORECASE)
-_DASHED = re.compile(r"stroke-dasharray\s*:(?!\s*none\b)", re.IGNORECASE)
+_DASHED = re.compile(r"stroke-dasharray\s*:(?!\s*(?:none\b|0?\s*(?:[;}]|\Z)))", re.IGNORECASE)
+# What hides the rest from whoever does not read them from left to right; without escapes, which are refused.
+_HIDING = re.compile(r"/\*.*?(?:\*/|\Z)|\"[^\"\n]*\"|'[^'\n]*'", re.DOTALL)
+_OPENING, _STRUCTURE = re.compile(r"[\"']"), re.compile(r"[;{}@]|/\*")
+_DECLARATION = re.compile(r"[;{}]")
 _BRACE = re.compile(r"([{}])")
 _CLASS = re.compile(r"\s*\.([\w-]+)\s*", re.ASCII)
 _SVG_DTD = ("-//W3C//DTD SVG ", ("http://www.w3.org/", "https://www.w3.org/"))
@@ -110,8 +133,7 @@ class _Reading:
         if has_own:
             raise _Refused("its SVG declares entities, which can grow without end")
         begins, where = _SVG_DTD
-        is_plain = not system and not public
-        if not is_plain and not ((public or "").startswith(begins) and (system or "").startswith(where)):
+        if not ((public or begins).startswith(begins) and (system or where[0]).startswith(where)):
             raise _Refused("its SVG has a document type that is not one of SVG")
 
     def _instruction(self, target: str, _text: str) -> None:
@@ -134,6 +156,8 @@ class _Reading:
             raise _Refused(f"its SVG is nested more than {_DEEPEST} deep")
         if self._stack:
             self._stack[-1].children.append(element)
+        if element.name == "style":
+            self._styles.append("")
         self._root = self._root or element
         self._stack.append(element)
 
@@ -142,7 +166,7 @@ class _Reading:
 
     def _text(self, text: str) -> None:
         if self._stack and self._stack[-1].name == "style":
-            self._styles.append(text)
+            self._styles[-1] += text
 
     def _attribute(self, element: _Element, key: str, value: str) -> None:
         namespace, _, local = key.rpartition(" ")
@@ -157,18 +181,20 @@ class _Reading:
             self._by_id[value].append(element)
         elif name == "class":
             element.classes += tuple(value.split())
-        elif not namespace and not name.startswith(("aria-", "data-")):
-            element.refs += self._refs_in(f"{name}:{value}")
+        elif not namespace and name not in _WORDS and not name.startswith(("aria-", "data-")):
+            element.refs += self._refs_in(_plain(f"{name}:{value}"))
 
     def _refs_in(self, styles: str) -> list[str]:
-        """What a presentation attribute or a style refers to."""
+        """What a presentation attribute or a style, of which nothing hides a part, refers to."""
         if _MOVES.search(styles):
             raise _Refused(_MOVING)
         calls = [one.lower() for one in _CALL.findall(styles)]
-        if "\\" in styles or not _CALLS.issuperset(calls):
+        if not _CALLS.issuperset(calls):
             raise _Refused(_UNCLEAR)
         self._inherits |= "inherit" in styles.lower()
         self._is_dashed |= _DASHED.search(styles) is not None
+        if any(one.lower().count("url(") > 1 for one in _DECLARATION.split(styles)):
+            raise _Refused(_UNCLEAR)  # layers, each of which is drawn
         refs = [name for _, name in _URL.findall(styles)]
         if len(refs) != calls.count("url"):
             raise _Refused(_OUTSIDE if _LEADS_OUT.search(styles) else _UNCLEAR)
@@ -182,18 +208,17 @@ class _Reading:
     def _styled(self) -> dict[str, list[str]]:
         """What the styles have elements of each class refer to, and every element (_EVERY)."""
         by_class: dict[str, list[str]] = defaultdict(list)
-        styles = "".join(self._styles)
-        if _MOVES.search(styles):
-            raise _Refused(_MOVING)
-        if "\\" in styles or not _AT_RULES.issuperset(one.lower() for one in _AT_RULE.findall(styles)):
-            raise _Refused(_UNCLEAR)
-        for selectors, body in _blocks(styles):
-            if "url(" in selectors.lower():
-                raise _Refused(_UNCLEAR)
-            found = self._refs_in(body)
-            for one in selectors.split(",") if found else ():
-                name = _CLASS.fullmatch(one)
-                by_class[name[1] if name else _EVERY] += found
+        for sheet in map(_plain, self._styles):
+            if not _AT_RULES.issuperset(one.lower() for one in _AT_RULE.findall(sheet)):
+                raise _Refused(_MOVING if _MOVES.search(sheet) else _UNCLEAR)
+            self._refs_in(sheet)  # also what stands where only selectors are expected
+            for selectors, body in _blocks(sheet):
+                if "url(" in selectors.lower():
+                    raise _Refused(_UNCLEAR)
+                found = self._refs_in(body)
+                for one in selectors.split(",") if found else ():
+                    name = _CLASS.fullmatch(one)
+                    by_class[name[1] if name else _EVERY] += found
         return by_class
 
     def _check_drawing(self, by_class: Mapping[str, list[str]]) -> None:
@@ -240,6 +265,21 @@ class _Drawing:
     def _targets(self, refs: Iterable[str]) -> Iterator[_Element]:
         for ref in refs:
             yield from (one for one in self._by_id.get(ref, ()) if one.name not in _GRADIENTS)
+
+
+def _plain(styles: str) -> str:
+    """Styles without comments, and with strings that hide nothing; raises _Refused for others, and for escapes."""
+    if "\\" in styles:
+        raise _Refused(_UNCLEAR)
+    kept, at = list[str](), 0
+    for found in _HIDING.finditer(styles):
+        kept.append(styles[at : found.start()])
+        kept.append(" " if found[0].startswith("/*") else found[0])
+        at = found.end()
+    kept.append(styles[at:])
+    if any(map(_OPENING.search, kept[::2])) or any(map(_STRUCTURE.search, kept[1::2])):
+        raise _Refused(_UNCLEAR)
+    return "".join(kept)
 
 
 def _blocks(styles: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The same on PostgreSQL and SQLite: an edition is written beside the one that is shown, and a NUL stops nothing."""
+"""The same on PostgreSQL and SQLite: editions are written beside the one that is shown, a NUL stops nothing, and histories end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tests.support.approvals.databases import manage
 
 PROGRAM = """
 import io, json
+from datetime import timedelta
 from django.db import connections
 from django.utils import timezone
 from approvals import catalogs
@@ -45,8 +46,9 @@ by_keyword = [[one.name, one.is_by_keyword] for word in ("moor", "pilot") for on
 words = catalogs.presentation(catalogs.catalog(prod, "port"), "harbour")
 catalogs.forget(cluster=prod, uid="c")
 left = CatalogEdition.objects.count() + CatalogPackage.objects.count()
+forgotten = [catalogs.forget_gone(timezone.now() + timedelta(days=days)) for days in (364, 366)]
 print(json.dumps({"seen": seen, "changed": [changed.before, changed.after], "name": words.display_name, "left": left,
-    "excerpts": excerpts, "by_keyword": by_keyword, "keywords": words.facts.keywords}))
+    "forgotten": forgotten, "excerpts": excerpts, "by_keyword": by_keyword, "keywords": words.facts.keywords}))
 """
 
 
@@ -57,6 +59,7 @@ def test_an_edition_is_shown_when_it_is_whole(migrated_database_url: str) -> Non
         "changed": ["old", "new"],
         "name": "Har\ufffdbour",
         "left": 0,
+        "forgotten": [0, 1],
         "by_keyword": [["harbour", 1], ["harbour", 0]],
         "keywords": ["Tide", "Moor"],
         "excerpts": ["a\ufffdb calls a Pilot"],

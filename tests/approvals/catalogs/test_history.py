@@ -121,6 +121,8 @@ def test_of_catalogs_that_are_gone_the_last_and_those_that_deployments_follow_ar
     follow(here, "a")
     stored(catalog("z", of=here.cluster), package(), OLD)
     gone("abcd", here)
+    assert known() == "abcdz"
+    catalogs.forget_gone(timezone.now())
     assert known() == "acdz"
 
 

@@ -279,6 +279,7 @@ def test_beyond_a_chart_its_higher_version_is_named_without_an_edge() -> None:
         pytest.param(("1.0.0", "2.0.0-rc.1"), "1.0.0", {"edges": UpgradeEdges.SELF_CERTIFIED}, "1.0.0", id="any edge"),
         pytest.param(("2.0.0-rc.1", "2.0.0-rc.2"), "2.0.0-rc.1", {}, "2.0.0-rc.2", id="the next pre-release"),
         pytest.param(("2.0.0-rc.1", "2.0.0"), "2.0.0-rc.1", {}, "2.0.0", id="its release"),
+        pytest.param(("2.0.0-rc.1", "2.0.0", "3.0.0-alpha.1"), "2.0.0-rc.1", {}, "2.0.0", id="no other pre-release"),
         pytest.param(("1.0.0", "2.0.0-rc.1"), "2.0.0-rc.1", {}, "2.0.0-rc.1", id="a pre-release goes on"),
         pytest.param(("1.0.0", "2.0.0-rc.1"), None, {"channels": ("prerelease",)}, "2.0.0-rc.1", id="in a channel"),
         pytest.param(

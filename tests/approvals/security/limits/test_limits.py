@@ -334,6 +334,15 @@ def test_S29_icons_of_catalogs_use_up_no_pages(here: World) -> None:
     assert client.get("/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/catalogs/prod/icon", "/catalogs/prod/port/packages/icon", "/catalogs/a/b/c/d/e/icon"]
+)
+def test_S29_no_page_is_taken_for_an_icon(here: World, path: str) -> None:
+    client = Client()
+    enter(client, here.ada)
+    assert [client.get(path).status_code for _ in range(PERSON.most + 1)][-1] == 429
+
+
 def test_S29_the_search_over_all_catalogs_is_limited_by_person(here: World) -> None:
     client = Client()
     enter(client, here.ada)

@@ -66,6 +66,7 @@ def test_a_link_of_the_web_is_one_and_tells_nobody_more_than_it_must(text: str) 
         "ftp://e",
         "https://good.example@e.example",
         "http://good.example:x@e",
+        "https:///good.example@e.example/x",
     ],
 )
 def test_any_other_address_is_text(address: str) -> None:

@@ -31,15 +31,15 @@ ILLUSTRATOR = b"""<?xml version="1.0" encoding="utf-8"?>
 </svg>"""
 
 DESIGNED = b"""<!DOCTYPE svg>
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" aria-label="Boat(s)" data-name="Layer 1(copy)">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" aria-label="Boat(s)" data-name="Layer 1(copy)" label="Bob's (1)">
   <title>A boat (blue)</title>
-  <style>@media (prefers-color-scheme: dark) { g:not(.b) { fill: rgba(0, 0, 0, .5) } }</style>
+  <style>/* me@example.com: it's "dark" */ @media (prefers-color-scheme: dark) { g:not(.b) { fill: rgba(0, 0, 0, .5) } }</style>
   <defs>
     <filter id="filter0_d_1:2" x="-4" width="72"><feGaussianBlur stdDeviation="2"/><feBlend in2="x"/></filter>
     <linearGradient id="paint0" gradientTransform="matrix(1 0 0 1 0 0)"><stop offset="0.5" stop-color="hsl(1,2%,3%)"/></linearGradient>
   </defs>
   <g filter="url(#filter0_d_1:2)" transform="translate(1 2) rotate(3)"><path stroke-dasharray="none" fill="url('#paint0')" d="M0 0h9"/></g>
-  <g style="stroke-dasharray:none"/>
+  <path stroke-dasharray="0" d="M0 0"/><g style="stroke-dasharray: 0 ; stroke-dasharray:none;font-family:'Open Sans';fill:#F00;fill:color(display-p3 1 0 0)"/>
 </svg>"""
 
 
@@ -94,6 +94,28 @@ REFUSED = {
     "what repeats paint": ("<pattern id='p'><rect/></pattern>", "repeats what it draws"),
     "a marker": ("<marker/>", "repeats what it draws"),
     "itself": ("<g id='a'><use href='#a'/></g>", "repeats itself"),
+    "a class behind comments": (
+        "<style>.c{/*}.z{*/mask:url(#m)}</style><mask id='m'><g class='c'/></mask>",
+        "repeats itself",
+    ),
+    "a class behind texts": ("<style>.c{font-family:'}';x:'.z{';mask:url(#m)}</style>", "nobody can tell"),
+    "a text without end": ("<style>.c{x:'} .z{mask:url(#m)}</style>", "nobody can tell"),
+    "a variable in a block with another": (
+        "<style>.c{mask:var(--x);b{}}</style><mask id='m'><g class='c' style='--x:url(#m)'/></mask>",
+        "nobody can tell",
+    ),
+    "inherited in a block with another": (
+        "<style>.c{mask:inherit;b{}}</style><mask id='m'><rect/></mask><g mask='url(#m)'><g class='c'/></g>",
+        "nobody can tell",
+    ),
+    "dashes in a block with another": (
+        "<style>path{stroke-dasharray:.1;b{}}</style>" + "<path d='M0 0'/>" * 50,
+        "lines of dashes",
+    ),
+    "dashes behind a comment": ("<g style='stroke-dasharray/**/:.1'>" + "<g/>" * 50 + "</g>", "lines of dashes"),
+    "two sheets": ("<style>.z</style><style>g{mask:url(#m)}</style><mask id='m'><g/></mask>", "repeats itself"),
+    "layers": ("<mask id='m'/><g mask='url(#m),url(#m)'/>", "nobody can tell"),
+    "layers of a sheet": ("<style>.c{mask:url(#m),url(#m)}</style><mask id='m'/>", "nobody can tell"),
     "dashes": ("<path stroke-dasharray='.1 .1' d='M0 0'/>" * 50, "lines of dashes"),
     "dashes by style": ("<g style='stroke-dasharray : .1'>" + "<path d='M0 0'/>" * 50 + "</g>", "lines of dashes"),
     "dashes by a sheet": ("<style>path{stroke-dasharray:.1}</style>" + "<path d='M0 0'/>" * 50, "lines of dashes"),
@@ -124,8 +146,11 @@ REFUSED = {
         "repeats itself",
     ),
     "styles of every element": ("<style>g *:not(.a){mask:url(#m)}</style><mask id='m'><g/></mask>", "repeats itself"),
-    "a style behind a comment": ("<style>/*{*/ .a{mask:url(#m)}</style><mask id='m'><g/></mask>", "repeats itself"),
-    "a style behind a text": ("<style>.a{x:'}';mask:url(#m)}</style><mask id='m'><g/></mask>", "repeats itself"),
+    "a style behind a comment": (
+        "<style>/*{*/ .a{mask:url(#m)}</style><mask id='m'><g class='a'/></mask>",
+        "repeats itself",
+    ),
+    "a style behind a text": ("<style>.a{x:'}';mask:url(#m)}</style><mask id='m'><g/></mask>", "nobody can tell"),
     "too many shapes": ("<g/>" * (MOST_DRAWN + 1), "draws more than"),
     "too deep": ("<g>" * 200 + "</g>" * 200, "nested more than 100 deep"),
 }
@@ -148,6 +173,7 @@ def test_what_does_more_than_to_be_drawn_is_not_kept(body: str, words: str) -> N
             + svg("<mask id='m'><g mask='url&lpar;#m)'/></mask>"),
             "not one of SVG",
         ),
+        (b'<!DOCTYPE svg SYSTEM "about:legacy-compat">' + svg(""), "not one of SVG"),
         (b"<?xml-stylesheet href='https://example.com'?>" + svg(""), "outside of it"),
         (b"<svg><path/></svg>", "no SVG that a browser draws"),
         (b"<html xmlns='http://www.w3.org/1999/xhtml'/>", "no SVG that a browser draws"),
@@ -167,6 +193,8 @@ SLOW = {
     "comments": "<style>" + "/*" * 60_000 + "</style>",
     "no block": "<style>" + "a" * 120_000 + "</style>",
     "dashes": "<style>.a{" + "stroke-dasharray" * 8_000 + " " * 60_000 + "}</style>",
+    "texts": "<style>" + "'\n" * 60_000 + "</style>",
+    "layers": "<style>.a{mask:" + "url(#x)" * 17_000 + "}</style>",
     "properties": "<style>.a{" + "-animation" * 12_000 + "}</style>",
     "an address behind blanks": "<style>.a{fill:url(" + " " * 120_000 + "</style>",
     "calls": "<style>.a{fill:" + "rgb(" * 30_000 + "</style>",
