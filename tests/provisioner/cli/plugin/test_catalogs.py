@@ -39,7 +39,7 @@ ENTRIES = [
     {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0", "skips": [], "skip_range": ">=0.1.0 <1.1.0"},
     {"name": "harbour.v1.0.0", "replaces": "", "skips": [], "skip_range": ""},
 ]
-PACKAGE = {
+PACKAGE: dict[str, Any] = {
     "name": "harbour",
     "display_name": "Harbour \u202eOperator",
     "provider": "Port",
@@ -153,7 +153,7 @@ def test_a_service_of_the_version_before_says_no_facts(
     assert "Kubernetes" not in capsys.readouterr().out
 
 
-def forged(value: object) -> object:
+def forged(value: Any) -> Any:
     """Every word of a publisher with a line of its own at its end."""
     if isinstance(value, dict):
         return {key: forged(one) for key, one in value.items()}
@@ -171,8 +171,8 @@ def test_S24_no_word_of_a_publisher_makes_a_line_of_its_own(
     bundles = [{**bundle("1.0.0", "Berth.example.com/v1"), "deprecation": "too old\nFORGED"}, bundle("1.1.0")]
     bundles = [{**one, "image": f"{one['image']}\nFORGED", "needs": ["quay\nFORGED"]} for one in bundles]
     names = {"name": "harbour", "default_channel": "stable"}
-    channels = [{**PACKAGE["channels"][0], "entries": forged(ENTRIES), "deprecation": "take fast\nFORGED"}]  # type: ignore[index]
-    shown = {**PACKAGE, **forged(PACKAGE), **names, "bundles": bundles, "channels": channels}  # type: ignore[dict-item]
+    channels = [{**PACKAGE["channels"][0], "entries": forged(ENTRIES), "deprecation": "take fast\nFORGED"}]
+    shown = {**PACKAGE, **forged(PACKAGE), **names, "bundles": bundles, "channels": channels}
     service.answers[f"{address}/packages/harbour"] = (200, shown)
     for words in (("show", "port"), ("show", "port", "harbour"), ("diff", "port", "harbour", "1.0.0", "1.1.0")):
         run("catalog", *words, *(("--catalog-only",) if words[0] == "diff" else ()), "--service", port)
