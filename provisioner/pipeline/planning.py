@@ -30,7 +30,7 @@ from provisioner.values import (
 FIELD_MANAGER = "pratique"
 
 
-def plan_again(  # noqa: PLR0913 -- each by its name
+def plan_again(
     cluster: ClusterClient,
     content: Content,
     *,

@@ -39,7 +39,7 @@ class FetchedSources:
         return tuple(pin.digest for pin, _ in self.trees)
 
 
-def prepare(  # noqa: PLR0913 -- everything that decides what the content is, each by its name
+def prepare(
     sources: Sequence[Source],
     *,
     options: PrepareOptions,

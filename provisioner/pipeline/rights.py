@@ -45,7 +45,7 @@ def roles_and_bindings(cluster: ClusterClient) -> tuple[JsonObject, ...]:
     return all_rbac(cluster)
 
 
-def preflight(  # noqa: PLR0913 -- each by its name
+def preflight(
     cluster: ClusterClient | None,
     content: Content,
     *,
@@ -106,7 +106,7 @@ def _served(cluster: ClusterClient) -> dict[tuple[str, str, str], ResourceWord]:
     }
 
 
-def _planned(  # noqa: PLR0913 -- each by its name
+def _planned(
     cluster: ClusterClient,
     content: Content,
     account: RbacSubject,

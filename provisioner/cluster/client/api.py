@@ -195,7 +195,7 @@ class ClusterClient:
         """Every object, a page at a time, with the page's resourceVersion; watch from the first one's."""
         return self._pages(resource, namespace, {"limit": str(PAGE)}, metadata_only)
 
-    def excerpt(  # noqa: PLR0913 -- each by its name
+    def excerpt(
         self,
         resource: ServedResource,
         *,

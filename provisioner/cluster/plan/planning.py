@@ -32,7 +32,7 @@ _NAMESPACE = GroupKind("", "Namespace")
 _DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-def plan(  # noqa: PLR0913 -- each by its name
+def plan(
     cluster: ClusterClient,
     content: Content,
     *,

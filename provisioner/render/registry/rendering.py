@@ -37,7 +37,7 @@ class RenderedBundle:
     suggested_namespace: str
 
 
-def find(  # noqa: PLR0913 -- the parts of a Rendering, which stands above this room
+def find(
     tree: Tree,
     *,
     destinations: tuple[str, ...],

@@ -42,7 +42,7 @@ _WITHOUT_VALUES = ("CustomResourceDefinition", "Secret")
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.RERUN)
 
 
-def as_text(  # noqa: PLR0913 - each is a switch of the command line
+def as_text(
     report: Report,
     *,
     title: str = "",

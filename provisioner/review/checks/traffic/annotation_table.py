@@ -41,7 +41,7 @@ _OPEN = frozenset({"", "0.0.0.0/0", "0.0.0.0/0,::/0", "::/0", "::/0,0.0.0.0/0"})
 _RUNS_AS_IT_IS = "is copied into the configuration of the controller, which serves everybody and reads Secrets"
 
 
-def _each(  # noqa: PLR0913 - the columns of the table
+def _each(
     prefixes: str,
     names: str,
     effect: Effect,
