@@ -66,6 +66,16 @@ class Unreachable(TryLater):
         self.retry_after_seconds = retry_after_seconds
 
 
+class WebhookUnavailable(Unreachable):
+    """The API server itself answers, but not a webhook that it has to call for the object; the message names it."""
+
+    code = "webhook-unavailable"
+    remedy = (
+        "Whoever runs the webhook makes it answer, or a cluster administrator changes the configuration that calls it. "
+        "Pratique retries automatically."
+    )
+
+
 class OutOfTime(TryLater):
     """All the time that was given for a question of many calls, or a comparison, is used up: nothing more is asked."""
 

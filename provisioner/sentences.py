@@ -20,6 +20,11 @@ def first_line(text: str) -> str:
     return (line.rpartition("; ")[0] or line.removesuffix(":")) if line.endswith(":") else line
 
 
+def introduced(heading: str, words: str) -> str:
+    """`heading: words`, whatever punctuation the heading, which people write, ends with; `words` without a heading."""
+    return f"{heading.rstrip(' .:;')}: {words}" if heading else words
+
+
 def number(count: int, noun: str, plural: str = "") -> str:
     """`1 object`, `2 objects`, `1,204 objects`; `plural` where an s does not make it."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
@@ -48,7 +53,9 @@ def some_phrases(phrases: Sequence[object], at_most: int = 3, *, total: int | No
 
 
 def and_more(left: int, noun: str = "") -> str:
-    """How many are not named: `and 2 more`, `and 1,204 more fields`; "" where none is left."""
+    """How many are not named: `and 2 more`, `and 1 more field` where `noun` is `fields`; "" where none is left."""
+    if left == 1 and " " not in noun:
+        noun = noun.removesuffix("s")
     return f"and {left:,} more{f' {noun}' if noun else ''}" if left > 0 else ""
 
 

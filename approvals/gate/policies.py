@@ -20,6 +20,7 @@ from approvals.selectors.certainty import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
 from provisioner.review.base.places import unjudged_fields
+from provisioner.sentences import introduced
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
@@ -233,7 +234,7 @@ def _is_selected(each: Policy, request: Request) -> bool:
 
 
 def _with_message(each: Policy, words: str) -> str:
-    return f"{each.message}: {words}" if each.message else words
+    return introduced(each.message, words)
 
 
 def _obstacle(each: Policy, request: Request, report: Report) -> str:

@@ -410,4 +410,4 @@ def missing_right(cluster: str, words: str, named: str = "") -> str:
     """
     option = f" --installer {shlex.quote(named)}" if named else ""
     command = f"pratique-manage rights --cluster {cluster}{option} | kubectl apply -f -"
-    return f"{words}: an operator must grant Pratique this permission. Print and apply it with: {command}"
+    return f"{words}: an operator must grant Pratique this permission. Print and apply it with:\n{command}"

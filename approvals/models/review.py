@@ -11,6 +11,14 @@ REQUEST_CHANGES = "RequestChanges"
 DECISIONS = [("Approve", "Approve"), (REQUEST_CHANGES, "Request changes"), ("Deny", "Deny")]
 VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
 # A policy reads the report whole.
+_WORDS = {
+    "browser": "in the browser",
+    "rest": "with the REST API",
+    "chat": "in chat",
+    "webhook": "with a webhook",
+    "kubectl": "with kubectl",
+    "policy": "by a policy",
+}
 _SHOWS_REPORT = {"browser": True, "rest": True, "chat": False, "webhook": False, "kubectl": False, "policy": True}
 
 
@@ -93,6 +101,11 @@ class Review(models.Model):
         def shows_report(self) -> bool:
             """Whether who decides there has the whole report before them; every new channel has to say (S32)."""
             return _SHOWS_REPORT[self.value]
+
+        @property
+        def words(self) -> str:
+            """Where the review was given, as it follows what the reviewer did: `in the browser`."""
+            return _WORDS[self.value]
 
     request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="reviews")
     round = models.PositiveIntegerField()

@@ -19,6 +19,7 @@ from approvals.policy.expression import (
 from provisioner import expressions
 from provisioner.errors import ConstraintOverLimit, InvalidConstraint, InvalidRange
 from provisioner.expressions import problem_words
+from provisioner.sentences import introduced
 from provisioner.unserved import removal_of
 from provisioner.versions import range_of, release_of, version_of
 
@@ -166,5 +167,4 @@ def _expressions(
             raise _over_limit(str(each["expression"]), problem_words(str(each["expression"]), found))
         said = answer(each["expression"], facts, CONSTRAINT, found)
         if not said.is_true:
-            message = str(each.get("message") or "")
-            yield f"{message}: {said.words}" if message else said.words
+            yield introduced(str(each.get("message") or ""), said.words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from textwrap import shorten
+from textwrap import dedent, shorten
 
 from django.db.models import Exists, OuterRef, Subquery
 from django.urls import reverse
@@ -90,8 +90,14 @@ class RequestStatus:
         return self.label not in PLAIN
 
     @property
-    def has_more(self) -> bool:
-        return self.cause.endswith("…") or "\n" in self.whole
+    def first_paragraph(self) -> str:
+        """The cause uncut, as it stands above `further_lines`."""
+        return _with_end(self.whole.partition("\n")[0])
+
+    @property
+    def further_lines(self) -> str:
+        """What the first paragraph introduces, to be copied: a command, a manifest, or a list; "" where it says all."""
+        return dedent(self.whole.partition("\n")[2]).strip("\n")
 
     @property
     def by_whom(self) -> str:
@@ -153,7 +159,7 @@ def status_of(request: Request, beside: Beside) -> RequestStatus:
         by=_by(beside, said),
         since=said[0].at if said else request.settled_at or request.changed_at,
         code=request.problem_code,
-        remedy=request.remedy,
+        remedy="" if beside.successor else request.remedy,
         whole=whole,
         steps=_steps(request, beside),
     )
@@ -212,10 +218,12 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
 
 def _sentence(text: str) -> str:
     """The first line, at most MAX_CAUSE characters, with a capital and an end; not what introduces the next line."""
-    line = shorten(first_line(text), MAX_CAUSE - 1, placeholder="…")
-    if not line:
-        return ""
-    return line[0].upper() + line[1:] + ("" if line.endswith((".", "…", "?", "!")) else ".")
+    return _with_end(shorten(first_line(text), MAX_CAUSE - 1, placeholder="…"))
+
+
+def _with_end(line: str) -> str:
+    """With a capital, and with a full stop where nothing else ends it or introduces what follows."""
+    return line[:1].upper() + line[1:] + ("" if not line or line.endswith((".", "…", "?", "!", ":")) else ".")
 
 
 def _beside(requests: Collection[Request]) -> dict[int, Beside]:

@@ -263,7 +263,7 @@ def _missing_right(cluster: Cluster, identity: Identity) -> MissingOwnRight:
     command = f"pratique-manage rights --cluster {cluster.name} | kubectl apply -f -"
     return MissingOwnRight(
         f"Pratique is not allowed to impersonate {identity.username} on cluster {cluster.name}, so nothing was "
-        f"written. An operator must grant this right. Print and apply it with: {command}",
+        f"written. An operator must grant this right. Print and apply it with:\n{command}",
         cluster=cluster.name,
         command=command,
     )

@@ -102,7 +102,7 @@ def review(
     if decision == REQUEST_CHANGES and not reason.strip():
         raise InvalidInput(NO_REASON, field="reason")
     if len(reason) > MAX_REASON:
-        raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed")
+        raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed", field="reason")
     waivers.check_words(waives, decision=decision, channel=channel)
     request = _find(request_id)
     checked = reviewer_checks.with_doubt(reviewer_checks.check_reviewer(by, request), request)
@@ -306,7 +306,7 @@ def _check_may_replace(earlier: Review | None, later: Review) -> None:
         return
     if earlier.given_at >= later.given_at:
         raise AlreadyReviewed(
-            f"you made a later decision through {earlier.channel}: {earlier.decision}. That one counts"
+            f"you made a later decision {Review.Channel(earlier.channel).words}: {earlier.decision}. That one counts"
         )
     is_a_no = later.decision != "Approve" and earlier.decision not in ("Deny", later.decision)
     given = later.request.reviews.filter(round=later.round, voter=later.voter)

@@ -49,6 +49,13 @@ HEALTH_WORDS = {
     "NotFound": "not found",
     "Unknown": "unknown",
 }
+CHANNEL_WORDS = {
+    **{one.value: one.words for one in Review.Channel},
+    "shell": "with pratique-manage",
+    "cluster": "with kubectl or another client of the cluster",
+    "oidc": "with single sign-on",
+    "machine": "",
+}
 ASKS = {"condition": "condition", "fieldValue": "field", "cel": "CEL"}
 VERDICT_WORDS = {
     "api": "API server",
@@ -109,6 +116,12 @@ def severity(word: str) -> SafeString:
         shape,
         word or "not assessed yet",
     )
+
+
+@register.filter
+def by_channel(word: str) -> str:
+    """Where a person acted, as it follows what they did: `in the browser`; "" for the service itself."""
+    return CHANNEL_WORDS.get(word, f"through {word}" if word else "")
 
 
 @register.filter

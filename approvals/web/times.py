@@ -27,6 +27,14 @@ def ago(at: datetime | None) -> SafeString:
 
 
 @register.filter
+def lasting(at: datetime) -> SafeString:
+    """How long something has lasted: `for 2 min`, with the exact time on hover."""
+    seconds = (timezone.now() - at).total_seconds()
+    words = f"for {_in_units(int(seconds), spare=0)}" if seconds >= 60 else "for less than a minute"
+    return format_html('<time datetime="{0}" title="since {0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+@register.filter
 def moment(at: datetime) -> SafeString:
     """The exact time in UTC, and how long ago that is."""
     return format_html("{} UTC · {}", at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"), ago(at))

@@ -8,7 +8,7 @@ from functools import cache
 
 from tests.support.folders import ROOT
 
-MAX_TEMPLATES = 16
+MAX_TEMPLATES = 20
 FOLDER = ROOT / "templates"
 
 

@@ -223,11 +223,11 @@ def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str,
     # Not by the wheel: to wait for where it ends, Playwright evaluates text in the page, which our policy forbids.
     assert page.evaluate("window.scrollTo({top: 700, behavior: 'instant'}), window.scrollY") > 500
     pw.expect(line).to_be_in_viewport()
-    # What follows the reader beside the report begins below the line.
-    masthead, panel = (page.locator(what).bounding_box() for what in (".masthead", ".column-side"))
+    # The bar that leads to the decision follows the reader below the line.
+    masthead, bar = (page.locator(what).bounding_box() for what in (".masthead", ".request-bar"))
     assert masthead is not None
-    assert panel is not None
-    assert panel["y"] >= masthead["y"] + masthead["height"]
+    assert bar is not None
+    assert bar["y"] >= masthead["y"] + masthead["height"]
 
 
 def test_no_main_page_is_cut_off_in_the_navigation_of_a_telephone(

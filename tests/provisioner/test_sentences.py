@@ -39,7 +39,7 @@ def test_the_first_of_many_names_are_said_and_the_rest_counted() -> None:
 
 def test_names_that_are_not_at_hand_are_counted_too() -> None:
     assert some(["a", "b"], 2, total=5) == "a, b and 3 more"
-    assert some(["a", "b"], 1, noun="fields") == "a and 1 more fields"
+    assert some(["a", "b"], 1, noun="fields") == "a and 1 more field"
 
 
 def test_phrases_are_told_apart_by_semicolons() -> None:

@@ -119,16 +119,16 @@ def _registered(kubeconfig: str) -> Cluster:
 
 
 def prepare_cluster(api: Api) -> None:
-    """CRDs, rights, the namespace and its installing account, by server-side apply: a second time changes nothing."""
+    """CRDs, rights, admission policies, the namespace and its installing account, by server-side apply: a second time
+    changes nothing. Policies that stamp authors need a Kubernetes that serves MutatingAdmissionPolicies."""
     root = Path(settings.BASE_DIR)
     for path in sorted((root / "deploy/crds").glob("*.yaml")):
         api.apply(yaml.safe_load(path.read_text()), field_manager=SEEDER)
     wait_until(lambda: _is_served(api), "the CRDs are served")
-    shipped = [
-        root / "deploy/rbac.yaml",
-        root / "deploy/admission/mirrors.yaml",
-        root / "deploy/admission/reviews.yaml",
-    ]
+    names = ["rbac", "admission/mirrors", "admission/reviews", "admission/finalizer"]
+    if api.resource_of("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy"):
+        names += ["admission/author-stamp", "admission/authors", "admission/review-stamp"]
+    shipped = [root / f"deploy/{name}.yaml" for name in names]
     for obj in [*(obj for file in shipped for obj in yaml.safe_load_all(file.read_text())), *cluster_objects()]:
         api.apply(obj, field_manager=SEEDER)
 

@@ -51,7 +51,7 @@ SENTENCES = {
     "optional.created": "created an optional object later",
     "optional.asked": "asked again for an optional object",
 }
-DECISIONS = {"Approve": "approved", "Deny": "denied", "RequestChanges": "requested changes"}
+DECISIONS = {"Approve": "approved it", "Deny": "denied it", "RequestChanges": "requested changes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,5 +125,5 @@ def _words(verb: str, facts: Mapping[str, object]) -> str:
     number = facts.get("round")
     in_round = f" in round {number}" if isinstance(number, int) and number > 1 else ""
     if verb == "review.given":
-        return f"{DECISIONS.get(str(facts.get('decision')), 'reviewed')} it{in_round}"
+        return DECISIONS.get(str(facts.get("decision")), "reviewed it") + in_round
     return SENTENCES.get(verb, verb.replace(".", " ").replace("_", " ")) + in_round

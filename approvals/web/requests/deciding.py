@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.http import HttpRequest
@@ -19,7 +19,8 @@ from approvals.web.requests.waivers import ShownWaiver, Waivers, typed_in
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands written in the form: `waives` are reasons by fingerprint. `wrong` says why it was refused.
+    """What stands written in the form: `waives` are reasons by fingerprint. `errors` say by field why it was refused;
+    "" has what is wrong with no single field.
 
     `lacks_reason` where it is a denial that says nothing: it may be sent once more as it is. `typed` is the name that
     confirms a serious approval.
@@ -28,16 +29,22 @@ class Written:
     reason: str
     acknowledges: Collection[str]
     waives: Mapping[str, str]
-    wrong: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
     lacks_reason: bool = False
     typed: str = ""
 
+    @property
+    def wrong(self) -> str:
+        """What is wrong with no field that the form shows."""
+        return " ".join(words for name, words in self.errors.items() if name not in ("reason", "typed"))
 
-def written_in(http: HttpRequest, wrong: str = "", *, lacks_reason: bool = False) -> Written:
+
+def written_in(http: HttpRequest, errors: Mapping[str, str] | None = None, *, lacks_reason: bool = False) -> Written:
     """The whole form, whatever button sent it."""
     waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
     reason = http.POST.get("reason", "").strip()
-    return Written(reason, http.POST.getlist("acknowledges"), waives, wrong, lacks_reason, http.POST.get("typed", ""))
+    typed = http.POST.get("typed", "")
+    return Written(reason, http.POST.getlist("acknowledges"), waives, errors or {}, lacks_reason, typed)
 
 
 def _written_by(given: Review, ticks: list[Tick]) -> Written:

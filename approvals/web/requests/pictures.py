@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,6 +20,7 @@ from approvals.web.requests.viewer_options import options_of
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.crds.schema_tree import crds_of, picture_of
 from provisioner.review.rights.account_graph import account_graph, accounts_of
+from provisioner.schema.definition.crd import Crd
 from provisioner.values import GroupKind
 
 RIGHTS = (
@@ -50,7 +52,7 @@ def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     """One custom resource definition, `?crd=`, with the changed branches of each version; the worst by default."""
     caller, cluster = person(http), request.deployment.cluster
     report = _report_or_404(request)
-    shown, hidden = visible_report(caller, cluster, report, kinds=SCHEMAS)
+    shown, hidden = visible_report(caller, cluster, report, kinds={*SCHEMAS, *_defined_kinds(report)})
     by_name = {planned.ref.name: planned for planned in crds_of(shown)}
     name = http.GET.get("crd") or next(iter(by_name), "")
     if name and name not in by_name:
@@ -62,6 +64,16 @@ def schemas(http: HttpRequest, request: Request) -> HttpResponse:
     picture = picture_of(shown, planned) if planned and permission.allowed else None
     facts = {"names": list(by_name), "picture": picture, "chosen": name, "permission": permission, "planned": planned}
     return page(http, "pictures/request_schemas.html", {**_standing(http, request, report), **facts})
+
+
+def _defined_kinds(report: Report) -> Iterator[GroupKind]:
+    """The kinds of the custom resources whose definitions a report plans: findings about schemas are made of them."""
+    for planned in report.body["plan"]["actions"]:
+        ref = planned["ref"]
+        if GroupKind(ref["group"], ref["kind"]) in SCHEMAS:
+            for definition in filter(None, (planned["before"], planned["after"])):
+                crd = Crd(definition)
+                yield GroupKind(crd.group, str(crd.names.get("kind") or ""))
 
 
 def _standing(http: HttpRequest, request: Request, report: Report) -> dict[str, Any]:

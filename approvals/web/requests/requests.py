@@ -86,16 +86,19 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
     is_open = request.state == State.IN_REVIEW and digest == request.subject_digest
     if decision == "Deny" and not reason and not may_lack_reason and is_open:
         check_reviewer(person(http), request)
-        return _whole(http, request, written_in(http, NO_REASON, lacks_reason=True))
+        return _whole(http, request, written_in(http, {"reason": NO_REASON}, lacks_reason=True))
     # A denial needs nothing accepted, whatever was written before the other button was pressed.
     waives = typed_in(http.POST) if decision == "Approve" else []
     try:
         if decision == "Approve" and digest == request.subject_digest:
             report = pages.report_of(request)
-            viewer_options.check_typed(request, report.worst if report else "", http.POST.get("typed", ""), reason)
+            worst = report.worst if report else ""
+            missing = viewer_options.missing_for_approval(request, worst, http.POST.get("typed", ""), reason)
+            if missing:
+                return _whole(http, request, written_in(http, missing))
             if report and is_open and not is_sure and overview.blockers(report.body):
                 check_reviewer(person(http), request)
-                return _whole(http, request, written_in(http, ASKED_AGAIN), asks_again=True)
+                return _whole(http, request, written_in(http, {"": ASKED_AGAIN}), asks_again=True)
         services.review(
             by=person(http),
             request_id=request.pk,
@@ -107,7 +110,7 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
             waives=waives,
         )
     except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
-        return _whole(http, request, written_in(http, str(refusal)))
+        return _whole(http, request, written_in(http, {str(refusal.facts.get("field", "")): str(refusal)}))
     return redirect("request", uid=request.uid)
 
 

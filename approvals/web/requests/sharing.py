@@ -13,6 +13,7 @@ from approvals.web.requests.sources import shown_sources
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.record import from_record
 from provisioner.review.output.html import as_html
+from provisioner.review.output.own_words import without_withholding
 from provisioner.values import GroupKind, ObjectRef, PlannedAction
 from provisioner.values import Report as ReportValue
 
@@ -48,13 +49,20 @@ def visible_report(
 ) -> tuple[ReportValue, frozenset[ObjectRef]]:
     """The report as far as this caller may see it, and the objects that are hidden from them.
 
-    Only objects of these `kinds` are asked about where any is named: nothing of others may then be shown.
+    Each finding has its own words where the caller may see all that it is made of. Only objects of these `kinds` are
+    asked about where any is named: nothing of others may then be shown.
     """
     body: Mapping[str, Any] = report.body
     sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED), body)
 
     def is_asked(ref: Record | None) -> bool:
         return not kinds or (ref is not None and reference(ref).group_kind in kinds)
+
+    def is_asked_about(finding: Record) -> bool:
+        if finding["ref"]:
+            return is_asked(finding["ref"])
+        sources = finding.get("sources", ())
+        return not kinds or (bool(sources) and all(map(is_asked, sources)))
 
     actions = body["plan"]["actions"]
     hidden = frozenset(
@@ -65,13 +73,14 @@ def visible_report(
     there = {key_of(one["ref"]) for one in actions if exists(one)}
     seen = {
         **body,
-        "findings": [_finding(sight, one, is_asked(one["ref"]), there) for one in body["findings"]],
+        "findings": [_finding(sight, one, is_asked_about(one), there) for one in body["findings"]],
         "private": [] if kinds else sight.private(body),
         "plan": {**body["plan"], "actions": [_action(sight, one, is_asked(one["ref"])) for one in actions]},
     }
     whole = from_record(seen)
     planned = tuple(_masked(one) for one in whole.plan.actions)
-    return replace(whole, plan=replace(whole.plan, actions=planned)), hidden
+    findings = tuple(map(without_withholding, whole.findings))
+    return replace(whole, plan=replace(whole.plan, actions=planned), findings=findings), hidden
 
 
 def _finding(sight: ReportSight, finding: Record, is_asked: bool, there: Collection[tuple[str, ...]]) -> Record:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from approvals import access, lifecycle, services
 from approvals.access import Caller
-from approvals.errors import InvalidInput, Refused
+from approvals.errors import Refused
 from approvals.gate.reviewer_checks import check_dismisser, check_reviewer
 from approvals.lifecycle import Event, State
 from approvals.models import REQUEST_CHANGES, Report, Request, Review
@@ -167,16 +167,16 @@ def is_serious(worst: str) -> bool:
     return bool(worst) and Severity(worst).is_at_least(SERIOUS)
 
 
-def check_typed(request: Request, worst: str, typed: str, reason: str) -> None:
-    """Raise InvalidInput unless a serious approval comes with its reason and the name of what it lets in."""
+def missing_for_approval(request: Request, worst: str, typed: str, reason: str) -> dict[str, str]:
+    """By field what a serious approval lacks: its reason, and the name of what it lets in."""
     if not is_serious(worst):
-        return
-    if typed.strip() != request.deployment.name:
-        raise InvalidInput(
-            f"the worst finding is {worst}: type the name {request.deployment.name} to approve it", field="typed"
-        )
+        return {}
+    missing = {}
     if not reason.strip():
-        raise InvalidInput(f"the worst finding is {worst}: give a reason for approving it anyway", field="reason")
+        missing["reason"] = f"The worst finding is {worst}: enter why you approve it anyway."
+    if typed.strip() != request.deployment.name:
+        missing["typed"] = f"The worst finding is {worst}: type the name {request.deployment.name} to approve it."
+    return missing
 
 
 def ticks(request: Request, report: Report | None = None) -> list[Tick]:

@@ -26,6 +26,7 @@ from provisioner.errors import (
     Unauthenticated,
     UnknownKind,
     Unreachable,
+    WebhookUnavailable,
 )
 from provisioner.sentences import unescaped
 
@@ -41,6 +42,12 @@ _FOR_EVER = re.compile(
 )
 _CONVERTED = "conversion webhook for "
 _CALLED = re.compile(rf"failed calling webhook|{_CONVERTED}")
+# How the API server begins when it could not call a webhook. What the webhook said comes after, so that it cannot name
+# another one.
+_WEBHOOK = re.compile(
+    r'(?:Internal error occurred: )?(?:failed calling webhook "([A-Za-z0-9.-]{1,253})": '
+    r"|conversion webhook for ([a-z0-9.-]{1,253})/[a-z0-9]{1,63}, Kind=([A-Za-z0-9]{1,63}) failed)"
+)
 _MANAGER = re.compile(r'conflicts? with "((?:[^"\\]|\\.)*)"')
 _IMMUTABLE = re.compile(r"is immutable|may not change once set|cannot change roleRef")
 _FORBIDDEN_UPDATE = re.compile(
@@ -108,9 +115,15 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
     code = int(status.get("code") or http_status)
     reason = str(status.get("reason") or "")
     details = _details_of(status, doing.is_secret)
-    message, said = f"{doing}: {_words(doing, status)}", _said(doing, status)
-    if _is_for_later(code, str(status.get("message") or "")):
-        return Unreachable(message, retry_after_seconds=_retry_after(headers, details), server_words=said)
+    message, said, words = f"{doing}: {_words(doing, status)}", _said(doing, status), str(status.get("message") or "")
+    if _is_for_later(code, words):
+        wait = _retry_after(headers, details)
+        if not (called := _WEBHOOK.match(words)):
+            return Unreachable(message, retry_after_seconds=wait, server_words=said)
+        name, group, converted = called.groups()
+        webhook = f"the webhook {name}" if name else f"the conversion webhook of {converted}.{group}"
+        message = f"{doing}: the API server answers, but could not call {webhook}, so that nobody knows the outcome"
+        return WebhookUnavailable(message, retry_after_seconds=wait, server_words=said)
     kind = _class_of(code, reason, details)
     if kind is FieldConflict:
         message, said = f"{doing}: another manager owns {_named(doing, details)}", _owners(details)
@@ -124,7 +137,7 @@ def event_failure(doing: Doing, status: Mapping[str, Any]) -> PratiqueError:
 
 def is_of_webhook(error: Unreachable) -> bool:
     """Whether the API server itself answers, and only a webhook that it had to call for this object does not."""
-    return bool(_CALLED.search(error.server_words))
+    return isinstance(error, WebhookUnavailable) or bool(_CALLED.search(error.server_words))
 
 
 def is_of_conversion(error: PratiqueError) -> bool:

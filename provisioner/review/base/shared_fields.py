@@ -56,7 +56,7 @@ def shared_words(words: str, finding: Finding) -> str:
 def fields_in_words(findings: Sequence[Finding], at_most: int) -> str:
     """The fields, those that end alike as one."""
     fields = _shared(_listed(findings))
-    return some(fields, at_most, noun="field" if len(fields) == at_most + 1 else "fields")
+    return some(fields, at_most, noun="fields")
 
 
 def objects_in_words(findings: Sequence[Finding]) -> str:

@@ -37,6 +37,7 @@ FIELD = "value"  # under which a value that is no whole resource is judged
 HOLDERS = frozenset({"SCH-08", "SCH-11"})  # their path ends with what is missing: the object around it is shown
 BY_PRUNING = frozenset({"SCH-07", "SCH-19", "SCH-51", "SCH-53"})
 BY_RULE = "SCH-38"
+BY_TYPE = frozenset({"SCH-13", "SCH-15", "SCH-17"})
 BY_UNNAMED = "SCH-51"  # it is about what the keys hold that the node does not name
 NOT_JUDGED = ("could not be evaluated", "compile error")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -135,6 +136,9 @@ class _Pair:
         if before is None or after is None:
             return None
         after = with_limit(before, after, change)
+        if change.rule in BY_TYPE and "type" in after:
+            # What another change at the node refuses is no example of this one.
+            after = {**before, "type": after["type"]}
         if change.rule == BY_RULE:
             after = {**after, RULES: [{"rule": change.facts["new"]}]}
         may_prune = change.rule in BY_PRUNING and not preserved[1]

@@ -208,7 +208,7 @@ def test_an_old_button_does_not_replace_what_was_decided_since(
         act()
         ChatDelivery.objects.update(done_at=None, words="")
     world.review(asked, acting(here.ada), "Deny")
-    assert "you made a later decision through browser: Deny" in act().words
+    assert "you made a later decision in the browser: Deny" in act().words
     assert [one.decision for one in Review.objects.counted()] == ["Deny"]
 
 

@@ -40,8 +40,9 @@ def test_a_denied_request_says_who_denied_it_and_why() -> None:
 def test_what_was_replaced_leads_to_what_replaced_it() -> None:
     after = a_request(State.IN_REVIEW, requesters=[{"username": "rita"}])
     after.number = 5
-    found = status_of(a_request(State.SUPERSEDED), Beside(successor=after))
-    assert (found.cause, found.by) == ("Request 5 replaced it.", ("rita",))
+    request = a_request(State.SUPERSEDED, remedy="A cluster administrator grants the permission.")
+    found = status_of(request, Beside(successor=after))
+    assert (found.cause, found.by, found.remedy) == ("Request 5 replaced it.", ("rita",), "")
     assert [(one.label, one.url_name, one.args) for one in found.steps] == [
         ("Open request 5", "request", (str(after.uid),))
     ]
@@ -50,7 +51,8 @@ def test_what_was_replaced_leads_to_what_replaced_it() -> None:
 def test_what_introduces_the_next_line_is_not_in_the_first_one() -> None:
     problem = "Kubernetes does not let rita get secrets db; this would allow it:\nrules: []"
     found = status_of(a_request(State.FAILED, problem=problem), Beside())
-    assert (found.cause, found.whole, found.has_more) == ("Kubernetes does not let rita get secrets db.", problem, True)
+    assert (found.cause, found.further_lines) == ("Kubernetes does not let rita get secrets db.", "rules: []")
+    assert found.first_paragraph == "Kubernetes does not let rita get secrets db; this would allow it:"
 
 
 @pytest.mark.parametrize("state", list(State))

@@ -42,8 +42,8 @@ def test_an_approval_is_kept_with_its_channel_and_digest(
     [
         pytest.param({"reason": "why not"}, "type the name harbour", id="no name typed"),
         pytest.param({"reason": "why not", "typed": "Harbour"}, "type the name harbour", id="another name typed"),
-        pytest.param({"typed": "harbour"}, "give a reason for approving it", id="no reason"),
-        pytest.param({"typed": "harbour", "reason": " \n"}, "give a reason for approving it", id="a blank reason"),
+        pytest.param({"typed": "harbour"}, "enter why you approve it anyway", id="no reason"),
+        pytest.param({"typed": "harbour", "reason": " \n"}, "enter why you approve it anyway", id="a blank reason"),
         pytest.param({"decision": "Maybe"}, "expected one of Approve, RequestChanges, Deny", id="no decision"),
     ],
 )
@@ -52,7 +52,11 @@ def test_a_serious_approval_without_its_words_is_shown_again(
 ) -> None:
     response = decide(browse(here.ada), afternoon["serious"], **form)
     assert response.status_code == 422
-    assert words in text_of(response)
+    told = text_of(response)
+    assert words in told
+    # At the field, for eyes and for screen readers.
+    wrong = "typed" if "type the name" in words else "reason" if "why" in words else ""
+    assert [one for one in ("reason", "typed") if f'aria-describedby="{one}_error"' in told] == [wrong][: bool(wrong)]
     assert form.get("reason", "").strip() in text_of(response)
     assert not Review.objects.filter(request=afternoon["serious"]).exists()
 

@@ -79,6 +79,22 @@ def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(here: World, 
     assert "secretField" not in picture
 
 
+def test_a_schema_says_what_stored_objects_show_to_who_may_get_them(here: World, browse: Browse) -> None:
+    body = scene.report_of("crd-field-removed")
+    first = next(one for one in body["findings"] if one["section"] == "crds")
+    spec = next(one["after"] for one in body["plan"]["actions"] if one["ref"] == first["ref"])["spec"]
+    stored = {"group": spec["group"], "version": "v1", "kind": spec["names"]["kind"], "namespace": "", "name": ""}
+    told = {"message": "only schemas compared", "serverWords": "3 of 3 objects lose it", "withheld": True}
+    body["findings"] = [{**first, **told, "sources": [stored]}]
+    request, client = scene.reported(scene.asked(here.cluster, "berth", here.rita), body), browse(here.ada)
+    assert "3 of 3 objects lose it" in text_of(client.get(f"/requests/{request.uid}/schemas"))
+    cache.clear()
+    here.kubernetes.closed = {spec["names"]["plural"]}
+    hidden = text_of(client.get(f"/requests/{request.uid}/schemas"))
+    assert "3 of 3 objects lose it" not in hidden
+    assert "only schemas compared" in hidden
+
+
 def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, browse: Browse) -> None:
     special = {"verbs": ["get"], "apiGroups": ["x.example"], "resources": ["treasures"]}
     request = drawn(here, [role("a", special), binding("a", "a")], [role("a", special, PODS), binding("a", "a")])

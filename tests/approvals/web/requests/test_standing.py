@@ -59,7 +59,7 @@ def test_changes_are_requested_with_a_reason_and_dismissed_with_one(
     ada = browse(here.ada)
     refused = decide(ada, request_, decision="RequestChanges")
     assert refused.status_code == 422
-    assert "give a reason" in refused.content.decode()
+    assert "Give a reason" in refused.content.decode()
     assert decide(ada, request_, decision="RequestChanges", reason="pin the image").status_code == 302
     looked_at(request_)
     shown = opened(ada, page_of(request_))

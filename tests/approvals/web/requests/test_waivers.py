@@ -105,7 +105,7 @@ def test_a_denial_accepts_nothing(here: World, serious: Request, browse: Browse)
         pytest.param({FIELD + "foreign": "why not"}, "not in the report", id="foreign"),
         pytest.param({FIELD: "why not"}, "not in the report", id="no fingerprint"),
         pytest.param(
-            {"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "give a reason for approving", id="form"
+            {"reason": "", FIELD + "f": "so that <b>all</b> is kept"}, "enter why you approve it anyway", id="form"
         ),
     ],
 )

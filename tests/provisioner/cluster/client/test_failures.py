@@ -51,6 +51,11 @@ CONFLICT = [
         pytest.param(status(429, "TooManyRequests"), errors.Unreachable, id="too many"),
         pytest.param(status(500, "InternalError", "failed calling webhook"), errors.Unreachable, id="webhook down"),
         pytest.param(
+            status(500, "InternalError", 'Internal error occurred: failed calling webhook "a.example.com": no route'),
+            errors.WebhookUnavailable,
+            id="webhook down, named",
+        ),
+        pytest.param(
             status(500, "", "failed to create typed patch object (a/b): .x: field not declared in schema"),
             errors.InvalidObject,
             id="undeclared field",
@@ -127,6 +132,25 @@ def test_S27_a_field_that_cannot_change_is_named_where_we_sent_it():
         "apply Job.batch a/b: the API server refuses it (Invalid): spec.template, because it cannot be changed"
     )
     assert error.server_words == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        (
+            'Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: EOF',
+            "a.example.com",
+        ),
+        ("conversion webhook for x.example/v1, Kind=Berth failed: Post: EOF", "Berth.x.example"),
+        ('denied: failed calling webhook "forged": EOF', ""),
+    ],
+)
+def test_the_message_names_the_webhook_that_does_not_answer(message: str, named: str) -> None:
+    found = failure_of(Doing("apply", "Secret a/b", is_secret=True), 500, status(500, "InternalError", message), {})
+    assert named in str(found)
+    assert isinstance(found, errors.WebhookUnavailable) is bool(named)
+    assert "forged" not in str(found)
+    assert found.server_words == ""
 
 
 @pytest.mark.parametrize("step", ["[\u00b2]", f"[{'9' * 5000}]", "[]", "[=]", "[a=b=c,,]", "['0']"])

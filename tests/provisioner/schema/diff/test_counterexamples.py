@@ -17,6 +17,11 @@ def ruled(schema: JsonDict, *rules: str) -> JsonDict:
     return {**schema, "x-kubernetes-validations": [{"rule": rule} for rule in rules]}
 
 
+def test_an_example_of_a_new_type_is_not_refused_by_a_new_limit_alone() -> None:
+    found = {it.rule: it.evidence for it in compare(crd_of(NUMBER), crd_of({**WHOLE, "minimum": 1}))}
+    assert found["SCH-15"]["counterexample"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("rule", "old", "new"),
     [
