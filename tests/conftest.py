@@ -39,6 +39,7 @@ MARKERS = {
     "services": {
         "postgres",
         "redis",
+        "own_redis",
         "registry",
         "registry_with_auth",
         "git_server",

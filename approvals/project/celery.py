@@ -17,11 +17,13 @@ from celery.signals import (
     worker_ready,
 )
 from django.conf import settings
+from kombu.transport import TRANSPORT_ALIASES
 
 from approvals import instruments, logs
 from approvals.project import privacy
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "approvals.project.redis_transport:Transport"))
 app = Celery("pratique")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()

@@ -225,6 +225,8 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Without end: by default a worker exits when Redis has been away for 50 minutes.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 # Who wakes a worker is often a person's click: a queue that is down is found out at once, and the sweep does the rest.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 3600,

