@@ -4,5 +4,6 @@ from __future__ import annotations
 
 OWN_GROUP = "core.rukpak.io"  # of BundleDeployments, requests and reviews
 PAGE_ANNOTATION = f"{OWN_GROUP}/url"  # of a mirrored request: the address of its page
+FINALIZER = f"{OWN_GROUP}/pratique"  # holds a BundleDeployment until its deletion request is applied
 RBAC_GROUP = "rbac.authorization.k8s.io"
 ADMISSION_GROUP = "admissionregistration.k8s.io"
