@@ -158,13 +158,15 @@ def note_contact(cluster: Cluster, api: Api) -> None:
 def take_list(cluster: Cluster, api: Api, resource: ServedResource, authorship: Authorship | None = None) -> str:
     """See all that there is, forget what is gone; returns the resourceVersion to watch from."""
     authorship = authorship or Authorship(cluster)
+    began = timezone.now()
     snapshot = api.snapshot(resource)
-    for obj in snapshot.objects:
-        authorship.note(obj, is_kept=_see(cluster, obj, partial(authorship.writer_of, api, is_event=False)))
     there = {obj["metadata"]["uid"] for obj in snapshot.objects}
-    known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+    # What a door of ours made since is not in the list, and not gone.
+    known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True, seen_at__lt=began)
     for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
         pivots.forget(cluster=cluster, uid=uid)
+    for obj in snapshot.objects:
+        authorship.note(obj, is_kept=_see(cluster, obj, partial(authorship.writer_of, api, is_event=False)))
     return snapshot.resource_version
 
 

@@ -85,10 +85,11 @@ def ask_once_more(*, of: Request) -> Request | None:
     approve it (S05, S07). None also where it waits for room (ledger.quotas).
     """
     deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
-    return _ask_once_more(deployment, of)
+    return ask_as_before(deployment, of)
 
 
-def _ask_once_more(deployment: BundleDeployment, of: Request) -> Request | None:
+def ask_as_before(deployment: BundleDeployment, of: Request) -> Request | None:
+    """The same as `ask_once_more`, of a locked deployment."""
     is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
     if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
@@ -104,7 +105,7 @@ def ask_for_moved(deployment: BundleDeployment, of: Request) -> Request | None:
 
     None also where it waits for room (ledger.quotas).
     """
-    return _ask_once_more(deployment, of) if _make_room(deployment) else None
+    return ask_as_before(deployment, of) if _make_room(deployment) else None
 
 
 def follow_up(deployment: BundleDeployment) -> None:
@@ -133,7 +134,7 @@ def take_up(deployment_id: int) -> None:
 def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> None:
     asker = asker_of(wish)
     if "once_more" in wish:
-        _ask_once_more(deployment, Request.objects.get(pk=wish["once_more"]))
+        ask_as_before(deployment, Request.objects.get(pk=wish["once_more"]))
     elif wish["purpose"] == Request.Purpose.DELETE:
         ensure_deletion_request(deployment, asker, again=wish["again"])
     elif wish["purpose"] == Request.Purpose.ROLLBACK:

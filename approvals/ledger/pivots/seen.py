@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -14,13 +15,19 @@ from approvals.ledger import labels, quotas, references
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import move
 from approvals.ledger.packages import following
-from approvals.ledger.pivots.asking import ensure_deletion_request, ensure_request, ensure_rollback_request, hold_open
+from approvals.ledger.pivots.asking import (
+    ask_as_before,
+    ensure_deletion_request,
+    ensure_request,
+    ensure_rollback_request,
+    hold_open,
+)
 from approvals.ledger.pivots.problems import problem_of
 from approvals.ledger.pivots.requesters import correct_requesters, join
 from approvals.ledger.pivots.writers import SpecWriter
-from approvals.lifecycle import SUPERSEDABLE, Event
+from approvals.lifecycle import SUPERSEDABLE, Event, State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Cluster, SpecWrite
+from approvals.models import BundleDeployment, Cluster, Request, SpecWrite
 from provisioner.api_groups import OWN_GROUP
 
 # `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
@@ -46,6 +53,8 @@ def see(
     """
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
+    if former := _former(cluster, meta):
+        return former
     _forget_namesakes(cluster, meta, spec)
     known = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster, uid=meta["uid"])
     deployment = for_change(known).first()
@@ -55,11 +64,14 @@ def see(
     elif generation < deployment.generation:
         return deployment
     hold_open(deployment)
+    gone_at, deployment.gone_at = deployment.gone_at, None
     is_asked_again = bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
-    _note_writes(deployment, generation, writer, spec, meta)
+    _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None)
     if meta.get("deletionTimestamp"):
         ensure_deletion_request(deployment, asker, again=is_asked_again)
+    elif gone_at and (withdrawn := _withdrawn_since(deployment, gone_at)):
+        ask_as_before(deployment, withdrawn)
     elif rollback_to:
         ensure_rollback_request(deployment, rollback_to, asker)
     else:
@@ -86,6 +98,20 @@ def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotati
         return ""
     setattr(deployment, kept, asked)
     return asked
+
+
+def _former(cluster: Cluster, meta: Mapping[str, Any]) -> BundleDeployment | None:
+    """The row of what is called gone and whose name another has by now: it was seen late, and never comes back."""
+    rows = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster)
+    if not rows.filter(name=meta["name"], gone_at__isnull=True).exclude(uid=meta["uid"]).exists():
+        return None
+    return rows.filter(uid=meta["uid"], gone_at__isnull=False).first()
+
+
+def _withdrawn_since(deployment: BundleDeployment, gone_at: datetime) -> Request | None:
+    """The request that nobody wanted to end: it was withdrawn because its deployment was called gone."""
+    latest = deployment.requests.order_by("-number").first()
+    return latest if latest and latest.state == State.WITHDRAWN and latest.changed_at >= gone_at else None
 
 
 def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any], spec: dict[str, Any]) -> None:
@@ -122,7 +148,10 @@ def _note_writes(
     writer: SpecWriter | None,
     spec: dict[str, Any],
     meta: Mapping[str, Any],
+    *,
+    is_back: bool,
 ) -> None:
+    """`is_back`: it was called gone, and the cluster is right (S42)."""
     previous = deployment.generation
     is_new, was_paused = deployment.pk is None, deployment.is_paused
     deployment.generation = generation
@@ -137,7 +166,7 @@ def _note_writes(
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = timezone.now()
     deployment.save()
-    _follow_references(deployment, was_paused=was_paused, is_written=generation > previous)
+    _follow_references(deployment, was_paused=was_paused, is_written=generation > previous or is_back)
     if not is_new and generation > previous + 1:
         # Somebody wrote a generation that we never saw (S05).
         _note_write(deployment, previous + 1, None)
@@ -149,6 +178,9 @@ def _note_writes(
             deployment=deployment,
             facts={"generation": generation, "optionsDigest": deployment.options_digest},
         )
+    if is_back:
+        audit.record(verb="deployment.back", actor=MACHINE, deployment=deployment)
+    if noted or is_back:
         wake.deployment(deployment.pk)
 
 

@@ -6,7 +6,8 @@ what somebody else wrote into it is theirs by field manager, and would stop ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -23,17 +24,21 @@ from approvals.selectors import drift, floating, lists
 from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.telling import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
-from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
+from provisioner.api_groups import FINALIZER, OWN_GROUP, PAGE_ANNOTATION
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import InvalidObject, PratiqueError, PreconditionFailed, TryLater
+from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
 from provisioner.review.base.text import visible
-from provisioner.values import ObjectRef
+from provisioner.values import JsonObject, ObjectRef
+
+logger = logging.getLogger(__name__)
 
 GROUP_VERSION = f"{OWN_GROUP}/v1alpha2"
-FINALIZER = f"{OWN_GROUP}/pratique"
 FIELD_MANAGER = "pratique-mirror"
 # As the CRD has them.
 MAX_GROUPS, MAX_GROUP = 500, 253
+# So often it is tried to take off the finalizer of what others write at the same time.
+RELEASES = 3
+NOT_FOUND = 404
 # Nobody asked for it just now: its requester is who wrote the spec.
 UNATTENDED = "unattended"
 # In the place of a resourceVersion while a mirror is written.
@@ -59,38 +64,71 @@ def look_after(deployment_id: int) -> None:
         note_unknown(deployment.pk, str(exc))
         raise
     deployment.refresh_from_db()
-    is_leaving = deployment.deletion_requested_at is not None
-    if not is_leaving:
+    if deployment.deletion_requested_at is None:
         # First: nothing that is only shown may keep it from being there.
-        _mirror_finalizer(api, deployment, live)
+        _hold(api, deployment, live)
     problem = _mirror_requests(api, deployment)
-    if not (is_leaving and _mirror_finalizer(api, deployment, live)):
-        _mirror_status(api, deployment)
+    kept_by: Sequence[str] = ()
+    if _may_go(deployment):
+        try:
+            live = release(api, deployment, live)
+        except PratiqueError as exc:
+            problem = problem or exc
+        if live is None:
+            pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+            return
+        kept_by = live["metadata"].get("finalizers") or ()
+    _mirror_status(api, deployment, kept_by)
     if problem:
         raise problem
 
 
-def _mirror_finalizer(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> bool:
-    """Hold a deployment that owns objects until its deletion request is applied (S15); whether it may go."""
+def _hold(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> None:
+    """Have it stay until its deletion request is applied (S15); what is being deleted takes no new finalizer."""
+    about = live["metadata"]
+    if FINALIZER not in (about.get("finalizers") or ()) and not about.get("deletionTimestamp"):
+        _apply(api, deployment, {"metadata": {"finalizers": [FINALIZER]}})
+
+
+def _may_go(deployment: BundleDeployment) -> bool:
     is_leaving = deployment.deletion_requested_at is not None
-    may_go = is_leaving and not deployment.needs_deletion and not _has_open_deletion(deployment)
-    has_it = FINALIZER in (live["metadata"].get("finalizers") or [])
-    if has_it == (not may_go) or (is_leaving and not has_it):
-        return may_go
-    _apply(api, deployment, {"metadata": {"finalizers": [] if may_go else [FINALIZER]}})
-    if may_go:
-        pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
-    return may_go
+    return is_leaving and not deployment.needs_deletion and not _has_open_deletion(deployment)
+
+
+def release(api: Api, deployment: BundleDeployment, live: JsonObject) -> JsonObject | None:
+    """Take off exactly our finalizer, whoever owns it, of the object as it was read; what the cluster has of it then.
+
+    An apply without it would take off only what our manager alone owns (S42). None where it is gone: others may hold
+    it, and a policy may put ours back.
+    """
+    found: JsonObject | None = live
+    for _ in range(RELEASES):
+        about = found["metadata"] if found else {}
+        finalizers = about.get("finalizers") or []
+        if FINALIZER not in finalizers:
+            break
+        path = f"/metadata/finalizers/{finalizers.index(FINALIZER)}"
+        read = {"/metadata/uid": deployment.uid, "/metadata/resourceVersion": about["resourceVersion"], path: FINALIZER}
+        tests = [{"op": "test", "path": where, "value": value} for where, value in read.items()]
+        try:
+            api.patch(ObjectRef.of(live), [*tests, {"op": "remove", "path": path}], field_manager=FIELD_MANAGER)
+        except (InvalidObject, PreconditionFailed):
+            logger.info("a finalizer was not taken off yet", extra={"deployment_id": deployment.pk})
+        except ClusterError as exc:
+            if exc.status != NOT_FOUND:
+                raise
+        found = live_deployment(api, deployment)
+    return found
 
 
 def _has_open_deletion(deployment: BundleDeployment) -> bool:
     return deployment.requests.filter(purpose=Request.Purpose.DELETE, state__in=OPEN).exists()
 
 
-def _mirror_status(api: Api, deployment: BundleDeployment) -> None:
+def _mirror_status(api: Api, deployment: BundleDeployment, kept_by: Sequence[str]) -> None:
     latest = deployment.requests.select_related("content", "to_revision").order_by("-number").first()
     active, paused = deployment.active_revision, lists.pause_words(deployment=deployment)
-    shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused))
+    shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused, kept_by))
     shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
     shown.append(conditions.of_drift(deployment, latest, drift.summary(deployment=deployment)))
     shown += conditions.of_sources(floating.followed(deployment=deployment))
@@ -292,5 +330,9 @@ def _apply(
     }
     try:
         apply(api, obj)
-    except PreconditionFailed:
+    except ClusterError as exc:
+        # A conflict may also be with who wrote it just now: then it is there.
+        may_be_gone = isinstance(exc, PreconditionFailed) or exc.status == NOT_FOUND
+        if not may_be_gone or live_deployment(api, deployment) is not None:
+            raise
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)

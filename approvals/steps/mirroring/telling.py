@@ -5,7 +5,7 @@ Never a finding, a comment of a reviewer or the words of an API server (S27): wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
@@ -13,6 +13,7 @@ from approvals.errors import CHANGE_OR_ASK
 from approvals.models import BundleDeployment, Request
 from approvals.steps.mirroring.conditions import facts_of, instant
 from approvals.steps.mirroring.readiness import Readiness, readiness_of
+from provisioner.api_groups import FINALIZER
 from provisioner.sentences import first_line, number, some
 from provisioner.values import ObjectRef
 
@@ -28,10 +29,13 @@ _BECAUSE = {
 }
 
 
-def why(deployment: BundleDeployment, latest: Request | None, paused: str) -> str:
-    """Why it is ready or not. `paused` says by whom it is paused and why. Reads what is left of its objects."""
+def why(deployment: BundleDeployment, latest: Request | None, paused: str, kept_by: Sequence[str] = ()) -> str:
+    """Why it is ready or not. `paused` says by whom it is paused and why; `kept_by` are the finalizers of one that is
+    deleted and of which nothing is left to do. Reads what is left of its objects."""
     readiness = readiness_of(facts_of(deployment, latest))
-    if readiness is Readiness.QUOTA:
+    if kept_by:
+        words = _kept(kept_by)
+    elif readiness is Readiness.QUOTA:
         words = deployment.waiting_words
     elif readiness is Readiness.DELETION_ASKED:
         words = "this BundleDeployment was deleted with kubectl; a request to delete its objects is created next"
@@ -40,6 +44,15 @@ def why(deployment: BundleDeployment, latest: Request | None, paused: str) -> st
     else:
         words = _WORDS[readiness](_Told(deployment, latest, readiness, paused))
     return "; ".join(one for one in (words, deployment.problem) if one)
+
+
+def _kept(finalizers: Sequence[str]) -> str:
+    """What holds it although nothing is left to do here, and who can end that."""
+    names = f"{'finalizer' if len(finalizers) == 1 else 'finalizers'} {some(finalizers, NAMED)}"
+    words = f"nothing is left to delete, and the BundleDeployment stays because of the {names}"
+    if FINALIZER not in finalizers:
+        return f"{words}: whoever set it has to remove it"
+    return f"{words}: Pratique could not remove its own. Apply deploy/rbac.yaml, which lets its worker do so"
 
 
 def mirror_name(request: Request) -> str:

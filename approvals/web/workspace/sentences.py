@@ -37,6 +37,7 @@ SENTENCES = {
     "revision.reinstated": "reinstated a revision that was revoked",
     "deployment.seen": "saw a new version of the deployment",
     "deployment.gone": "saw that the deployment was deleted",
+    "deployment.back": "found the deployment in the cluster, though it was recorded as deleted",
     "deployment.health": "saw the health of the deployment change",
     "drift.found": "found drift: an object is not as approved",
     "drift.fight": "stopped correcting an object that something else changes again and again",

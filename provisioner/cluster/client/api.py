@@ -6,7 +6,7 @@ Every call is bounded in time and bytes, and every failure is one of provisioner
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from provisioner.cluster.client.connection import TIMEOUT_SECONDS, as_pod, by_ku
 from provisioner.cluster.client.discovery import AGGREGATED, ResourceDiscovery, Served, ServedResource
 from provisioner.cluster.client.exchanges import Observer, unobserved
 from provisioner.cluster.client.failures import Doing
-from provisioner.cluster.client.transport import APPLY, MERGE, Transport, TransportAnswer, TransportCall
+from provisioner.cluster.client.transport import APPLY, JSON_PATCH, MERGE, Transport, TransportAnswer, TransportCall
 from provisioner.errors import (
     AlreadyExists,
     AnswerTooLarge,
@@ -350,6 +350,15 @@ class ClusterClient:
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
         call = TransportCall("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE)
         self._write(call, dry_run=False)
+
+    def patch(self, ref: ObjectRef, operations: Sequence[JsonObject], *, field_manager: str) -> dict[str, Any]:
+        """JSON patch, for what is taken out of a list whoever owns it; the object after it, as the server answers.
+
+        Its `test` operations are the preconditions: InvalidObject where one of them does not hold.
+        """
+        resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
+        call = TransportCall("PATCH", _path(resource, ref), _doing("patch", ref), query, list(operations), JSON_PATCH)
+        return named(self._write(call, dry_run=False).body, resource)
 
     def delete(
         self,

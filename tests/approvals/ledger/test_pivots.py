@@ -80,6 +80,25 @@ def test_the_same_name_made_again_is_another_deployment(here: World) -> None:
     assert [request.state for request in open_requests(here)] == ["withdrawn", "preparing"]
 
 
+def test_S42_what_is_there_after_all_is_asked_for_again_as_it_was(here: World) -> None:
+    obj = world.seen("strimzi", world.spec())
+    world.wish(here.cluster, obj, here.rita)
+    pivots.forget(cluster=here.cluster, uid=obj["metadata"]["uid"])
+    found = pivots.see(cluster=here.cluster, obj=obj, writer=None)
+    assert found.gone_at is None
+    assert [one.state for one in open_requests(here)] == ["withdrawn", "preparing"]
+    assert [one["username"] for one in open_requests(here)[1].requesters] == ["rita"]
+
+
+def test_S42_an_event_of_a_former_object_that_comes_late_leaves_its_namesake(here: World) -> None:
+    former, present = world.seen("strimzi", world.spec("1")), world.seen("strimzi", world.spec("2"))
+    world.wish(here.cluster, former)
+    world.wish(here.cluster, present)
+    assert pivots.see(cluster=here.cluster, obj=former, writer=None).gone_at is not None
+    there = BundleDeployment.objects.get(gone_at__isnull=True)
+    assert there.uid == present["metadata"]["uid"]
+
+
 def test_S05_all_who_wrote_since_what_runs_are_requesters(here: World) -> None:
     obj = world.seen("strimzi", world.spec("1"))
     uid = obj["metadata"]["uid"]

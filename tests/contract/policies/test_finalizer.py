@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.steps.mirroring.mirror import FIELD_MANAGER, FINALIZER
+from approvals.steps.mirroring.mirror import FIELD_MANAGER
+from provisioner.api_groups import FINALIZER
 from tests.contract.conftest import APPLY, MERGE, PATH, Reply, Request, Server
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
@@ -57,6 +58,21 @@ class Kept:
         body = {**about, "metadata": {"name": name, "finalizers": finalizers}}
         path = f"{PATH}/{name}?fieldManager={FIELD_MANAGER}&force=true"
         return self.server.send(Request("PATCH", path, body, APPLY))
+
+    def service_releases(self, name: str, user: str = "admin") -> Reply:
+        """As Pratique takes off its own entry, and nothing else, whoever owns it."""
+        about = self.server.ask("GET", f"{PATH}/{name}").body["metadata"]
+        entry = f"/metadata/finalizers/{about['finalizers'].index(FINALIZER)}"
+        read = {"/metadata/uid": about["uid"], "/metadata/resourceVersion": about["resourceVersion"], entry: FINALIZER}
+        tests = [{"op": "test", "path": path, "value": value} for path, value in read.items()]
+        path = f"{PATH}/{name}?fieldManager={FIELD_MANAGER}"
+        return self.server.send(Request("PATCH", path, [*tests, {"op": "remove", "path": entry}], JSON_PATCH, user))
+
+    def apply_exported(self, name: str) -> None:
+        """Somebody becomes a second owner of the finalizer."""
+        kept = {"name": name, "finalizers": [FINALIZER]}
+        path = f"{PATH}/{name}?fieldManager=kubectl&force=true"
+        assert self.server.send(Request("PATCH", path, {**self.wish(name), "metadata": kept}, APPLY)).code == OK
 
     def replace(self, name: str, user: str = "carol", query: str = "") -> Reply:
         """As kubectl does it: of what is there it takes over the version alone."""
@@ -163,13 +179,34 @@ def test_operators_let_go_what_they_have_deleted_where_pratique_does_not_run(kep
     assert kept.finalizers(name) is None
 
 
-def test_the_service_lets_go_before_and_after_the_deletion(kept: Kept) -> None:
+OWNED = {
+    "by the service": lambda it, name: None,
+    "by nobody": lambda it, name: it.replace(name),
+    "by a second owner": lambda it, name: it.apply_exported(name),
+}
+
+
+@pytest.mark.parametrize("owner", OWNED)
+def test_S42_the_service_lets_go_whoever_owns_the_finalizer(kept: Kept, owner: str) -> None:
     before, after = kept.made(), kept.made()
-    assert kept.service_writes(before, []).code == OK
+    for name in (before, after):
+        OWNED[owner](kept, name)
+        assert kept.finalizers(name) == [FINALIZER]
+    assert kept.service_releases(before).code == OK
     assert kept.finalizers(before) == []
+    kept.change(after, {"metadata": {"finalizers": [OTHERS, FINALIZER]}})
     kept.delete(after)
-    assert kept.service_writes(after, []).code == OK
+    assert kept.service_releases(after).code == OK
+    assert kept.finalizers(after) == [OTHERS], "no other entry goes with it"
+    assert kept.change(after, NOTHING).code == OK
     assert kept.finalizers(after) is None
+
+
+def test_S15_who_may_not_decide_does_not_let_go_as_the_service_does(kept: Kept) -> None:
+    name = kept.made()
+    kept.delete(name)
+    assert kept.service_releases(name, "carol").code == OK
+    assert kept.finalizers(name) == [FINALIZER]
 
 
 def test_what_was_never_held_goes_at_once_and_gets_no_finalizer(kept: Kept) -> None:
