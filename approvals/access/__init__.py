@@ -14,6 +14,7 @@ Modules that other rooms use:
 """
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
+from approvals.access.authors import subjects_that_may_write, why_author
 from approvals.access.caller import Caller, Credential, Proof, Scope
 from approvals.access.callers import of_admission, of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
 from approvals.access.catalogs import ReadableCatalogs, catalog_question, may_read_catalog, readable_catalogs
@@ -58,7 +59,6 @@ from approvals.access.questions import (
     may_read,
     may_see_object,
     may_use_account,
-    may_write,
     read_answers,
 )
 from approvals.access.reserved import is_human, is_machine, is_reserved, policy_identity
@@ -112,7 +112,6 @@ __all__ = [
     "may_read_catalog",
     "may_see_object",
     "may_use_account",
-    "may_write",
     "no_longer_current",
     "of_admission",
     "of_chat",
@@ -137,6 +136,8 @@ __all__ = [
     "requester_record",
     "sight",
     "still_known_of",
+    "subjects_that_may_write",
     "using",
+    "why_author",
     "writers_of",
 ]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from django.core.cache import cache
 
@@ -21,7 +22,6 @@ from provisioner.errors import PratiqueError, Unreachable
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 AUTHENTICATION = "authentication.k8s.io"
-WRITING = ("update", "patch", "create")
 # What a request to the API server about objects can be.
 REQUEST_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # Reading is asked again after this long; a decision always asks.
@@ -92,13 +92,6 @@ def may_override(identity: Identity, deployment: models.BundleDeployment, *, fre
     """Whether this identity may accept findings that a guard would hold back."""
     question = AccessRequest("override", OWN_GROUP, "bundledeployments", name=deployment.name)
     return ask_for(identity, deployment.cluster, question, fresh=fresh)
-
-
-def may_write(identity: Identity, deployment: models.BundleDeployment) -> bool:
-    """Whether this identity may have written the deployment past us; true also where Kubernetes does not answer."""
-    questions = (AccessRequest(verb, OWN_GROUP, "bundledeployments", name=deployment.name) for verb in WRITING)
-    answers = (ask_for(identity, deployment.cluster, question, fresh=True) for question in questions)
-    return any(answer.allowed or not answer.could_ask for answer in answers)
 
 
 def approval_of(deployment: models.BundleDeployment) -> AccessRequest:
@@ -218,25 +211,25 @@ def ask_each(
     return dict(zip(wanted, ask_all([Question(identity, cluster, one) for one in wanted]), strict=True))
 
 
-def ask_all(questions: Sequence[Question]) -> list[Permission]:
-    """Ask several questions at once, as `ask_for` without `fresh`: for what a list shows, never for a decision.
+def ask_all(questions: Sequence[Question], *, fresh: bool = False) -> list[Permission]:
+    """Ask several questions at once, as `ask_for`: for a decision `fresh` ones.
 
     Other threads do nothing but ask Kubernetes: none of them meets the database.
     """
     keys = [one.key for one in questions]
-    kept = cache.get_many(keys)
+    kept = {} if fresh else cache.get_many(keys)
     known = {key: kept[key] for key in keys if isinstance(kept.get(key), Permission)}
     unknown = {key: one for key, one in zip(keys, questions, strict=True) if key not in known}
     if len(unknown) == 1:
-        known.update((key, _asked(one)) for key, one in unknown.items())
+        known.update((key, _asked(one, fresh=fresh)) for key, one in unknown.items())
     elif unknown:
         with ThreadPoolExecutor(min(PARALLEL, len(unknown))) as pool:
-            known.update(zip(unknown, pool.map(_asked, unknown.values()), strict=True))
+            known.update(zip(unknown, pool.map(partial(_asked, fresh=fresh), unknown.values()), strict=True))
     return [known[key] for key in keys]
 
 
-def _asked(one: Question) -> Permission:
-    return ask_for(one.identity, one.cluster, one.request, fresh=False)
+def _asked(one: Question, *, fresh: bool) -> Permission:
+    return ask_for(one.identity, one.cluster, one.request, fresh=fresh)
 
 
 def _could_not_ask(identity: Identity, error: str) -> Permission:

@@ -152,7 +152,7 @@ class ReviewFacts:
 
     `decides`, `uses_account` and `overrides` are None where nobody has to know. `is_in_force`: not of a policy that was
     changed since. `dismissal`: whether who dismissed the changes that it asks for may still `override`; None where
-    nobody did. `may_write` was asked when the review was given: they may have written the wish before that (S05).
+    nobody did. `doubt` was found when the review was given: why they may have written the wish before that (S05).
     """
 
     key: int
@@ -161,7 +161,7 @@ class ReviewFacts:
     is_policy: bool
     is_in_force: bool
     is_own: bool
-    may_write: bool
+    doubt: str = ""
     decides: Fact[Right] | None = None
     uses_account: Fact[Right] | None = None
     overrides: Fact[Right] | None = None

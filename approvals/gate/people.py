@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from approvals.gate.answers import GateQuestion, Reason
 from approvals.gate.facts import Fact, GateFacts, PolicyFacts, ReviewFacts, Right, Unknown, Unreviewed, value_of
 from approvals.gate.remedies import RefusalKind, reason
-from approvals.policy import DOUBT, REQUEST_CHANGES, Ballot, Decision, Tally, decide
+from approvals.policy import REQUEST_CHANGES, Ballot, Decision, Tally, decide
 
 APPROVES = "approves"
 HOLDS = ("holds", "error")
@@ -60,7 +60,7 @@ def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
 
 def ballot(review: ReviewFacts) -> Ballot:
     counts = not why_not(review)
-    return Ballot(review.decision, review.is_policy, counts, may_use_account(review), review.may_write)
+    return Ballot(review.decision, review.is_policy, counts, may_use_account(review), review.doubt)
 
 
 def _of_grant(said: PolicyFacts) -> Ballot:
@@ -216,7 +216,7 @@ def _undecided(facts: GateFacts, found: Tally) -> Reason:
     about, free = facts.about, value_of(facts.unreviewed)
     if found.obstacle:
         return reason(
-            RefusalKind.DOUBTED if found.obstacle == DOUBT else RefusalKind.NOBODY_USES_ACCOUNT, found.obstacle, about
+            RefusalKind.DOUBTED if found.is_doubted else RefusalKind.NOBODY_USES_ACCOUNT, found.obstacle, about
         )
     # Of a policy that was changed since, its present word is asked for at each look: nothing is lost that could return.
     missing = list(lost([one for one in value_of(facts.reviews) or () if not _is_outdated(one)]))

@@ -272,8 +272,9 @@ class RefusalKind(Enum):
     DOUBTED = RefusalRow(
         Next.WAIT,
         HELD_BACK,
-        "the requester is unknown, and could be the approver",
-        "One more person who may `approve` BundleDeployment {name} approves it.",
+        "an approver may be who requested it",
+        "One more person who may `approve` BundleDeployment {name} approves it. Where the message names a person, they "
+        "can instead sign in here and request it again.",
     )
     HELD_BY_GUARD = RefusalRow(
         Next.WAIT,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from approvals import access
 from approvals.access import Caller
 from approvals.errors import CouldNotAsk, NotAllowed
+from approvals.ledger.pivots import unknown_writes
 from approvals.models import BundleDeployment, Request
 from provisioner.values import Identity
 
@@ -31,7 +32,7 @@ class Checked:
     issuer: str
     subject: str
     may_use_account: bool
-    may_write: bool = False
+    doubt: str = ""
     override: str = ""
 
 
@@ -63,7 +64,7 @@ def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
 def check_dismisser(by: Caller, request: Request) -> Checked:
     """Ask Kubernetes whether this person may dismiss a review of this request; raises NotAllowed or CouldNotAsk.
 
-    It takes `override`; `may_write` as in `with_doubt`.
+    It takes `override`; `doubt` as in `with_doubt`.
     """
     cluster = request.deployment.cluster
     identity, proof = access.acting_as(by, cluster), access.proved_on(by, cluster)
@@ -75,10 +76,8 @@ def check_dismisser(by: Caller, request: Request) -> Checked:
 
 
 def with_doubt(checked: Checked, request: Request) -> Checked:
-    """Where the requester is unknown: whether it may have been this reviewer (S05)."""
-    if request.is_requester_known:
-        return checked
-    return replace(checked, may_write=access.may_write(checked.identity, request.deployment))
+    """With why it may have been this reviewer who wrote it or asked for it, if anything says so (S05, S43)."""
+    return replace(checked, doubt=access.why_author(checked.identity, request, unknown_writes(request)))
 
 
 def check_override(identity: Identity, deployment: BundleDeployment, what: str = "accepting a finding") -> str:

@@ -115,7 +115,7 @@ def _of_policy(row: Review, policy: Policy, request: Request, is_vouching: bool)
     is_in_force = policy.is_active and policy.mode == Policy.Mode.ENFORCE and policy.version == row.policy_version
     decides = objection_to(policy, request) if is_in_force else None
     uses = uses_account(policy, request) if is_in_force and is_vouching else None
-    return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, False, decides, uses)
+    return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, decides=decides, uses_account=uses)
 
 
 def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
@@ -128,7 +128,7 @@ def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
         is_policy=False,
         is_in_force=True,
         is_own=is_approval and _is_own(row, request),
-        may_write=_is_doubted(row),
+        doubt=_doubt_of(row),
         waives=frozenset(one["fingerprint"] for one in row.waives) if is_approval else frozenset(),
     )
     if row.decision == REQUEST_CHANGES:
@@ -170,8 +170,10 @@ def _is_own(row: Review | Dismissal, request: Request) -> bool:
     return not is_allowed and has_asked(request, access.person_who_reviewed(row))
 
 
-def _is_doubted(row: Review) -> bool:
-    return row.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]
+def _doubt_of(row: Review) -> str:
+    if not row.may_write or not settings.PRATIQUE["DOUBT_WRITERS"] or settings.PRATIQUE["SELF_APPROVAL"]:
+        return ""
+    return row.doubt or f"{row.username} may write the BundleDeployment"
 
 
 def _standing(row: Review | Dismissal, request: Request) -> Identity | str:

@@ -123,6 +123,13 @@ class SpecWrite(models.Model):
     issuer = models.CharField(max_length=255, blank=True, default="")
     subject = models.CharField(max_length=255, blank=True, default="")
     via = models.CharField(max_length=20)
+    proved_as = models.CharField(
+        max_length=253,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the name that the API server has proved, where it says nothing about who asked: username is empty",
+    )
     seen_at = models.DateTimeField()
 
     class Meta:

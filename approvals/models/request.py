@@ -73,6 +73,8 @@ class Request(Claimed):
     # access.requester_record: all who wrote the spec since the last settled request (S05).
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
+    # [[kind, name]]: Users and Groups that RBAC lets write it, where nobody knows who wrote it (access.authors).
+    possible_authors = models.JSONField(default=list, db_default=[], blank=True)
     is_unattended = models.BooleanField(
         default=False, help_text="created automatically: the people who last changed the spec are its requesters"
     )

@@ -127,8 +127,9 @@ class Review(models.Model):
     acknowledges = models.JSONField(default=list)
     may_use_account = models.BooleanField(default=False, help_text="may impersonate the installing ServiceAccount")
     may_write = models.BooleanField(
-        default=False, help_text="the requester is unknown, and this reviewer may have written the spec"
+        default=False, help_text="this reviewer may be who wrote the spec, or asked for it, under another name"
     )
+    doubt = models.TextField(blank=True, db_default="", help_text="why they may be: the right, and by whose name")
     # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
     waives = models.JSONField(default=list)
     access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")

@@ -9,7 +9,6 @@ Modules that other rooms use:
 from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
 from approvals.policy.decide import (
     CONTROLLER,
-    DOUBT,
     REQUEST_CHANGES,
     Ballot,
     Decision,
@@ -36,7 +35,6 @@ from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
 __all__ = [
     "CONSTRAINT",
     "CONTROLLER",
-    "DOUBT",
     "FACTS",
     "OWN_RULES_PREFIX",
     "POLICY",

@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-DOUBT = (
-    "the requester is unknown, and could be an approver who may write the BundleDeployment: one more approval is needed"
-)
 REQUEST_CHANGES = "RequestChanges"
 CHANGES_REQUESTED = "a reviewer requested changes"
 
@@ -28,25 +25,27 @@ class Ballot:
     """One review of the current round, as far as counting goes.
 
     `is_grant`: given by a policy, which is enough by itself. `counts`: Kubernetes still lets this reviewer decide.
-    `may_write`: where the requester is unknown, this reviewer may be the one.
+    `doubt`: why this reviewer may be who wrote or asked for the change, "" where nothing says so.
     """
 
     decision: str
     is_grant: bool
     counts: bool
     may_use_account: bool
-    may_write: bool = False
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """`obstacle` says what stands in the way besides missing reviews; "" where nothing does."""
+    """`obstacle` says what stands in the way besides missing reviews; "" where nothing does. `is_doubted`: what stands
+    there is that an approver may have asked."""
 
     decision: Decision
     approvals: int
     needed: int
     words: str
     obstacle: str = ""
+    is_doubted: bool = False
 
 
 def decide(
@@ -59,23 +58,25 @@ def decide(
 ) -> Tally:
     """Count the reviews of one round.
 
-    Where the requester is unknown, one counted reviewer must hold the right to use the ServiceAccount (S07), and one
-    of those who may write the deployment does not count: they may have asked (S05). `too_old` are the names of those
-    who asked and are known by groups that are too old: for them, too, somebody must hold that right.
+    Where the requester is unknown, one counted reviewer must hold the right to use the ServiceAccount (S07). One of
+    those who may have asked does not count (S05, S43). `too_old` are the names of those who asked and are known by
+    groups that are too old: for them, too, somebody must hold that right.
     """
     counted = [ballot for ballot in ballots if ballot.counts]
     approvals = [ballot for ballot in counted if ballot.decision == "Approve"]
     voters = [ballot for ballot in approvals if not ballot.is_grant]
-    is_doubted = not is_requester_known and any(ballot.may_write for ballot in voters)
-    people = len(voters) - is_doubted
+    doubts = [ballot.doubt for ballot in voters if ballot.doubt]
+    people = len(voters) - bool(doubts)
     if any(ballot.decision == "Deny" for ballot in counted):
         return Tally(Decision.DENIED, people, needed, "denied by a reviewer")
     if any(ballot.decision == REQUEST_CHANGES for ballot in counted):
         return Tally(Decision.UNDECIDED, people, needed, CHANGES_REQUESTED, CHANGES_REQUESTED)
     is_enough = people >= needed or any(ballot.is_grant for ballot in approvals)
     if not is_enough:
-        obstacle = DOUBT if is_doubted and len(voters) >= needed else ""
-        return Tally(Decision.UNDECIDED, people, needed, obstacle or f"{people} of {needed} approvals", obstacle)
+        is_doubted = bool(doubts) and len(voters) >= needed
+        obstacle = f"an approver may have requested it ({doubts[0]}): one more approval is needed" if is_doubted else ""
+        words = obstacle or f"{people} of {needed} approvals"
+        return Tally(Decision.UNDECIDED, people, needed, words, obstacle, is_doubted)
     unasked = why_vouched_for(is_requester_known=is_requester_known, too_old=too_old)
     obstacle = _obstacle(approvals, sorted(held_by), unasked)
     if obstacle:

@@ -147,8 +147,12 @@ def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, check
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
-    if is_self_approval(request, checked.person) or (checked.may_write and _is_doubt_kept()):
-        raise SelfApproval("you requested this change, or may have, so someone else must dismiss the review")
+    if is_self_approval(request, checked.person):
+        raise SelfApproval("you requested this change, so someone else must dismiss the review")
+    if checked.doubt and _is_doubt_kept():
+        raise SelfApproval(
+            f"you may have requested this change ({checked.doubt}), so someone else must dismiss the review"
+        )
     review = Review.objects.judged(request).filter(pk=review_id, decision=REQUEST_CHANGES).first()
     if review is None:
         raise AlreadyReviewed("there is nothing to dismiss: its author reviewed again, or it requested no changes")
@@ -292,7 +296,8 @@ def _new(by: Caller, request: Request, given: Given, checked: Checked, earlier: 
         acknowledges=list(given.acknowledges),
         waives=given.waiver_records(),
         may_use_account=checked.may_use_account,
-        may_write=checked.may_write,
+        may_write=bool(checked.doubt),
+        doubt=checked.doubt,
         access_reason=checked.words,
         override_reason=checked.override,
         replaces=earlier,

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DataError, transaction
 from django.utils import timezone
 
-from approvals import gate, store, wake
+from approvals import access, gate, store, wake
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.gate import Reason, planning, reader, unmet_words
@@ -69,6 +69,7 @@ class Prepared:
     moves: tuple[SourceMove, ...] = ()
     unmet: Reason | None = None
     read_unattended: tuple[str, ...] = ()
+    possible_authors: tuple[tuple[str, str], ...] = ()
 
 
 def run(request: Request, worker: str) -> None:
@@ -83,11 +84,14 @@ def run(request: Request, worker: str) -> None:
     assert account is not None  # the answer was yes
     words = unmet_words(request, api)
     unmet = reason(RefusalKind.UNMET, words, facts.about) if words else None
+    is_all_known = request.is_requester_known and not pivots.unknown_writes(request)
+    authors = () if is_all_known else access.subjects_that_may_write(api, request)
     content, row, moves = _content_of(request, api)
     with pipeline.resolving([pin.digest for pin in content.pins]):
         report = _report_of(request, api, content, moves)
         try:
-            _record(request, Prepared(content, row, account.uid, report, moves, unmet, gate.reads_unattended(facts)))
+            unattended = gate.reads_unattended(facts)
+            _record(request, Prepared(content, row, account.uid, report, moves, unmet, unattended, authors))
         except DataError as exc:
             # The database's own words may quote what it was given, so that they are not passed on.
             raise InvalidManifest(UNKEEPABLE) from exc
@@ -254,6 +258,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         plan_digest=report.plan.digest,
         subject_digest=digest,
         **({"read_unattended": list(prepared.read_unattended)} if prepared.read_unattended else {}),
+        possible_authors=[list(one) for one in prepared.possible_authors],
         attempts=0,
         look_again_at=timezone.now(),
         problem=prepared.unmet.words if prepared.unmet else "",

@@ -56,6 +56,8 @@ class Authorship:
     def writer_of(self, api: Api, obj: Mapping[str, Any], *, is_event: bool) -> SpecWriter | None:
         """Who wrote the spec of `obj`, None where it is known already or nobody can tell.
 
+        Of a BundleDeployment it may be a name that says nothing about who asked (`SpecWriter.is_known`).
+
         `is_event`: it came by the watch, else by a list. Raises PratiqueError where the cluster does not answer.
         """
         stamp = admission.stamp_of(obj)
@@ -70,7 +72,9 @@ class Authorship:
             return None
         # Groups are as old as the write at most: of one that nobody saw, as the row.
         proved_at = timezone.now() if is_exact else row.seen_at if row else _created_at(obj)
-        return requester_of(self.cluster, obj, who, proved_at, is_catalog=self.rows is Catalog)
+        is_catalog = self.rows is Catalog
+        found = requester_of(self.cluster, obj, who, proved_at, is_catalog=is_catalog)
+        return found if found or is_catalog else SpecWriter(who, "cluster", is_known=False)
 
     def _is_proved(self, api: Api, written: admission.StampedWrite) -> bool:
         row = AuthorAdmission.objects.filter(cluster=self.cluster, sure_from__isnull=False).first()

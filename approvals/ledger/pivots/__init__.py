@@ -20,7 +20,7 @@ from approvals.ledger.pivots.seen import (
     see,
 )
 from approvals.ledger.pivots.upgrades import answer_upgrades
-from approvals.ledger.pivots.writers import AskedRequest, SpecWriter, has_asked, person_record
+from approvals.ledger.pivots.writers import AskedRequest, SpecWriter, has_asked, person_record, unknown_writes
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -42,6 +42,7 @@ __all__ = [
     "person_record",
     "see",
     "take_up",
+    "unknown_writes",
     "weight_of",
     "why_unreadable",
 ]

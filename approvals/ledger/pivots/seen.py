@@ -215,5 +215,6 @@ def _note_write(deployment: BundleDeployment, generation: int, writer: SpecWrite
     for name, value in facts.items():
         setattr(write, name, value)
     write.save(update_fields=list(facts))
-    correct_requesters(deployment, writer)
-    return True
+    if writer.is_known:
+        correct_requesters(deployment, writer)
+    return writer.is_known

@@ -22,7 +22,7 @@ class SpecWriter:
     """Who wrote a spec, proved: by their session here, or by the admission policy's stamp.
 
     `groups_at` is when the groups were proved, None where nobody knows. `issuer` and `subject` are "" where the cluster
-    or its operator vouched.
+    or its operator vouched. Not `is_known`: the API server has proved the name, and it says nothing about who asked.
     """
 
     identity: Identity
@@ -31,6 +31,7 @@ class SpecWriter:
     groups_at: datetime | None = None
     issuer: str = ""
     subject: str = ""
+    is_known: bool = True
 
     @classmethod
     def of_proof(cls, proof: access.Proof, via: str, user: User) -> SpecWriter:
@@ -38,6 +39,8 @@ class SpecWriter:
 
     def columns(self) -> dict[str, Any]:
         """As a SpecWrite keeps them."""
+        if not self.is_known:
+            return {"via": self.via, "proved_as": self.identity.username}
         return {
             "user": self.user,
             "username": self.identity.username,
@@ -114,6 +117,19 @@ def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[
     writers, is_known = _writers_since(deployment, before)
     requesters = joined(writers, but_last=of.requesters)
     return requesters, bool(requesters) and is_known and of.is_requester_known
+
+
+def unknown_writes(request: Request) -> list[SpecWrite]:
+    """Writes of the spec that a request is for of which nobody knows whose they are, oldest first.
+
+    Who goes back to a revision wishes for what others wrote.
+    """
+    if request.to_revision_id:
+        return []
+    deployment = request.deployment
+    before = _applied(deployment).filter(generation__lt=request.generation).aggregate(last=Max("generation"))["last"]
+    there = deployment.writes.filter(generation__gt=before or 0, generation__lte=request.generation, username="")
+    return list(there.order_by("generation"))
 
 
 def _applied(deployment: BundleDeployment) -> QuerySet[Request]:

@@ -102,8 +102,8 @@ SETTINGS = (
     Setting(
         "DOUBT_WRITERS",
         "true",
-        "whether, if the requester is unknown, one approver who may write the deployment is treated as "
-        "the requester and does not count",
+        "whether one approver who could have written the deployment, under their own name or another one, is "
+        "treated as the requester and does not count",
         switch,
     ),
     Setting("UNREVIEWED_DELETIONS", "false", "whether a deployment without data is deleted without a review", switch),

@@ -473,11 +473,11 @@ def test_S07_S05_where_nobody_knows_who_asked_one_approver_vouches_and_one_is_do
     unvouched = replace(found, reviews=known((review(uses_account=known(NO)),)))
     answer = judge(unvouched, NOW)
     assert (answer.reason.code, answer.reason.awaits) == ("held-back", "rights")
-    doubted = replace(found, reviews=known((review(may_write=True),)))
+    doubted = replace(found, reviews=known((review(doubt="ada may write it"),)))
     answer = judge(doubted, NOW)
     assert (answer.reason.code, answer.reason.awaits) == ("held-back", "")
     assert "One more person" in answer.reason.remedy
-    assert judge(replace(doubted, reviews=known((review(1, may_write=True), review(2)))), NOW).may
+    assert judge(replace(doubted, reviews=known((review(1, doubt="ada may write it"), review(2)))), NOW).may
 
 
 def test_S15_why_a_deletion_is_reviewed_is_said_while_people_have_not() -> None:

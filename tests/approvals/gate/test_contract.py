@@ -20,9 +20,9 @@ RIGHTS = {
     "may_approve",
     "may_override",
     "may_use_account",
-    "may_write",
     "no_longer_current",
     "still_known_of",
+    "why_author",
 }
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
 EVALUATES = {"gate/policies.py", "gate/wish.py", "services/policies.py"}

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from approvals import gate
 from approvals.ledger.labels import MAX_KEPT
 from approvals.lifecycle import MAX_ROUNDS
-from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request
+from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request, SpecWrite
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import ask_again
 from tests.support.approvals.fixtures import World
@@ -265,6 +265,109 @@ def test_promise_4_who_may_have_asked_cannot_be_found_out_so_they_may(here: Worl
 
     here.kubernetes.ask = ask_or_fail  # type: ignore[method-assign] # the cluster goes silent for one question
     assert approve(unasked, here.ada).may_write
+
+
+BY_ACCOUNT = [
+    ("create", "serviceaccounts/token ci/deployer"),
+    ("impersonate", "serviceaccounts ci/deployer"),
+    ("impersonate:serviceaccount", "serviceaccounts ci/deployer"),
+    ("create", "pods ci/"),
+    ("patch", "deployments ci/"),
+    ("update", "cronjobs ci/"),
+    ("get", "pods/exec ci/"),
+    ("patch", "pods/ephemeralcontainers ci/"),
+    ("get", "secrets ci/"),
+    ("create", "secrets ci/"),
+    ("create", "podcertificaterequests ci/"),
+    ("bind", "clusterroles ci/admin"),
+    ("escalate", "roles ci/"),
+    ("impersonate", "groups /system:masters"),
+    ("impersonate", "users /"),
+    ("approve", "signers /kubernetes.io/kube-apiserver-client"),
+    ("create", "nodes/proxy /"),
+]
+
+
+@pytest.mark.parametrize(("verb", "right"), BY_ACCOUNT, ids=str)
+@pytest.mark.parametrize("is_stamped", [True, False], ids=["the account is proved", "nobody is"])
+def test_S43_who_may_act_as_the_account_that_wrote_it_is_not_enough(
+    here: World, unasked: Request, verb: str, right: str, is_stamped: bool
+) -> None:
+    """By a token, a pod or a Secret of an account that may write deployments, one person asks and approves."""
+    if is_stamped:
+        SpecWrite.objects.update(proved_as="system:serviceaccount:ci:deployer")
+    else:
+        Request.objects.update(possible_authors=[["User", "system:serviceaccount:ci:deployer"]])
+    here.kubernetes.allow("ada", verb, right)
+    assert approve(unasked, here.ada).may_write
+    found = look(unasked)
+    assert (found.state, found.problem_code) == ("in_review", "held-back")
+    assert f"ada may {verb} {right.split(' ', maxsplit=1)[0].partition('/')[0]}" in found.problem
+    approve(unasked, here.bert)
+    assert look(unasked).state == "approved"
+
+
+@pytest.mark.parametrize(
+    ("group", "verb", "right"),
+    [
+        ("system:serviceaccounts:ci", "create", "pods ci/"),
+        ("writers", "impersonate", "groups /writers"),
+        ("system:serviceaccounts", "get", "events nowhere/"),
+    ],
+    ids=lambda one: one,
+)
+def test_S43_who_may_be_a_member_of_a_group_that_may_write_it_is_not_enough(
+    here: World, unasked: Request, group: str, verb: str, right: str
+) -> None:
+    Request.objects.update(possible_authors=[["Group", group]])
+    here.kubernetes.allow("ada", verb, right)
+    assert approve(unasked, here.ada).doubt
+
+
+def test_S43_rights_elsewhere_say_nothing(here: World, unasked: Request) -> None:
+    Request.objects.update(possible_authors=[["User", "system:serviceaccount:ci:deployer"], ["User", "rita"]])
+    for verb, right in BY_ACCOUNT[:-4]:
+        here.kubernetes.allow("ada", verb, right.replace("ci/", "shop/"))
+    assert not approve(unasked, here.ada).doubt
+    assert len(here.kubernetes.asked) == len(set(here.kubernetes.asked)) < 100, "each right once, and not too many"
+
+
+@pytest.mark.parametrize(
+    ("via", "username", "verb", "right", "is_doubted"),
+    [
+        ("kubectl", "rita", "impersonate", "users /rita", True),
+        ("kubectl", "rita", "impersonate", "users /zoe", False),
+        ("kubectl", "rita", "approve", "signers /kubernetes.io/kube-apiserver-client", True),
+        ("kubectl", "rita", "update", "*", False),
+        ("browser", "rita", "impersonate", "users /rita", False),
+        ("browser", "system:serviceaccount:ci:bot", "create", "serviceaccounts/token ci/bot", True),
+        ("gitops", "system:serviceaccount:argocd:ctrl", "create", "pods/exec argocd/", True),
+        ("gitops", "system:serviceaccount:argocd:ctrl", "create", "pods/exec shop/", False),
+    ],
+)
+def test_S43_who_may_borrow_the_name_of_a_known_requester_is_not_enough(
+    here: World, unasked: Request, via: str, username: str, verb: str, right: str, is_doubted: bool
+) -> None:
+    SpecWrite.objects.update(username=username, via=via)
+    asker = {
+        "username": username,
+        "uid": "",
+        "groups": [],
+        "via": via,
+        "user_id": None,
+        "groups_at": "2126-01-01T00:00:00Z",
+    }
+    Request.objects.update(is_requester_known=True, requesters=[asker])
+    here.kubernetes.allow("ada", verb, right)
+    review = approve(Request.objects.get(), here.ada)
+    assert bool(review.doubt) is is_doubted
+    assert (look(unasked).state == "in_review") is is_doubted
+
+
+def test_S05_who_may_only_delete_it_may_have_deleted_it(here: World, unasked: Request) -> None:
+    Request.objects.update(purpose="delete")
+    here.kubernetes.allow("ada", "delete")
+    assert approve(Request.objects.get(), here.ada).may_write
 
 
 @pytest.mark.parametrize("change", [{"DOUBT_WRITERS": False}, {"SELF_APPROVAL": True}], ids=str)

@@ -133,6 +133,7 @@ def test_S16_who_may_write_the_wish_cannot_have_an_old_version_put_back(
     any_station.work()
     asked = any_station.latest(deployment)
     assert (asked.number, asked.state, asked.spec["onFailure"]) == (3, "in_review", "RestorePrevious")
+    assert ["Group", "system:masters"] in asked.possible_authors, "S43: whoever RBAC lets write it may have written it"
 
 
 @pytest.mark.parametrize(

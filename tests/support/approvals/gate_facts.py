@@ -68,7 +68,7 @@ def unknown(words: str = "the API server did not answer", *, is_final: bool = Fa
 def review(key: int = 1, **changes: Any) -> ReviewFacts:
     """Ada's approval, which counts for everything."""
     facts = ReviewFacts(
-        key, f"ada-{key}", "Approve", False, True, False, False, known(YES), known(YES), known(YES), frozenset({"f"})
+        key, f"ada-{key}", "Approve", False, True, False, "", known(YES), known(YES), known(YES), frozenset({"f"})
     )
     return replace(facts, **changes)
 
@@ -297,7 +297,7 @@ reviews = st.lists(
         is_policy=st.booleans(),
         is_in_force=st.booleans(),
         is_own=st.booleans(),
-        may_write=st.booleans(),
+        doubt=st.sampled_from(["", "ada may write it"]),
         decides=rights,
         uses_account=st.none() | rights,
         overrides=st.none() | rights,

@@ -31,6 +31,7 @@ from approvals.models import (
 )
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
+from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import Forbidden, PreconditionFailed, Unreachable
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef, Severity
 
@@ -39,7 +40,8 @@ _numbers = itertools.count(1)
 
 @dataclass
 class FakeKubernetes:
-    """Allows what `allowed` names as (username, verb, name); `is_down` makes every question an error.
+    """Allows what `allowed` names as (username, verb, name), or `RESOURCE NAMESPACE/NAME` for the name; `is_down` makes
+    every question an error.
 
     So many writes as `conflicts` says meet another write of the same object. Nobody may do anything with the resources
     in `closed`. `servers` are the uids of the clusters that kubeconfigs with these words lead to.
@@ -65,7 +67,16 @@ class FakeKubernetes:
         if self.is_down:
             raise Unreachable("the API server did not answer within 10 s")
         self.asked.append((identity.username, request))
-        wanted = {(identity.username, request.verb, request.name), (identity.username, request.verb, "*")}
+        resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+        exact = f"{resource} {request.namespace}/{request.name}"
+        # Who may act as the installing account may not act as others, and who may do something with our objects, or
+        # others by name, may not do it with everything there is.
+        is_other = resource in ("users", "groups", "signers") or (
+            resource.startswith("serviceaccounts") and request.namespace != "harbour"
+        )
+        is_wide = request.group not in (OWN_GROUP, "*") and not request.name
+        every = () if is_other or is_wide else ("*", request.name)
+        wanted = {(identity.username, request.verb, name) for name in (*every, exact)}
         return AccessAnswer(bool(wanted & self.allowed) and request.resource not in self.closed, "by rule")
 
     def review_token(self, cluster: Cluster, token: str) -> Identity | None:
