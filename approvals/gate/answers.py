@@ -33,12 +33,12 @@ class GateQuestion(StrEnum):
 
 _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
-_READY = ("cluster_uid", "wish", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet")
+_READY = ("cluster_uid", "wish", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet", "offers")
 _STANDING = ("running", "cluster_uid", "wish", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.MEET: ("cluster_uid",),
     GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
-    GateQuestion.DECIDE: (*_PEOPLE, "grants", "too_old", _READ, "collisions"),
+    GateQuestion.DECIDE: (*_PEOPLE, "grants", "too_old", _READ, "collisions", "offers"),
     # All that is cheap to know, before the cluster is asked about every object.
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, "plan"),

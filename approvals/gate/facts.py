@@ -266,7 +266,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """Everything that an answer is made of. What is NOT_READ has no part in the question."""
+    """Everything that an answer is made of. What is NOT_READ has no part in the question.
+
+    `offers` are what catalogs say against the bundles of the request now, and did not when it was reported, in words.
+    """
 
     question: GateQuestion
     about: About
@@ -287,6 +290,7 @@ class GateFacts:
     unreviewed: Fact[Unreviewed] = NOT_READ
     collisions: Fact[Collisions] = NOT_READ
     unmet: Fact[str] = NOT_READ
+    offers: Fact[tuple[str, ...]] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
     unseen: Fact[Unseen] = NOT_READ
     running: Fact[Running] = NOT_READ

@@ -253,6 +253,13 @@ def _unmet(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.UNMET, words, facts.about)
 
 
+def _offers(facts: GateFacts) -> Iterator[Reason]:
+    """What a catalog says against a bundle is shown to reviewers, also where it was published after the report."""
+    words = value_of(facts.offers)
+    if words:
+        yield reason(RefusalKind.CATALOG_CHANGED, some_phrases(words, SHOWN), facts.about)
+
+
 def _plan(facts: GateFacts) -> Iterator[Reason]:
     """No more than was reviewed, and nothing that would be refused (S04, S15)."""
     plan = value_of(facts.plan)
@@ -342,6 +349,7 @@ _READY: tuple[Check, ...] = (
     *_PEOPLE,
     _pause,
     _unmet,
+    _offers,
 )
 _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
     GateQuestion.MEET: (_cluster,),
@@ -352,7 +360,7 @@ _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
         _account,
         requesters.own_right,
     ),
-    GateQuestion.DECIDE: (_collisions, requesters.reads_still_allowed, people.decided),
+    GateQuestion.DECIDE: (_collisions, _offers, requesters.reads_still_allowed, people.decided),
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, _plan),
     GateQuestion.GO_ON: (_account, _wish, requesters.reads_still_allowed, *_PEOPLE, _unseen, _pause),

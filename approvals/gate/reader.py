@@ -27,6 +27,7 @@ from approvals.gate.planned import Approved, collisions_of, plan_facts
 from approvals.gate.wish import PendingFacts, learn, unmet_words
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
+from approvals.ledger.packages import choosing
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
@@ -73,6 +74,7 @@ def deciding(request: Request) -> GateFacts:
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
         collisions=collisions_of(request, report, reach),
+        offers=_record(lambda: choosing.worse_now(request)),
     )
 
 
@@ -96,6 +98,7 @@ def approved(
         **_reviewed(request, policies.reviewed_report(request), is_vouching=rights.needs_vouching(request)),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
+        offers=_record(lambda: choosing.worse_now(request)),
     )
     return facts, loaded
 

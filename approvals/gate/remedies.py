@@ -161,6 +161,12 @@ class RefusalKind(Enum):
     PLAN_CHANGED = RefusalRow(
         Next.REPORT_AGAIN, PlanChanged.code, "the plan contains more than the reviewed one", _REVIEW_AGAIN
     )
+    CATALOG_CHANGED = RefusalRow(
+        Next.REPORT_AGAIN,
+        "catalog-changed",
+        "a catalog says something against a chosen bundle that it did not say when the report was made",
+        _REVIEW_AGAIN,
+    )
     COLLISION_OVER = RefusalRow(Next.REPORT_AGAIN, "collision-over", "the conflicting objects are gone", _REVIEW_AGAIN)
     CHANGES_AGAIN = RefusalRow(
         Next.END,

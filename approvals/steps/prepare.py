@@ -87,6 +87,7 @@ def run(request: Request, worker: str) -> None:
     is_all_known = request.is_requester_known and not pivots.unknown_writes(request)
     authors = () if is_all_known else access.subjects_that_may_write(api, request)
     content, row, moves = _content_of(request, api)
+    request.bundles = [asdict(one) for one in choosing.offered_now(request)]
     with pipeline.resolving([pin.digest for pin in content.pins]):
         report = _report_of(request, api, content, moves)
         try:
@@ -253,7 +254,7 @@ def _record(request: Request, prepared: Prepared) -> None:
             {"object": asdict(one.ref), "digest": one.digest, "copies": list(one.copies), "keys": list(one.keys)}
             for one in prepared.content.lookups
         ],
-        **({"bundles": row.to_revision.request.bundles} if row.to_revision else {}),
+        bundles=row.to_revision.request.bundles if row.to_revision else request.bundles,
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
         subject_digest=digest,

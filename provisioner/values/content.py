@@ -120,6 +120,7 @@ class ChosenBundle:
     `before` and `before_version` are the bundle that runs, "" where none does. `deprecations` are what its publisher
     says of the package, the channel and the bundle, `needs` the kinds of constraints that nobody resolves, `changed`
     says how this version came to mean something else. `is_chart`: its versions follow each other by their order.
+    `is_withdrawn`: its catalog offered it when it was chosen, and does so no longer.
     """
 
     destination: str
@@ -140,6 +141,7 @@ class ChosenBundle:
     url: str = ""
     checksum: str = ""
     is_chart: bool = False
+    is_withdrawn: bool = False
 
     @property
     def content(self) -> str:

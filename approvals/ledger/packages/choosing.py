@@ -29,8 +29,9 @@ from provisioner.catalogs import (
     step_to,
 )
 from provisioner.errors import BundleNotOffered, SourceUnavailable
+from provisioner.review.checks.bundle.catalogs import findings_of
 from provisioner.sentences import some
-from provisioner.values import ChosenBundle, UpgradeStep
+from provisioner.values import ChosenBundle, RequirementKind, UpgradeStep
 from provisioner.versions import version_of
 
 MOST_NAMES = 5
@@ -94,6 +95,58 @@ def _offers(request: Request) -> set[str]:
 def recorded(request: Request) -> list[ChosenBundle]:
     """As they were chosen."""
     return [_of_record(one) for one in request.bundles]
+
+
+def offered_now(request: Request) -> list[ChosenBundle]:
+    """The bundles as they were chosen, with what their catalogs say of them now.
+
+    A bundle stays as it is recorded where its catalog was not read since, is gone, or was not read yet from the source
+    that it names now: nobody says anything else of it. So does each where somebody goes back on purpose.
+    """
+    if request.purpose != Request.Purpose.DEPLOY:
+        return recorded(request)
+    sources = {str(one.get("destination") or ""): one for one in listed_sources(request.spec) if is_catalog(one)}
+    return [
+        _as_offered(request.deployment, bundle, sources[bundle.destination])
+        if bundle.destination in sources
+        else bundle
+        for bundle in recorded(request)
+    ]
+
+
+def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapping[str, Any]) -> ChosenBundle:
+    catalog = catalogs.catalog(deployment.cluster, bundle.catalog)
+    if catalog is None or catalog.edition is None or catalog.edition.digest == bundle.digest:
+        return bundle
+    package = catalogs.package(catalog, bundle.package)
+    now = replace(bundle, digest=catalog.edition.digest, is_withdrawn=True)
+    if package is None:
+        return now
+    now = replace(now, deprecations=deprecations_of(package, bundle.channel, bundle.bundle))
+    offered = package.bundles.get(bundle.bundle)
+    if offered is None:
+        return now
+    wish = package_wish(source, f"the source of {bundle.destination!r}")
+    channels = [one for name, one in package.channels.items() if not wish.channels or name in wish.channels]
+    running = _running(deployment, bundle.destination, package)
+    installed = running.installed
+    return replace(
+        now,
+        is_withdrawn=all(bundle.bundle != entry.name for one in channels for entry in one.entries),
+        step=step_to(package, [one.name for one in channels], offered, installed) if installed else running.step,
+        before=installed.name if installed else "",
+        before_version=str(installed.version) if installed else "",
+        needs=offered.needs,
+        changed=_changed(catalog, package, offered),
+    )
+
+
+def worse_now(request: Request) -> tuple[str, ...]:
+    """What speaks against the bundles of a request by their catalogs now, and did not when it was last reported."""
+    said = {RequirementKind(one["kind"]) for one in request.requirements}
+    known = {finding.fingerprint for bundle in recorded(request) for finding in findings_of(bundle, said)}
+    found = [finding for bundle in offered_now(request) for finding in findings_of(bundle, said)]
+    return tuple(finding.message for finding in found if finding.fingerprint not in known)
 
 
 def _of_record(record: Mapping[str, Any]) -> ChosenBundle:

@@ -10,8 +10,9 @@ from django.db.models import F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from approvals.lifecycle import State
 from approvals.locks import hold
-from approvals.models import BundleDeployment, Catalog, FollowedPackage
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.source_refs import body_of, is_catalog, listed_sources
 
 # What waits for a request to be settled or pinned is asked about so often: nobody says when that is.
@@ -83,6 +84,16 @@ def followers(catalog: Catalog) -> list[int]:
     """The deployments that follow a package of it."""
     rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)
     return list(rows.order_by("deployment_id").values_list("deployment_id", flat=True).distinct())
+
+
+def in_review(catalog: Catalog) -> list[int]:
+    """The requests in review of deployments that follow a package of it: their reports quote what it said before."""
+    rows = Request.objects.filter(
+        deployment__cluster=catalog.cluster_id,
+        deployment__followed_packages__catalog=catalog.name,
+        state=State.IN_REVIEW,
+    )
+    return list(rows.order_by("pk").values_list("pk", flat=True).distinct())
 
 
 def shown_digest(row: FollowedPackage) -> str:

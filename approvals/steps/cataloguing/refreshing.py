@@ -122,6 +122,8 @@ class RefreshCatalog(Recurring):
                     read=_reader_of(row, source),
                     check=lambda: self._check(row, worker),
                 )
+                for pk in following.in_review(row):
+                    wake.request(pk)
                 instruments.source_polls.labels("catalog", "moved").inc()
                 logger.info("a catalog was read", extra={"catalog_id": row.pk, "digest": fetched.pin.digest})
             if not offered and fetched.pin.digest == shown:  # by which followers see that a catalog moved

@@ -113,6 +113,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     "a guard holds": {"DECIDE": "wait: held-back", "PLAN APPLY GO_ON RESTORE CREATE": "wait: guard-holds"},
     "a guard cannot be asked": {"DECIDE": "wait: held-back", "PLAN APPLY GO_ON RESTORE CREATE": "wait: guard-holds"},
     "constraints are not met": {"PLAN APPLY": "wait: unmet-constraints"},
+    "a catalog says worse": {"DECIDE PLAN APPLY": "report again: catalog-changed"},
     "the plan does more": {"APPLY": "report again: plan-changed"},
     "it meets what is somebody else's": {"DECIDE": "wait: collides"},
     "what it met is gone": {"DECIDE": "report again: collision-over"},

@@ -13,12 +13,14 @@ from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.steps import evaluate
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity
 from tests.support.approvals.world import acting
-from tests.support.journeys.catalogs import look, look_at_source, named, offer
-from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, source
+from tests.support.journeys.catalogs import look, look_at_source, named, offer, publish
+from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
 from tests.support.journeys.station import Station
+from tests.support.provisioner.catalogs import deprecated
 from tests.support.servers.registry import Registry
 
 GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
@@ -85,6 +87,40 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
         "bundle": "harbour.v1.0.0",
         "version": "1.0.0",
     }
+    assert station.approve(deployment).state == "applied"
+
+
+@pytest.mark.parametrize("state", ["in_review", "approved"])
+def test_S04_what_a_publisher_says_after_the_report_makes_a_new_round_where_it_is_worse(
+    sandbox_station: Station, registry: Registry, state: str
+) -> None:
+    station, both = sandbox_station, ("1.0.0", "1.1.0")
+    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), *both)
+    deployment = wish(station, row, version="1.0.0")
+    station.work()
+    request = station.latest(deployment)
+    station.agree(deployment)
+    if state == "approved":
+        evaluate.run(request, "")
+    request.refresh_from_db()
+    assert (request.state, "CAT-02" in rules(request)) == (state, False)
+
+    publish(registry, row, [*documents(registry, HARBOUR, both), deprecated("olm.bundle", "harbour.v1.0.0")])
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.round, "CAT-02" in rules(request)) == ("in_review", 2, True)
+    voided = request.voided_rounds.get()
+    assert (voided.code, "harbour.v1.0.0 is no longer supported" in voided.words) == ("catalog-changed", True)
+
+    publish(registry, row, documents(registry, HARBOUR, both))  # it takes that back, which is no worse
+    station.work()
+    request.refresh_from_db()
+    assert request.round == 2
+
+    publish(registry, row, documents(registry, HARBOUR, both[1:]))
+    station.work()
+    request.refresh_from_db()
+    assert (request.round, rules(request) & {"CAT-02", "CAT-05"}) == (3, {"CAT-05"})
     assert station.approve(deployment).state == "applied"
 
 

@@ -99,6 +99,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         unreviewed=known(Unreviewed(False)),
         collisions=known(Collisions()),
         unmet=known(""),
+        offers=known(()),
         plan=known(PLAN),
         unseen=known(Unseen()),
         running=known(Running(3, True, False)),
@@ -216,6 +217,7 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "a guard holds": (_set(guards=known((policy(), policy(2, "holds")))), _PEOPLE),
     "a guard cannot be asked": (_set(guards=known((policy(3, "error"),))), _PEOPLE),
     "constraints are not met": (_set(unmet=known("Kubernetes is 1.20")), _GATE),
+    "a catalog says worse": (_set(offers=known(("harbour is deprecated",))), _GATE | {GateQuestion.DECIDE}),
     "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({GateQuestion.APPLY})),
     "it meets what is somebody else's": (
         _set(collisions=known(Collisions(("a exists",)))),

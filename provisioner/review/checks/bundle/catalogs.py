@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
@@ -13,6 +13,7 @@ _UNTOLD = ReviewRule("CAT-01", Section.CONTENT, Severity.UNKNOWN)
 _DEPRECATED = ReviewRule("CAT-02", Section.CONTENT, Severity.NOTABLE)
 _SKIPPED = ReviewRule("CAT-03", Section.CONTENT, Severity.DANGEROUS)
 _CHANGED = ReviewRule("CAT-04", Section.CONTENT, Severity.DANGEROUS)
+_WITHDRAWN = ReviewRule("CAT-05", Section.CONTENT, Severity.DANGEROUS)
 
 # What the bundle itself says of these constraints is found one by one (requirements).
 _SAID_BY_BUNDLE = {
@@ -25,23 +26,31 @@ _SAID_BY_BUNDLE = {
 def _changes(facts: Facts) -> Iterator[Finding]:
     said = {one.kind for one in facts.content.requirements}
     for bundle in facts.history.bundles:
-        yield from _of_step(bundle)
-        for words in bundle.deprecations:
-            key = [bundle.package, words]
-            message = f"catalog {_of(bundle)}: the publisher deprecates {visible(words)}"
-            yield _DEPRECATED.at(None, message, evidence={**_evidence(bundle), "deprecation": words}, key=key)
-        for need in bundle.needs:
-            if _SAID_BY_BUNDLE.get(need) not in said:
-                message = (
-                    f"catalog {_of(bundle)}: {_name(bundle)} depends on other bundles ({visible(need)}), and "
-                    "nobody checked whether they are there"
-                )
-                evidence = {**_evidence(bundle), "constraint": need}
-                yield _SKIPPED.at(None, message, evidence=evidence, key=[bundle.bundle, need])
-        if bundle.changed:
-            message = f"catalog {_of(bundle)}: the content of {_name(bundle)} changed: {visible(bundle.changed)}"
-            evidence = {**_evidence(bundle), "change": bundle.changed}
-            yield _CHANGED.at(None, message, evidence=evidence, key=[bundle.bundle, bundle.content])
+        yield from findings_of(bundle, said)
+
+
+def findings_of(bundle: ChosenBundle, said: Collection[RequirementKind]) -> Iterator[Finding]:
+    """What speaks against a bundle by its catalog, but constraints of the kinds `said`: the bundle states those itself."""
+    yield from _of_step(bundle)
+    for words in bundle.deprecations:
+        key = [bundle.package, words]
+        message = f"catalog {_of(bundle)}: the publisher deprecates {visible(words)}"
+        yield _DEPRECATED.at(None, message, evidence={**_evidence(bundle), "deprecation": words}, key=key)
+    for need in bundle.needs:
+        if _SAID_BY_BUNDLE.get(need) not in said:
+            message = (
+                f"catalog {_of(bundle)}: {_name(bundle)} depends on other bundles ({visible(need)}), and "
+                "nobody checked whether they are there"
+            )
+            evidence = {**_evidence(bundle), "constraint": need}
+            yield _SKIPPED.at(None, message, evidence=evidence, key=[bundle.bundle, need])
+    if bundle.changed:
+        message = f"catalog {_of(bundle)}: the content of {_name(bundle)} changed: {visible(bundle.changed)}"
+        evidence = {**_evidence(bundle), "change": bundle.changed}
+        yield _CHANGED.at(None, message, evidence=evidence, key=[bundle.bundle, bundle.content])
+    if bundle.is_withdrawn:
+        message = f"catalog {_of(bundle)}: {_name(bundle)} was offered when it was chosen, and is no longer"
+        yield _WITHDRAWN.at(None, message, evidence=_evidence(bundle), key=[bundle.bundle])
 
 
 def _of_step(bundle: ChosenBundle) -> Iterator[Finding]:

@@ -47,9 +47,13 @@ def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
     wished = world.seen("quay", world.spec(format="registry-v1", sources=[source]))
     deployment = world.wish(here.cluster, wished, here.rita)
+    request = world.in_review(deployment.requests.get())
     FollowedPackage.objects.update(answer_at=None, digest=DIGEST)
     assert following.due(timezone.now()) == []
+    woken: list[int] = []
+    monkeypatch.setattr(wake, "request", woken.append)
     do(RefreshCatalog(row.pk))
+    assert woken == ([request.pk] if is_of_before else [])
     row.refresh_from_db()
     assert (row.problem, row.looked_at is not None) == ("", True)
     assert row.edition is not None

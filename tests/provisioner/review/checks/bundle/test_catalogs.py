@@ -96,6 +96,12 @@ def test_what_follows_an_edge_or_is_a_higher_chart_is_as_expected(step: UpgradeS
             Severity.DANGEROUS,
             f"the content of {NAME} changed: a until 2026-11-01, b since",
         ),
+        (
+            {"is_withdrawn": True},
+            "CAT-05",
+            Severity.DANGEROUS,
+            f"{NAME} was offered when it was chosen, and is no longer",
+        ),
     ],
     ids=[
         "no edge",
@@ -107,6 +113,7 @@ def test_what_follows_an_edge_or_is_a_higher_chart_is_as_expected(step: UpgradeS
         "deprecated",
         "constraint",
         "changed",
+        "withdrawn",
     ],
 )
 def test_what_speaks_against_a_bundle_is_told(
