@@ -36,6 +36,9 @@ _T = TypeVar("_T")
 SECRET = GroupKind("", "Secret")
 # Where deploy/ puts Pratique; an installation that lives elsewhere says so (ClusterSurroundings.own_namespace).
 OWN_NAMESPACE = "pratique"
+# Under this key the evidence of a finding has what the bundle alone says of it, in words that anybody may read where
+# the rest is made of objects beside the plan.
+STATED = "stated"
 _SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
 
