@@ -203,6 +203,12 @@ class StateFacts:
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def installers(self) -> frozenset[tuple[str, str]]:
+        """(namespace, name) of each account that applies bundles. Who tries one may have named none for it."""
+        own = {(self.install_namespace, self.service_account)} if self.service_account else set()
+        return self.around.installers | own
+
     def once(self, name: str, work: Callable[[StateFacts], _T]) -> _T:
         """What `work` makes of this state, made once for all its objects; each work has a name of its own."""
         if name not in self._kept:
