@@ -17,7 +17,7 @@ from provisioner.builtin.schemas import MINORS, Schemas, minor_of, schemas_of
 from provisioner.values import JsonObject
 
 _RULES = {**workloads.RULES, **services.RULES, **storage.RULES, **policies.RULES}
-# Their own checks judge these, or the server takes anything.
+# Their own checks judge what these hold beside their metadata.
 _ELSEWHERE = frozenset({"CustomResourceDefinition"})
 _NO_SCHEMAS = "the schemas of Kubernetes are not installed (the package kubernetes-validate)"
 # Whether these never change, rules decide that look at more than the field.
@@ -49,7 +49,7 @@ def judge(
     refuse is told apart.
     """
     if obj.get("kind") in _ELSEWHERE:
-        return Judgement()
+        return Judgement(tuple(_once(metadata.refusals(Change(_plain(obj), live if live is not None else sent, obj)))))
     schemas = schemas_of(minor_of(version))
     if schemas is None:
         return Judgement(unknown=(_NO_SCHEMAS,))

@@ -12,7 +12,6 @@ from provisioner.values import Severity
 
 NEVER = "never"
 DEFAULT_NAMESPACE = "default"
-DEFAULT_ACCOUNT = "default"
 
 
 @dataclass(frozen=True, slots=True)

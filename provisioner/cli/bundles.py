@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from provisioner import pipeline
-from provisioner.cli.arguments import DEFAULT_ACCOUNT
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import InvalidManifest, Unreachable
@@ -82,7 +81,7 @@ def content_of(
     """What a BUNDLE argument comes to, read by the options of `add_bundle_options` and those of the account."""
     prepared = pipeline.PrepareOptions(
         install_namespace=options.install_namespace,
-        service_account=options.service_account or DEFAULT_ACCOUNT,
+        service_account=options.service_account,  # none where none is named: nothing is known of who applies it
         format=options.format,
         config=_config_of(options),
         target=target,

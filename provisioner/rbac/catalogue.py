@@ -481,7 +481,15 @@ WIDE_SUBJECTS: dict[tuple[str, str], tuple[str, Severity, Severity, str]] = {
     ("Group", "system:serviceaccounts"): ("RB-41", CRITICAL, HIGH, "every workload of the cluster"),
     ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "administrators whose rights no binding can take away"),
 }
-PUBLIC_ROLES_OF_KUBERNETES = frozenset({"system:public-info-viewer", "system:discovery", "system:basic-user"})
+# What every account of a new cluster holds, by the groups that it is in.
+PUBLIC_ROLES_OF_KUBERNETES = frozenset(
+    {
+        "system:public-info-viewer",
+        "system:discovery",
+        "system:basic-user",
+        "system:service-account-issuer-discovery",
+    }
+)
 PUBLIC_ROLES = PUBLIC_ROLES_OF_KUBERNETES | {"cluster-info"}
 # What these roles hold in every cluster. Whoever can write one of them may put more into it.
 PUBLIC_REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.review.base.facts import Facts, Listed, said
+from provisioner.review.base.facts import STATED, Facts, Listed, said
 from provisioner.review.base.record import plain
 from provisioner.review.rules import rule_text
 from provisioner.values import Finding, JsonObject, ObjectRef, Severity
@@ -48,11 +48,14 @@ def key_of(finding: Finding) -> Key:
 
 
 def words_without_details(finding: Finding) -> str:
-    """What may be said of a finding where its own words are values: what its rule means, and where it was found."""
-    which, them = (f"{said(finding.ref)} as it is", "it") if finding.ref else ("objects as they are", "them")
+    """What may be said of a finding where its own words are values: where it was found, and what its rule means.
+
+    The object comes first, since a headline cuts what is long.
+    """
+    which, them = (f"{said(finding.ref)} as it is", "it") if finding.ref else ("Objects as they are", "them")
     rule = rule_text(finding.rule)
-    means = f"{rule.means} It" if rule else finding.rule
-    return f"{means} is found in {which} in the cluster{DETAILS}{them}"
+    means = rule.means.rstrip(".") if rule else finding.rule
+    return f"{which} in the cluster: {means}{DETAILS}{them}"
 
 
 def told_apart(facts: Facts, look: Look, found: list[Finding], withheld: list[Finding]) -> list[Finding]:
@@ -141,6 +144,8 @@ def _made_of(facts: Facts, found: Finding, shown: Finding, parts: list[_Part]) -
     if not is_merged and told != {found.message}:
         others = told - {found.message}
         words = others.pop() if len(others) == 1 else None
+        if words is None and (stated := found.evidence.get(STATED)):
+            words = f"{stated}{DETAILS}what it is made of"
         kept = "; ".join(filter(None, [found.message, shown.server_words]))
         shown = replace(shown, message=words or words_without_details(found), server_words=kept, is_withheld=True)
     salted = hashlib.sha256(f"{shown.fingerprint}\n{facts.salt}".encode()).hexdigest()

@@ -7,6 +7,7 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.store import Key
 
+_ISSUER = "system:service-account-issuer-discovery"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _CORE = [
@@ -44,6 +45,7 @@ def objects() -> list[tuple[Key, dict[str, Any]]]:
         ("system:basic-user", "system:basic-user", "system:authenticated"),
         ("system:discovery", "system:discovery", "system:authenticated"),
         ("system:public-info-viewer", "system:public-info-viewer", "system:authenticated"),
+        (_ISSUER, _ISSUER, "system:serviceaccounts"),
     ):
         found.append(((RBAC_GROUP, "clusterrolebindings", "", name), _binding(name, role, group)))
     for name in ("admin", "edit", "view"):
@@ -88,6 +90,17 @@ def _roles() -> dict[str, list[dict[str, Any]]]:
         ],
         "system:public-info-viewer": [
             {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]}
+        ],
+        _ISSUER: [
+            {
+                "nonResourceURLs": [
+                    "/.well-known/openid-configuration",
+                    "/.well-known/openid-configuration/",
+                    "/openid/v1/jwks",
+                    "/openid/v1/jwks/",
+                ],
+                "verbs": ["get"],
+            }
         ],
     }
 

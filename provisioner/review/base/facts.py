@@ -36,6 +36,9 @@ _T = TypeVar("_T")
 SECRET = GroupKind("", "Secret")
 # Where deploy/ puts Pratique; an installation that lives elsewhere says so (ClusterSurroundings.own_namespace).
 OWN_NAMESPACE = "pratique"
+# Under this key the evidence of a finding has what the bundle alone says of it, in words that anybody may read where
+# the rest is made of objects beside the plan.
+STATED = "stated"
 _SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
 
@@ -199,6 +202,12 @@ class StateFacts:
     lookups: tuple[Lookup, ...] = ()
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def installers(self) -> frozenset[tuple[str, str]]:
+        """(namespace, name) of each account that applies bundles. Who tries one may have named none for it."""
+        own = {(self.install_namespace, self.service_account)} if self.service_account else set()
+        return self.around.installers | own
 
     def once(self, name: str, work: Callable[[StateFacts], _T]) -> _T:
         """What `work` makes of this state, made once for all its objects; each work has a name of its own."""

@@ -54,7 +54,8 @@ def read(serialized: bytes) -> Node:
 
 
 def types_of(serialized: bytes) -> dict[int, str]:
-    """The type of each node by its id, as CEL writes types: "int", "list(string)", "map(string, dyn)", "object M0"."""
+    """The type of each node by its id, as CEL writes types: "int", "list(string)", "map(string, dyn)", "object M0",
+    "optional_type(int)"."""
     entries = (_fields(entry) for entry in _all(_checked(serialized), TYPE_OF_ID))
     return {_last(entry, 1, 0): _type(_last(entry, 2, b"")) for entry in entries}
 
@@ -77,6 +78,9 @@ def _type(data: bytes) -> str:
                 return f"map({_type(_last(entry, 1, b''))}, {_type(_last(entry, 2, b''))})"
             case 9:
                 return f"object {_text(value)}"
+            case 14:
+                entry = _fields(value)
+                return f"{_text(_last(entry, 1, b''))}({', '.join(map(_type, _all(entry, 2)))})"
     return "dyn"
 
 

@@ -7,12 +7,15 @@ follows the same model (sizes by schema path, cost by function); it is the upper
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
 
-from provisioner.schema.cel.ast import Node, NodeKind, read
+from provisioner.schema.cel.ast import Node, NodeKind, read, types_of
 from provisioner.schema.cel.text import OLD, OLD_GIVEN
-from provisioner.schema.cel.values import ROOT_FIELDS, escaped
+from provisioner.schema.cel.values import ROOT_FIELDS, names_in_rules
 from provisioner.schema.reading import Schema, properties_of, schema_of
 
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
@@ -24,12 +27,17 @@ LARGE_FACTOR, SMALL_FACTOR = 100.0, 1.5
 TEXT_SIZES = {"duration": 32, "date": 12, "date-time": 32}
 TEXT_LEAST = {"duration": 3, "date": 12, "date-time": 21}
 SCALARS = {"boolean": 4, "number": 1, "integer": 1}
-COMPARISONS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
-SUMS, SAME_SIZE = frozenset({"_&&_", "_||_"}), frozenset({"lowerAscii", "upperAscii", "substring", "trim", "charAt"})
-WHOLE_LIST = frozenset({"isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"})
 PARSERS = frozenset({"url", "ip", "cidr", "quantity", "isIP", "isCIDR", "isQuantity", "isSemver", "semver"})
-UNSIZED = frozenset({"type", "orValue", "value", "or", "optional.none"})
-RETURNS_TEXT = SAME_SIZE | frozenset({"replace", "join", "split", "find", "findAll", "format", "string", "bytes"})
+# What a call compares: two addresses of at most 16 bytes; of networks also what is masked.
+CONTAINS = {"containsIP": 4, "containsCIDR": 7}
+LIST_METHODS = frozenset({"isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"})
+TEXTS = frozenset({"string", "bytes", ""})
+# The functions whose results are types of their own to the server; the compiler here takes them for texts.
+OPAQUE, MAKE_OPAQUE = "opaque", frozenset({"ip", "cidr", "masked", "quantity", "add", "sub", "semver"})
+FIXED_TYPES = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
+OPTIONAL = re.compile(r"optional_type\((.*)\)")
+ITEMS, KEYS, VALUES, INDICES = "@items", "@keys", "@values", "@indices"
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +57,9 @@ class Bound:
 
 
 def estimate(serialized: bytes, bound: Bound | None) -> int:
-    """The most that one run of a compiled rule may cost on a value within `bound`."""
-    own = bound or Bound("dyn", UNKNOWN)
-    return min(_Coster({"self": own, "oldSelf": own}).cost(read(serialized)), UNKNOWN)
-
-
-def misused_objects(serialized: bytes, bound: Bound | None) -> list[str]:
-    """What a compiled rule does to objects with named fields that only maps can do, in the API server's words.
-
-    To its compiler an object is a type of its own; ours takes it for a map.
-    """
-    own = bound or Bound("dyn", UNKNOWN)
-    walk = _Coster({"self": own, "oldSelf": own})
-    walk.cost(read(serialized))
-    return list(dict.fromkeys(walk.problems))
+    """The most that one run of a rule may cost on a value within `bound`: of a rule compiled with the types of its
+    schema (see type_check)."""
+    return _Coster(bound or Bound("dyn", UNKNOWN), types_of(serialized)).cost(read(serialized))
 
 
 def budget_problem(name: str, cost: int, limit: int = MAX_EACH) -> str:
@@ -91,7 +88,7 @@ def bound_of(schema: Schema, *, is_root: bool = False) -> Bound | None:
         return _object_bound(schema, is_root) if additional is None else _map_bound(schema, additional)
     if kind == "string":
         return Bound("string", _text_size(schema), TEXT_LEAST.get(str(schema.get("format", "")), 2))
-    return Bound("scalar", 1, SCALARS[kind]) if kind in SCALARS else None
+    return Bound("scalar", 0, SCALARS[kind]) if kind in SCALARS else None
 
 
 def _list_bound(schema: Schema) -> Bound | None:
@@ -118,11 +115,10 @@ def _object_bound(schema: Schema, is_root: bool) -> Bound:
     fields: dict[str, Bound] = {}
     least = 2
     for name, described in known.items():
-        bound, alias = bound_of(described) if isinstance(described, Mapping) else None, escaped(name)
+        bound = bound_of(described) if isinstance(described, Mapping) else None
         if bound is None:
             continue
-        if alias is not None:
-            fields[alias] = bound
+        fields.update(dict.fromkeys(names_in_rules(name), bound))
         if name in (schema.get("required") or ()) and described.get("default") is None:
             least += len(name) + bound.least_bytes + 4
     return Bound("object", 0, least, fields=fields)  # the server charges nothing for comparing objects
@@ -143,200 +139,292 @@ def _limit(schema: Schema, keyword: str, otherwise: int) -> int:
     return max(limit, 0) if isinstance(limit, int) else otherwise
 
 
+class Size(NamedTuple):
+    """How many characters, items or entries a value may have; without more knowledge any number."""
+
+    least: int = 0
+    most: int = UNKNOWN
+
+    def plus(self, other: Size) -> Size:
+        return Size(min(self.least + other.least, UNKNOWN), min(self.most + other.most, UNKNOWN))
+
+    def times(self, other: Size) -> Size:
+        return Size(min(self.least * other.least, UNKNOWN), min(self.most * other.most, UNKNOWN))
+
+    def or_as(self, other: Size) -> Size:
+        return Size(min(self.least, other.least), max(self.most, other.most))
+
+    def cost(self, factor: float = PER_CHARACTER) -> int:
+        return min(math.ceil(self.most * factor), UNKNOWN)
+
+
+ONE = Size(1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A variable of a macro: where its value stands below `self` (nowhere: ()), its size, and that of its items."""
+
+    path: Path = ()
+    size: Size | None = None
+    items: Size | None = None
+
+
 @dataclass(slots=True)
 class _Coster:
-    """Walks one rule. `known` are the bounds of the variables in scope; None marks one of unknown size.
+    """Walks one rule. What is found out is kept by the id of a node: `sizes`, the sizes of its `items`, its `paths`."""
 
-    `problems` are the uses of objects that the API server's compiler refuses.
-    """
-
-    known: dict[str, Bound | None]
-    found: dict[int, Bound | None] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    root: Bound
+    types: Mapping[int, str]
+    variables: dict[str, _Variable] = field(default_factory=dict)
+    sizes: dict[int, Size] = field(default_factory=dict)
+    items: dict[int, Size] = field(default_factory=dict)
+    paths: dict[int, Path] = field(default_factory=dict)
 
     def cost(self, node: Node) -> int:
+        total = 0
         match node.kind:
             case NodeKind.CALL if _is_old(node):
-                return 1
-            case NodeKind.CONST:
-                return 0
+                self.paths[id(node)], total = (OLD,), 1
+            case NodeKind.CALL:
+                total = self._call(node)
             case NodeKind.IDENT:
-                return 1
-            case NodeKind.SELECT:
-                return self.cost(node.target) + 1 if node.target is not None else 1
+                known = self.variables.get(node.name)
+                self.paths[id(node)], total = known.path if known is not None else (node.name,), 1
+            case NodeKind.SELECT if node.target is not None:
+                total = self.cost(node.target)
+                if not node.is_test:  # has() is free in Kubernetes
+                    self.paths[id(node)] = (*self.path(node.target), node.name)
+                    total += self.kind(node.target) in ("map", "object")
             case NodeKind.LIST:
-                return LIST_COST + sum(map(self.cost, node.parts))
+                total = self._literal(node, node.parts) + LIST_COST
             case NodeKind.STRUCT:
-                return (STRUCT_COST if node.name else MAP_COST) + sum(map(self.cost, node.parts))
+                total = self._literal(node, node.parts[1::2]) + (STRUCT_COST if node.name else MAP_COST)
             case NodeKind.FOLD:
-                return self._fold(node)
-        return self._call(node)
+                total = self._fold(node)
+        return min(total, UNKNOWN)
 
-    def bound(self, node: Node) -> Bound | None:
-        """What is known of the size of the value of `node`; each node is looked at once."""
-        if id(node) not in self.found:
-            self.found[id(node)] = self._find_bound(node)
-        return self.found[id(node)]
+    def path(self, node: Node) -> Path:
+        return self.paths.get(id(node), ())
 
-    def _find_bound(self, node: Node) -> Bound | None:
+    def size(self, node: Node) -> Size:
+        return self.known_size(node) or Size()
+
+    def known_size(self, node: Node) -> Size | None:
+        if (kept := self.sizes.get(id(node))) is not None:
+            return kept
         match node.kind:
             case NodeKind.CONST:
-                is_text = isinstance(node.value, str | bytes)
-                return Bound("string", len(node.value)) if is_text else Bound("scalar", 1)
-            case NodeKind.IDENT:  # the server takes what has no path, as names of types, for the value itself
-                return self.known.get(node.name, self.known["self"])
-            case NodeKind.SELECT:
-                return self._selected(node)
+                length = len(node.value) if isinstance(node.value, str | bytes) else 1
+                return Size(length, length)
             case NodeKind.LIST:
-                return Bound("list", len(node.parts), items=self._widest(list(node.parts)))
-            case NodeKind.STRUCT:
-                return Bound("map", len(node.parts) // 2, items=self._widest(list(node.parts[1::2])))
-            case NodeKind.FOLD:
-                return self._folded(node)
-        if _is_old(node):
-            return self.known.get(OLD)
-        return Bound("string", self._size(node.parts[0])) if self._is_written(node) else self._result(node)
+                return Size(len(node.parts), len(node.parts))
+            case NodeKind.STRUCT if not node.name:
+                return Size(len(node.parts) // 2, len(node.parts) // 2)
+        if (bound := self.bound(self.path(node))) is not None:
+            return self.sizes.setdefault(id(node), Size(0, bound.size))
+        if OPTIONAL.sub(r"\1", self.types.get(node.id, "")) in FIXED_TYPES:
+            return ONE
+        known = self.variables.get(node.name) if node.kind is NodeKind.IDENT else None
+        return known.size if known is not None else None
 
-    def _selected(self, node: Node) -> Bound | None:
-        if node.is_test:
-            return Bound("scalar", 1)
-        parent = self.bound(node.target) if node.target is not None else None
-        if parent is None:
-            return None
-        if parent.kind == "map":  # of an entry that is named the server knows no size
-            return parent.items if parent.items is not None and parent.items.kind == "scalar" else None
-        return parent.fields.get(node.name)
+    def items_of(self, node: Node) -> Size | None:
+        if id(node) not in self.items and node.kind is NodeKind.IDENT and node.name in self.variables:
+            return self.variables[node.name].items
+        return self.items.get(id(node))
 
-    def _size(self, node: Node) -> int:
-        found = self.bound(node)
-        return found.size if found is not None else UNKNOWN
+    def bound(self, path: Path) -> Bound | None:
+        """What the schema says of the value at `path`. The server takes a path of one part for the value itself,
+        whatever that part is."""
+        found: Bound | None = self.root if path else None
+        for name in path[1:]:
+            if found is None:
+                return None
+            if name == KEYS:
+                found = Bound("string", 0) if found.kind == "map" else None
+            else:
+                found = found.items if name in (ITEMS, VALUES) else found.fields.get(name)
+        return found
 
-    def _widest(self, nodes: list[Node]) -> Bound | None:
-        found = [self.bound(node) for node in nodes]
-        known = [bound for bound in found if bound is not None]
-        return max(known, key=lambda bound: bound.size) if known and len(known) == len(found) else None
+    def kind(self, node: Node) -> str:
+        """The type as one word such as "map" or "string"; "" where it may be several.
+
+        What a schema says is surer than a compiled type, which cannot tell of lists of lists.
+        """
+        if node.kind is NodeKind.CALL and node.name in MAKE_OPAQUE:
+            return OPAQUE
+        written = self.types.get(node.id, "")
+        if OPTIONAL.match(written):  # to the server the fields of an optional value are free
+            return "optional"
+        bound = self.bound(self.path(node)) if len(self.path(node)) > 1 else None
+        if bound is not None and bound.kind in ("list", "map", "object"):
+            return bound.kind
+        return written.replace("dyn", "").partition("(")[0].partition(" ")[0]
+
+    def _literal(self, node: Node, values: Sequence[Node]) -> int:
+        total = sum(map(self.cost, node.parts))
+        sizes = [self.size(value) for value in values]
+        self.items[id(node)] = reduce(Size.or_as, sizes) if sizes else Size(0, 0)
+        return total
 
     def _fold(self, node: Node) -> int:
         over, start, condition, step, result = node.parts
-        if self._is_object(over):
-            self.problems.append("expression of type 'object' cannot be range of a comprehension")
-        if over.kind is NodeKind.LIST and not over.parts and condition.value is False:
-            return self.cost(over) + self.cost(start) + self._within({node.name: self.bound(start)}, result)
-        scope = {node.name: self.bound(start), **self._variables(node)}
-        each = self._within(scope, condition) + self._within(scope, step)
-        total = self.cost(over) + self.cost(start) + self._within({node.name: self.bound(start)}, result)
-        return total + min(self._size(over), UNKNOWN) * each
+        total = self.cost(over) + self.cost(start)
+        outer = self.variables
+        made = _Variable(self.path(start), self.known_size(start), self.items_of(start))
+        self.variables = {**outer, node.name: made}
+        if over.kind is NodeKind.LIST and not over.parts and condition.value is False:  # cel.bind
+            total += self.cost(result)
+            self._keep(node, self.known_size(result), self.items_of(result))
+            self.variables = outer
+            return total
+        names, is_list = node.variable.split(","), self.kind(over) == "list"
+        parts = (INDICES, ITEMS) if is_list else (KEYS, VALUES)
+        parts = parts if len(names) > 1 else (ITEMS,) if is_list else (KEYS,)
+        self.variables |= {name: _Variable((*self.path(over), part)) for name, part in zip(names, parts, strict=True)}
+        each = self.cost(condition) + self.cost(step)
+        self.variables = {**outer, node.name: made}
+        total += self.cost(result)
+        self.variables = outer
+        count = self.size(over)
+        is_made = start.kind in (NodeKind.LIST, NodeKind.STRUCT)
+        if is_made or start.kind is NodeKind.CONST:
+            self._keep(node, count if is_made else self.known_size(start), self.items_of(step) if is_made else None)
+        return total + count.most * each
 
-    def _variables(self, node: Node) -> dict[str, Bound | None]:
-        over = self.bound(node.parts[0])
-        if node.parts[0].kind is NodeKind.LIST:
-            over = Bound("list", len(node.parts[0].parts), items=self.known["self"])
-        names = node.variable.split(",")
-        items = over.items if over is not None else None
-        keys = Bound("string", 0) if over is not None and over.kind == "map" else None  # nor for the length of keys
-        if len(names) == 1:
-            return {names[0]: keys or items}
-        return {names[0]: keys or Bound("scalar", 1), names[1]: items}
-
-    def _within(self, scope: Mapping[str, Bound | None], node: Node) -> int:
-        return _Coster({**self.known, **scope}, problems=self.problems).cost(node)
-
-    def _folded(self, node: Node) -> Bound | None:
-        start = node.parts[1]
-        if start.kind in (NodeKind.LIST, NodeKind.STRUCT):
-            return Bound("list" if start.kind is NodeKind.LIST else "map", self._size(node.parts[0]))
-        return Bound("scalar", 1) if start.kind is NodeKind.CONST else None
+    def _keep(self, node: Node, size: Size | None, items: Size | None = None) -> None:
+        if size is not None:
+            self.sizes[id(node)] = size
+        if items is not None:
+            self.items[id(node)] = items
 
     def _call(self, node: Node) -> int:
-        arguments = sum(map(self.cost, node.parts))
-        own = self.cost(node.target) if node.target is not None else 0
+        costs = [self.cost(part) for part in node.parts]
+        target = self.cost(node.target) if node.target is not None else 0
         if node.name == "_?_:_":
-            condition, *branches = (self.cost(part) for part in node.parts)
-            return condition + max(branches, default=0)
-        return arguments + own + self._own_cost(node)
+            _, left, right = node.parts
+            self._keep(node, self.size(left).or_as(self.size(right)), self._both_items(left, right))
+            return costs[0] + max(costs[1:])
+        own, result = self._own_cost(node)
+        self._keep(node, result if result is not None else self.known_size(node))
+        return sum(costs) + target + own
 
-    def _own_cost(self, node: Node) -> int:
-        """What a call costs beyond its arguments."""
-        operand = {"size": node.target or next(iter(node.parts), None), "@in": node.parts[-1] if node.parts else None}
-        asked = operand.get(node.name, node.parts[0] if node.name == "_[_]" else None)
-        if asked is not None and self._is_object(asked):
-            self.problems.append(f"found no matching overload for '{node.name}' applied to 'object'")
-        sizes = [self._size(part) for part in node.parts]
-        target = self._size(node.target) if node.target is not None else 0
-        if node.name in SUMS:
-            return 0
-        if node.name in COMPARISONS:
-            return _scaled(min(sizes), PER_CHARACTER)
-        if node.name in SAME_SIZE or (node.name in WHOLE_LIST and self._is_text(node.target)):
-            return _scaled(target, PER_CHARACTER)
-        if node.name in PARSERS or self._is_written(node):
-            return _scaled(sizes[0] if sizes else 1, PER_CHARACTER)
-        return self._text_cost(node, target, sizes)
+    def _both_items(self, left: Node, right: Node) -> Size | None:
+        sizes = self.items_of(left), self.items_of(right)
+        return sizes[0].or_as(sizes[1]) if sizes[0] is not None and sizes[1] is not None else None
 
-    def _text_cost(self, node: Node, target: int, sizes: list[int]) -> int:
+    def _own_cost(self, node: Node) -> tuple[int, Size | None]:
+        """What a call costs beyond its arguments, and the size of its result where the function itself tells it."""
+        sizes, kinds = [self.size(part) for part in node.parts], {self.kind(part) for part in node.parts}
+        if node.target is None:
+            is_operator = not node.name[0].isalpha()
+            return (self._operator_cost if is_operator else self._function_cost)(node, sizes, kinds)
+        if self.kind(node.target) == "list" or node.name in LIST_METHODS:
+            return self._list_method_cost(node, node.target, sizes)
+        return _text_method_cost(node, self.size(node.target), sizes, is_text=kinds <= TEXTS)
+
+    def _operator_cost(self, node: Node, sizes: list[Size], kinds: set[str]) -> tuple[int, Size | None]:
+        cost, result = 1, None
         match node.name:
-            case "_+_" if any(self._is_text(part) for part in node.parts):
-                return _scaled(sum(sizes), PER_CHARACTER)
-            case "@in" if self._kind(node.parts[1]) != "map":
-                return sizes[1]
-            case "startsWith" | "endsWith":
-                return _scaled(sizes[0], PER_CHARACTER)
-            case "contains":
-                return _scaled(target, PER_CHARACTER) * _scaled(sizes[0], PER_CHARACTER)
-            case "matches" | "find" | "findAll":
-                text, pattern = (target, sizes[0]) if node.target is not None else (sizes[0], sizes[1])
-                return _scaled(text + 1, PER_CHARACTER) * _scaled(pattern, PER_PATTERN_CHARACTER)
-            case "replace" | "split":
-                return _scaled(target, 2 * PER_CHARACTER)
-            case "isSorted" | "sum" | "min" | "max":
-                return target * self._item_cost(node.target)
-        return 1
+            case "_&&_" | "_||_":
+                cost = 0
+            case "_==_" | "_!=_" if OPAQUE not in kinds:
+                cost = Size(0, min(size.most for size in sizes)).cost()
+            case "_<_" | "_<=_" | "_>_" | "_>=_" if kinds <= TEXTS:
+                cost = Size(0, min(size.most for size in sizes)).cost()
+            case "_+_" if kinds <= TEXTS or kinds <= {"list", ""}:
+                result = sizes[0].plus(sizes[1])
+                self._keep(node, result, self._both_items(*node.parts))
+                cost = result.cost() if kinds <= TEXTS else 1
+            case "_[_]":
+                part = ITEMS if self.kind(node.parts[0]) == "list" else VALUES
+                self.paths[id(node)] = (*self.path(node.parts[0]), part)
+                result = self.items_of(node.parts[0])
+            case "@in" if self.kind(node.parts[1]) != "map":
+                cost = sizes[1].most
+        return cost, result
 
-    def _item_cost(self, node: Node | None) -> int:
-        found = self.bound(node) if node is not None else None
-        items = found.items if found is not None else None
-        return 1 + (_scaled(items.size, PER_CHARACTER) if items is not None and items.kind == "string" else 0)
-
-    def _result(self, node: Node) -> Bound | None:
+    def _function_cost(self, node: Node, sizes: list[Size], kinds: set[str]) -> tuple[int, Size | None]:
+        cost, result = 1, None
         match node.name:
-            case "_?_:_":
-                return self._widest(list(node.parts[1:]))
-            case "_+_":
-                widest = self._widest(list(node.parts))
-                total = sum(self._size(part) for part in node.parts)
-                return (
-                    Bound(widest.kind, total if widest.kind != "scalar" else 1, items=widest.items) if widest else None
-                )
-            case "_[_]" | "_[?_]":
-                parent = self.bound(node.parts[0])
-                return parent.items if parent is not None else None
-            case "dyn" | "optional.of" | "_?._" | "url":
-                return self.bound(node.parts[0])
-        if node.name in SAME_SIZE | {"find"} and node.target is not None:
-            return Bound("string", self._size(node.target))
-        if node.name in ("split", "findAll") and node.target is not None:
-            return Bound("list", self._size(node.target), items=Bound("string", self._size(node.target)))
-        return None if node.name in RETURNS_TEXT | UNSIZED else Bound("scalar", 1)
+            case "dyn":
+                result = self.known_size(node.parts[0])
+                self._keep(node, result, self.items_of(node.parts[0]))
+            case name if name in PARSERS:
+                cost, result = sizes[0].cost(), sizes[0] if name == "url" else None
+            case "ip.isCanonical":
+                cost = sizes[0].cost(2 * PER_CHARACTER)
+            case "bytes" if kinds <= TEXTS:
+                cost, result = sizes[0].cost(), sizes[0].times(Size(1, 4))
+            case "string" if kinds <= {"bytes", ""}:
+                cost, result = max(sizes[0].cost(), 1), Size(sizes[0].least // 4, sizes[0].most)
+        return cost, result
 
-    def _kind(self, node: Node) -> str:
-        found = self.bound(node)
-        return found.kind if found is not None else ""
+    def _list_method_cost(self, node: Node, target: Node, sizes: list[Size]) -> tuple[int, Size | None]:
+        size = self.size(target)
+        if self.kind(target) != "list":  # also a text has an index of what is in it
+            return size.cost(), None
+        if node.name == "join":
+            total = size.times(self._item_size(target))
+            if sizes:
+                total = total.plus(sizes[0].times(Size(max(size.least - 1, 0), max(size.most - 1, 0))))
+            return total.cost(), total
+        each = 1 + (self._item_size(target).cost() if self._is_list_of_texts(target) else 0)
+        return (size.most * each if node.name in LIST_METHODS else 1), None
 
-    def _is_written(self, node: Node) -> bool:
-        """Whether something that may be bytes is made a text, which the server takes for work on all of it."""
-        return node.name == "string" and len(node.parts) == 1 and self._kind(node.parts[0]) == "dyn"
+    def _item_size(self, node: Node) -> Size:
+        """By the schema alone; of the items of any other list the server knows no size."""
+        bound = self.bound((*self.path(node), ITEMS)) if self.path(node) else None
+        return Size(0, bound.size) if bound is not None else Size()
 
-    def _is_object(self, node: Node) -> bool:
-        return node.name != "dyn" and self._kind(node) == "object"
+    def _is_list_of_texts(self, node: Node) -> bool:
+        bound = self.bound((*self.path(node), ITEMS)) if len(self.path(node)) > 1 else None
+        is_known = bound is not None and bound.kind == "string"
+        return is_known or self.types.get(node.id) in ("list(string)", "list(bytes)")
 
-    def _is_text(self, node: Node | None) -> bool:
-        return node is not None and self._kind(node) == "string"
+
+def _text_method_cost(node: Node, size: Size, sizes: list[Size], *, is_text: bool) -> tuple[int, Size | None]:
+    """The same of a method of a text of `size`, or of what is made of one. `is_text` says what its arguments are."""
+    cost, result = 1, None
+    match node.name:
+        case "lowerAscii" | "upperAscii" | "substring" | "trim":
+            cost, result = size.cost(), size
+        case "replace" if len(sizes) > 1:
+            cost, result = size.cost(2 * PER_CHARACTER), _replaced(size, sizes[0], sizes[1])
+        case "split":
+            limit = node.parts[1].value if len(sizes) > 1 else None
+            cost, result = size.cost(2 * PER_CHARACTER), Size(0, limit if isinstance(limit, int) else size.most)
+        case "find" | "findAll" | "matches":
+            cost = size.plus(ONE).cost() * sizes[0].cost(PER_PATTERN_CHARACTER)
+            result = Size(0, size.most) if node.name != "matches" else None
+        case "contains":
+            cost = size.cost() * sizes[0].cost()
+        case "startsWith" | "endsWith":
+            cost = sizes[0].cost()
+        case "format":
+            cost = size.cost()
+        case "containsIP" | "containsCIDR":
+            cost = CONTAINS[node.name] + (sizes[0].cost() if is_text else 0)
+    return cost, result
+
+
+def _replaced(size: Size, old: Size, new: Size) -> Size:
+    """How long a text of `size` may become where each `old` in it is replaced by `new`."""
+    if old.least == 0:
+        most = (size.most + 1) * new.most + size.most
+    elif new.most <= old.least:
+        most = size.most
+    else:
+        most = math.ceil(size.most / old.least) * new.most
+    if old.most == 0:
+        least = (size.least + 1) * new.least + size.least
+    elif old.most <= new.least:
+        least = size.least
+    else:
+        least = math.ceil(size.least / old.most) * new.least
+    return Size(min(least, UNKNOWN), min(most, UNKNOWN))
 
 
 def _is_old(node: Node) -> bool:
     """Whether this is oldSelf as `cel.optional_old` writes it."""
     return node.name == "_?_:_" and node.parts[0].name == OLD_GIVEN
-
-
-def _scaled(size: int, factor: float) -> int:
-    return min(math.ceil(size * factor), UNKNOWN)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.cel.cost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate, misused_objects
-from provisioner.schema.cel.runtime import NotCompiled, Program, program_of
+from provisioner.schema.cel.cost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate
+from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import TOKENS, uses_old
 from provisioner.schema.cel.typed_rule import TypedRule
 from provisioner.schema.cel.values import FIELD_CHAIN, Aliases, has_cel_type, type_signature, typed_moments
@@ -41,6 +41,19 @@ class _Node:
     is_untyped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A rule that compiles as long as any field may be of any type, and how often it may be run for one object."""
+
+    rule: TypedRule
+    shown: Record
+    runs: int = 1
+
+    @property
+    def name(self) -> str:
+        return "rule" if self.rule.result == "bool" else "messageExpression"
+
+
 @dataclass(slots=True)
 class RuleCheck:
     """One pass over the rules of a schema.
@@ -51,7 +64,7 @@ class RuleCheck:
     errors: list[FieldError] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     costs: list[tuple[int, str]] = field(default_factory=list)
-    sound: dict[str, tuple[TypedRule, Record]] = field(default_factory=dict)
+    sound: dict[str, _Compiled] = field(default_factory=dict)
 
     def run(self, schema: Schema, path: str) -> list[FieldError]:
         for node in _nodes(_Node(schema, path, 1, None, True)):
@@ -86,33 +99,30 @@ class RuleCheck:
         found = len(self.errors)
         if program.result_type not in _results("bool", node.schema):
             self.errors.append(invalid(at, _shown(rule), "cel expression must evaluate to a bool"))
-        for problem in misused_objects(program.serialized, bound_of(node.schema, is_root=node.is_root)):
-            self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: {problem}"))
         for name in unknown_fields(text, node.schema, is_root=node.is_root):
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: undefined field '{name}'"))
         if len(self.errors) == found:
-            self.sound[at] = TypedRule(text, node.schema, node.is_root, is_optional), _shown(rule)
-        self._check_cost(program, node, at)
+            runs = node.cardinality if node.cardinality is not None else _unbounded(node.schema)
+            typed = TypedRule(text, node.schema, node.is_root, is_optional)
+            self.sound[at] = _Compiled(typed, _shown(rule), runs)
         self._check_old_self(rule, node, path)
         self._check_words(rule, node, path)
 
     def _check_types(self) -> None:
-        """What compiles as long as any field may be of any type."""
-        rules = [rule for rule, _ in self.sound.values()]
-        for (at, (rule, shown)), problem in zip(
-            self.sound.items(), _type_problems(rules) if rules else (), strict=True
-        ):
+        """What compiles as long as any field may be of any type, and what the rest costs."""
+        checked = _compiled_typed([one.rule for one in self.sound.values()]) if self.sound else ()
+        for (at, one), (problem, program) in zip(self.sound.items(), checked, strict=True):
             if problem:
-                start = "cel expression" if rule.result == "bool" else "messageExpression"
-                compiled = "compilation failed" if rule.result == "bool" else f"{start} compilation failed"
+                start = "cel expression" if one.name == "rule" else "messageExpression"
+                compiled = "compilation failed" if one.name == "rule" else f"{start} compilation failed"
                 is_other = not problem.startswith("ERROR")
-                self.errors.append(invalid(at, shown, f"{start} {problem}" if is_other else f"{compiled}: {problem}"))
+                words = f"{start} {problem}" if is_other else f"{compiled}: {problem}"
+                self.errors.append(invalid(at, one.shown, words))
+            else:
+                bound = bound_of(one.rule.schema, is_root=one.rule.is_root)
+                self._note_cost(estimate(program, bound) * one.runs, at, one.name)
 
-    def _check_cost(self, program: Program, node: _Node, at: str) -> None:
-        each = estimate(program.serialized, bound_of(node.schema))
-        self._note_cost(each * (node.cardinality if node.cardinality is not None else _unbounded(node.schema)), at)
-
-    def _note_cost(self, cost: int, at: str, name: str = "rule") -> None:
+    def _note_cost(self, cost: int, at: str, name: str) -> None:
         problem = budget_problem(f"estimated {name} cost", cost)
         if problem:
             self.errors.append(forbidden(at, problem))
@@ -151,8 +161,7 @@ class RuleCheck:
             self.errors.append(invalid(at, _shown(rule), "messageExpression must evaluate to a string"))
         else:
             typed = TypedRule(text, node.schema, node.is_root, is_optional, result="string")
-            self.sound[at] = typed, _shown(rule)
-            self._note_cost(estimate(program.serialized, bound_of(node.schema)), at, "messageExpression")
+            self.sound[at] = _Compiled(typed, _shown(rule))
 
     def _check_total(self, path: str) -> None:
         total = sum(cost for cost, _ in self.costs)
@@ -292,7 +301,7 @@ def _shown(rule: Mapping[str, Any]) -> Record:
     return Record({shown: rule.get(name, empty.get(shown, "")) for shown, name in names.items()})
 
 
-def _type_problems(rules: list[TypedRule]) -> list[str]:
-    from provisioner.schema.cel.type_check import problems_of  # noqa: PLC0415 - protobuf takes memory: with the first rule
+def _compiled_typed(rules: list[TypedRule]) -> list[tuple[str, bytes]]:
+    from provisioner.schema.cel.type_check import compile_typed  # noqa: PLC0415 - protobuf takes memory: with the first rule
 
-    return problems_of(rules)
+    return compile_typed(rules)

@@ -13,7 +13,7 @@ from typing import Any
 
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language, Library
 from provisioner.expressions.evaluator import ask, ask_all
-from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, with_optional_old
+from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, with_optional_old
 from provisioner.schema.cel.values import MAX_EXPRESSION_CHARS
 
 KUBERNETES_ONLY = re.compile(
@@ -25,6 +25,7 @@ NO_FIELDS = re.compile(r"expression of type '([^']*)' cannot be the operand of a
 
 SECONDS = 60.0  # for all rules that are evaluated together, which may be those of many objects
 
+OBJECT = "map<string,dyn>"
 UNUSABLE = object()  # an old value that is none of the type its schema says: an error where an expression reads it
 
 
@@ -93,7 +94,7 @@ def evaluated(asked: Sequence[Evaluation]) -> list[Result]:
 
 def _question(one: Evaluation) -> ExpressionQuestion:
     source = with_optional_old(one.text) if one.has_optional_old else one.text
-    return ExpressionQuestion(_language(one.signature, one.has_optional_old), source, one.values)
+    return ExpressionQuestion(_language(_nullable(one.signature, source), one.has_optional_old), source, one.values)
 
 
 def _result(text: str, found: ExpressionAnswer | None) -> Result:
@@ -117,7 +118,7 @@ def program_of(text: str, signature: str, *, has_optional_old: bool = False) -> 
     if len(text) > MAX_EXPRESSION_CHARS:
         raise NotCompiled(TOO_LONG)
     source = with_optional_old(text) if has_optional_old else text
-    language = _language(signature, has_optional_old)
+    language = _language(_nullable(signature, source), has_optional_old)
     found = _compiled(language, source)
     if found.outcome is ExpressionOutcome.COMPILED:
         return Program(language, source, found.type, found.program)
@@ -147,6 +148,11 @@ def _kept(language: Language, source: str) -> ExpressionAnswer:
     return found
 
 
+def _nullable(signature: str, source: str) -> str:
+    """The type with objects as anything where a rule names `null`, which is compared with objects and not with maps."""
+    return signature.replace(OBJECT, "dyn") if "null" in source and "null" in names_in(source) else signature
+
+
 @lru_cache(maxsize=1024)
 def _language(signature: str, has_optional_old: bool) -> Language:
     old = "dyn" if has_optional_old else signature
@@ -160,7 +166,7 @@ def _is_beyond_us(text: str) -> bool:
 
 
 def _stripped(text: str) -> str:
-    plain = CODE_TAIL.sub("", CODE.sub("", text))
+    plain = CODE_TAIL.sub("", CODE.sub("", text)).replace(", null_type)'", ", null)'")
     return NO_FIELDS.sub(r"type '\1' does not support field selection", plain)
 
 

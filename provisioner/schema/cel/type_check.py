@@ -19,7 +19,7 @@ from provisioner.expressions.evaluator import ask
 from provisioner.schema.cel.literals import literal_problem
 from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
 from provisioner.schema.cel.typed_rule import TypedRule
-from provisioner.schema.cel.values import ROOT_FIELDS, escaped, has_cel_type, type_signature
+from provisioner.schema.cel.values import ROOT_FIELDS, has_cel_type, names_in_rules, type_signature
 from provisioner.schema.reading import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
@@ -47,8 +47,9 @@ class _Type:
     scalar: str = ""
 
 
-def problems_of(rules: Sequence[TypedRule]) -> list[str]:
-    """Of each rule why it does not compile against the types of its schema, in the compiler's words; "" if it does.
+def compile_typed(rules: Sequence[TypedRule]) -> list[tuple[str, bytes]]:
+    """Of each rule why it does not compile against the types of its schema, in the compiler's words, or "" and what it
+    was compiled to.
 
     All are compiled in one environment: making one takes longer than compiling a hundred rules.
     """
@@ -62,7 +63,7 @@ def problems_of(rules: Sequence[TypedRule]) -> list[str]:
     language = Language.of(variables, Library.RULE_TYPES, made.descriptors)
     texts = [_numbered(rule, place) for place, rule in enumerate(rules)]
     answers = ask(language, texts, seconds=SECONDS, wants_program=True)
-    return [_problem(rule, found) for rule, found in zip(rules, answers, strict=True)]
+    return [(_problem(rule, found), found.program) for rule, found in zip(rules, answers, strict=True)]
 
 
 def _problem(rule: TypedRule, found: ExpressionAnswer) -> str:
@@ -135,9 +136,11 @@ class _Messages:
         draft = _Draft(f"M{len(self._drafts)}")
         self._drafts.append(draft)
         for name, described in known.items():
-            alias, below = escaped(name), schema_of(described)
-            if alias is not None and alias in names and below is not None and has_cel_type(below):
-                draft.fields.append((alias, *self._field(below, names)))
+            below = schema_of(described)
+            if below is not None and has_cel_type(below):
+                draft.fields += [
+                    (alias, *self._field(below, names)) for alias in names_in_rules(name) if alias in names
+                ]
         return _Type(f"{PACKAGE}.{draft.name}", f"{PACKAGE}.{draft.name}")
 
     def _field(self, schema: Schema, names: frozenset[str]) -> tuple[_Type, str]:

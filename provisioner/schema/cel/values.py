@@ -70,6 +70,12 @@ def escaped(name: str) -> str | None:
     return re.sub(r"__|[-./]", lambda found: ESCAPES[found[0]], name)
 
 
+def names_in_rules(name: str) -> tuple[str, ...]:
+    """Every name by which a rule may refer to a field: a reserved word stands for itself, too (Kubernetes 1.31)."""
+    alias = escaped(name)
+    return () if alias is None else (alias, name) if name in RESERVED else (alias,)
+
+
 def has_cel_type(schema: Schema) -> bool:
     """Whether CEL has a type for values under `schema`. Where it has none, the API server runs no rule, nor below."""
     node: Schema | None = schema
@@ -187,12 +193,14 @@ class Aliases:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bool], dict[str | None, Any]] = {}
+        self._known: dict[tuple[int, bool], dict[str, Any]] = {}
 
-    def of(self, node: Schema, *, is_root: bool) -> dict[str | None, Any]:
+    def of(self, node: Schema, *, is_root: bool) -> dict[str, Any]:
         if (id(node), is_root) not in self._known:
             fields = {**properties_of(node), **(ROOT_FIELDS if is_root else {})}
-            self._known[id(node), is_root] = {escaped(name): it for name, it in fields.items()}
+            self._known[id(node), is_root] = {
+                alias: described for name, described in fields.items() for alias in names_in_rules(name)
+            }
         return self._known[id(node), is_root]
 
 
@@ -214,11 +222,11 @@ def _object(value: dict[str, Any], schema: Schema, is_root: bool, is_field: bool
         return {name: to_cel(entry, additional, is_field=is_field) for name, entry in value.items()}
     found = {}
     for name, entry in value.items():
-        described, alias = schema_of(known.get(name)), escaped(name)
+        described, aliases = schema_of(known.get(name)), names_in_rules(name)
         if described is not None and entry is None:
             continue  # to a rule a field that is null is not there
-        if described is not None and alias is not None:
-            found[alias] = to_cel(entry, described, is_field=True)
+        if described is not None and aliases:
+            found.update(dict.fromkeys(aliases, to_cel(entry, described, is_field=True)))
         elif described is None and schema.get("x-kubernetes-preserve-unknown-fields") is True:
             found[name] = copied(entry)  # no rule can name it, but it counts when whole objects are compared
     return found

@@ -113,6 +113,16 @@ def test_kinds_are_known_by_version() -> None:
     assert knows("shop.example.com/v1", "Order") is False
 
 
+def test_the_metadata_of_a_definition_is_judged_and_nothing_else_of_it() -> None:
+    metadata = {
+        "name": "things.example.com",
+        "annotations": {"gates.example.com/": ""},
+        "labels": {"app": "{{ name }}"},
+    }
+    found = judge({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata})
+    assert [one.path[:2] for one in found.refusals] == [("metadata", "labels"), ("metadata", "annotations")]
+
+
 def test_without_the_schemas_nothing_is_called_safe(monkeypatch: pytest.MonkeyPatch) -> None:
     schemas_of.cache_clear()
     monkeypatch.setattr(schemas, "_PACKAGE", "no_such_package")

@@ -11,15 +11,32 @@ import pytest
 
 import provisioner.review
 from provisioner.cli import Usage, exit_status, main, source_of
+from provisioner.cli.bundles import EVERYWHERE
+from provisioner.pipeline import PrepareOptions, look_offline, prepare
+from provisioner.render import BUILT_IN
 from provisioner.review.base.facts import ReviewRule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
+from provisioner.unpack import UnpackLimits
 from provisioner.values import Plan, Report, Section, Severity
 from tests.support.patience import scaled
 from tests.support.provisioner.cases import FOLDER as CASES
+from tests.support.provisioner.contents import an_object
 
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
 COMMIT = "a" * 40
 DIGEST = "sha256:" + "b" * 64
+WEB = an_object(
+    "apps/v1",
+    "Deployment",
+    "web",
+    spec={
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "example.com/web"}]},
+        },
+    },
+)
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -94,6 +111,25 @@ def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsy
 def test_unknown_gives_2_unless_something_worse_gives_1(severities: list[str], fail_on: str, status: int) -> None:
     findings = tuple(ReviewRule("A-01", Section.OBJECTS, Severity(one)).at(None, "words") for one in severities)
     assert exit_status(Report((), findings, Plan((), "")), fail_on) == status
+
+
+def test_a_review_says_what_a_comparison_of_the_service_says(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "web.yaml").write_text(json.dumps(WEB))
+    _, out, _ = run(capsys, str(tmp_path), "--install-namespace", "shop", "-o", "json")
+    options = PrepareOptions("shop", "installer")
+    source = LocalSource(str(tmp_path))
+    content = prepare(
+        [source],
+        options=options,
+        egress=EVERYWHERE,
+        credentials=None,
+        limits=UnpackLimits(),
+        is_namespaced=BUILT_IN.get,
+    )
+    wanted = [(one.rule, one.severity, one.message) for one in look_offline(content, None).findings]
+    assert [(one["rule"], one["severity"], one["message"]) for one in json.loads(out)["findings"]] == wanted
 
 
 def test_json_fits_the_published_schema(capsys: pytest.CaptureFixture[str]) -> None:

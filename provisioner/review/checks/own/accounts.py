@@ -109,8 +109,7 @@ def of_named_accounts(state: StateFacts) -> Iterator[Finding]:
 
 def _why_strong(state: StateFacts, account: tuple[str, str]) -> str:
     """Why an account can get round approvals, in words; "" where its name does not say that it can."""
-    installers = state.around.installers | {(state.install_namespace, state.service_account)}
-    if account in installers:
+    if account in state.installers:
         return "an account that Pratique applies bundles with"
     namespace, name = account
     own = {(ref.namespace, ref.name) for ref, _ in state.named if ref.group_kind == _ACCOUNT}

@@ -67,12 +67,11 @@ class Judge:
 
 def judge_of(facts: Facts) -> Judge:
     """The judge of these facts. Where nobody could read what installers hold, each counts as strong."""
-    content, states = facts.content, rbac_before_after_of(facts)
-    installers = facts.around.installers | {(content.install_namespace, content.service_account)}
+    installers, states = facts.state().installers, rbac_before_after_of(facts)
     ours = Ours(facts.around.own_namespace, installers)
     is_unknown = facts.live_rbac is None and not facts.is_offline
     strong = installers if is_unknown else _strong(ours, states.after)
-    return Judge.of(replace(ours, strong=strong), states, files_of(content))
+    return Judge.of(replace(ours, strong=strong), states, files_of(facts.content))
 
 
 def _strong(ours: Ours, known: RbacObjects) -> frozenset[tuple[str, str]]:

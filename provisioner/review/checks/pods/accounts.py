@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, said
+from provisioner.review.base.facts import STATED, Check, Facts, ReviewRule, said
 from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
 from provisioner.review.workloads.pod_changes import PodChange, pod_changes
@@ -39,10 +39,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: AccountPowers) -> Finding:
     gain = powers.gained(old, new)
     rule, then = _judged(gain)
-    message = f"{said(change.ref)} runs as the account {new.name} instead of {old.name}{then}"
-    evidence = {"before": str(old), "after": str(new), **_evidence(gain)}
+    stated = f"{said(change.ref)} runs as the account {new.name} instead of {old.name}"
+    evidence = {"before": str(old), "after": str(new), STATED: stated, **_evidence(gain)}
     key = [str(old), str(new), gain.powers]
-    return rule.at(change.ref, message, path=(*change.after.path, "serviceAccountName"), evidence=evidence, key=key)
+    path = (*change.after.path, "serviceAccountName")
+    return rule.at(change.ref, f"{stated}{then}", path=path, evidence=evidence, key=key)
 
 
 def _judged(gain: Gain) -> tuple[ReviewRule, str]:
@@ -80,11 +81,9 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
     """What is not known here is said where the account is looked for (SEC-04) or roles could not be read."""
     gain = powers.gained(None, account)
     if gain.powers:
-        message = (
-            f"{said(pod.ref)} is new and runs as the account {account.name}, which is not of this bundle and "
-            f"{some_phrases(gain.powers)}"
-        )
-        evidence = {"after": str(account), **_evidence(gain)}
+        stated = f"{said(pod.ref)} is new and runs as the account {account.name}, which is not of this bundle"
+        message = f"{stated} and {some_phrases(gain.powers)}"
+        evidence = {"after": str(account), STATED: stated, **_evidence(gain)}
         path = (*pod.path, "serviceAccountName")
         yield _of_powers(gain).at(pod.ref, message, path=path, evidence=evidence, key=[str(account), gain.powers])
 

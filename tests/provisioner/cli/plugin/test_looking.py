@@ -20,6 +20,20 @@ from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, wish
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.live import until_served
+from tests.support.provisioner.contents import an_object
+
+WEB = an_object(
+    "apps/v1",
+    "Deployment",
+    "web",
+    spec={
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "example.com/web"}]},
+        },
+    },
+)
 
 OTHER_DIGEST = "sha256:" + "b" * 64
 
@@ -301,6 +315,19 @@ def test_a_preview_is_made_with_the_callers_own_rights(
     report = json.loads(capsys.readouterr().out)
     (action,) = report["plan"]["actions"]
     assert 'User "mallory" cannot' in action["problem"] + action["serverWords"]
+
+
+def test_a_preview_says_what_a_request_would(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whose account applies it is known of a request, and of a preview only where one is named."""
+    (tmp_path / "web.yaml").write_text(json.dumps(WEB))
+
+    def told_of_pratique(*words: str) -> list[str]:
+        run("preview", str(tmp_path / "web.yaml"), "-o", "json", *words)
+        found = json.loads(capsys.readouterr().out)["findings"]
+        return [one["rule"] for one in found if one["rule"].startswith("OWN-PRATIQUE")]
+
+    assert told_of_pratique() == told_of_pratique("--service-account", "installer") == []
+    assert told_of_pratique("--service-account", "default") == ["OWN-PRATIQUE-05"]
 
 
 def test_the_shell_is_told_the_names_of_this_cluster(

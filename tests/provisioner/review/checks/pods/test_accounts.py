@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from provisioner.review.checks.pods import accounts, tokens
-from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import an_object, content_with, findings_of, named, planned
-from tests.support.provisioner.roles import account, bound, cluster_role, rule
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, Plan, Severity
+from tests.support.provisioner.contents import an_object, content_with, facts, findings_of, named, planned
+from tests.support.provisioner.roles import account, bound, cluster_role, group, rule
 
 READS_SECRETS = cluster_role("secrets", rule("get list", "secrets"))
 READS_PODS = cluster_role("pods", rule("get"))
@@ -101,6 +102,32 @@ def test_a_new_object_that_runs_as_a_strong_account_of_somebody_else_is_told(mor
 
 def test_a_new_object_whose_account_may_do_little_is_not_told() -> None:
     assert not named(findings_of(accounts.CHECK, planned(runs_as("b"), Action.CREATE), live_rbac=()), "POD-32")
+
+
+EVERYBODYS = ("basic-user", "discovery", "public-info-viewer", "service-account-issuer-discovery")
+
+
+@pytest.mark.parametrize("name", [f"system:{name}" for name in EVERYBODYS])
+def test_what_every_account_of_a_new_cluster_holds_is_no_gain(name: str) -> None:
+    urls = rule("get", urls="/openid/v1/jwks /version/")
+    roles = (cluster_role(name, urls), bound(name, group("system:authenticated"), group("system:serviceaccounts")))
+    created = planned(runs_as(), Action.CREATE)
+    assert not named(findings_of(accounts.CHECK, created, live_rbac=roles), "POD-32")
+    written = (cluster_role(name, rule("get", "secrets")), *roles[1:])
+    (found,) = named(findings_of(accounts.CHECK, created, live_rbac=written), "POD-32")
+    assert found.severity is Severity.CRITICAL
+
+
+def test_S09_who_may_not_get_roles_reads_which_object_runs_as_which_account() -> None:
+    """The headline goes into the mirror of the request, where everybody reads it."""
+    action = planned(runs_as("x" * 63), Action.CREATE)
+    roles = (STARTS_CODE, bound("starts-code", account("x" * 63, "shop")))
+    told = report(facts(action, live_rbac=roles, bundle=Plan((action,), "")), [accounts.CHECK])
+    (found,) = named(list(told.findings), "POD-32")
+    stated = f"Deployment shop/web is new and runs as the account {'x' * 63}, which is not of this bundle"
+    assert told.headline[0].startswith(stated)
+    assert "start code" not in f"{told.headline} {found.message}"
+    assert "start code" in found.server_words
 
 
 AUTOMOUNT = "automountServiceAccountToken"
