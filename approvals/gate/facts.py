@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
+from approvals.policy import Lapsed
 from provisioner.unserved import Lack
 from provisioner.values import ObjectRef, PlannedAction
 
@@ -136,13 +137,13 @@ class Sources:
 class ReadUnattended:
     """What was read because the operator had listed the deployment, as nobody who asked could be asked about.
 
-    `is_listed` now; `too_old` are the names of those who asked and still are known by groups that are too old.
+    `is_listed` now; `too_old` are those who asked and still cannot be asked about.
     Not `is_sure`: an earlier version read it and did not keep on whose word.
     """
 
     names: tuple[str, ...] = ()
     is_listed: bool = False
-    too_old: tuple[str, ...] = ()
+    too_old: tuple[Lapsed, ...] = ()
     is_sure: bool = True
 
 
@@ -276,7 +277,7 @@ class GateFacts:
     account: Fact[Account] = NOT_READ
     own_right: Fact[Right] = NOT_READ
     requesters: Fact[tuple[Fact[Right], ...]] = NOT_READ
-    too_old: Fact[tuple[str, ...]] = NOT_READ
+    too_old: Fact[tuple[Lapsed, ...]] = NOT_READ
     sources: Fact[Sources] = NOT_READ
     read_unattended: Fact[ReadUnattended] = NOT_READ
     subject: Fact[ReviewSubject] = NOT_READ

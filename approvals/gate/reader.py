@@ -30,6 +30,7 @@ from approvals.ledger.digests import ReviewSubject
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
+from approvals.policy import Lapsed
 from approvals.selectors import revisions
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
@@ -282,7 +283,7 @@ def _read_unattended(request: Request) -> Fact[ReadUnattended]:
     return _record(lambda: ReadUnattended(names, _is_listed(request), too_old, is_sure))
 
 
-def _too_old(request: Request) -> Fact[tuple[str, ...]]:
+def _too_old(request: Request) -> Fact[tuple[Lapsed, ...]]:
     return _record(lambda: tuple(access.no_longer_current(request)))
 
 

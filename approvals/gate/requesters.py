@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from approvals.gate.answers import GateQuestion, Reason
 from approvals.gate.facts import About, GateFacts, ReadUnattended, Sources, Unknown, value_of
 from approvals.gate.remedies import RefusalKind, missing_right, reason
-from approvals.policy import why_nobody_vouches
+from approvals.policy import Lapsed, why_nobody_vouches
 
 
 def are_requesters_proved(facts: GateFacts) -> bool:
@@ -41,7 +41,7 @@ def may_have_it(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.GROUPS_TOO_OLD, _unreadable(sources, too_old, about), about)
 
 
-def _unreadable(sources: Sources, too_old: Sequence[str], about: About) -> str:
+def _unreadable(sources: Sources, too_old: Sequence[Lapsed], about: About) -> str:
     what, mend = why_nobody_vouches(too_old)
     words = (
         f"the spec names {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), so "
