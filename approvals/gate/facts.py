@@ -65,7 +65,7 @@ class About:
     """The request that is asked about, as our records and settings have it.
 
     `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached. `rounds` is how
-    often it was reported again by itself.
+    often it was reported again by itself. `why_unknown` is why nobody can tell who asked, "" where that is known.
     """
 
     name: str
@@ -81,6 +81,7 @@ class About:
     needed: int
     expires_at: datetime
     rounds: int = 0
+    why_unknown: str = ""
 
     @property
     def is_removal(self) -> bool:

@@ -27,6 +27,7 @@ from approvals.gate.planned import Approved, collisions_of, plan_facts
 from approvals.gate.wish import PendingFacts, learn, unmet_words
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
+from approvals.ledger.pivots import why_unknown
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
@@ -221,6 +222,7 @@ def _facts(question: GateQuestion, request: Request) -> GateFacts:
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         expires_at=request.expires_at,
         rounds=rounds.made_by_itself(request),
+        why_unknown=why_unknown(request),
     )
     return GateFacts(question, about, timezone.now())
 

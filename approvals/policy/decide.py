@@ -97,6 +97,7 @@ def decide(
     held_by: Iterable[str],
     is_requester_known: bool,
     too_old: Sequence[Lapsed] = (),
+    why_unknown: str = "",
 ) -> Tally:
     """Count the reviews of one round.
 
@@ -119,18 +120,18 @@ def decide(
         obstacle = f"an approver may have requested it ({doubts[0]}): one more approval is needed" if is_doubted else ""
         words = obstacle or f"{people} of {needed} approvals"
         return Tally(Decision.UNDECIDED, people, needed, words, obstacle, is_doubted)
-    unasked = why_vouched_for(is_requester_known=is_requester_known, too_old=too_old)
+    unasked = why_vouched_for(is_requester_known=is_requester_known, too_old=too_old, why_unknown=why_unknown)
     obstacle = _obstacle(approvals, sorted(held_by), unasked)
     if obstacle:
         return Tally(Decision.UNDECIDED, people, needed, obstacle, obstacle)
     return Tally(Decision.APPROVED, people, needed, f"{people} of {needed} approvals")
 
 
-def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[Lapsed]) -> str:
+def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[Lapsed], why_unknown: str = "") -> str:
     """Why an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked (S07)."""
     must = "one approver must be allowed to impersonate the installing ServiceAccount"
     if not is_requester_known:
-        return f"the requester is unknown: {must}"
+        return f"the requester is unknown{f' ({why_unknown})' if why_unknown else ''}: {must}"
     if not too_old:
         return ""
     what, remedy = why_nobody_vouches(too_old)
