@@ -192,7 +192,7 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "nobody knows who asked": (_about(is_requester_known=False), _ASKERS),
     "who asked is known by old groups": (_set(too_old=known((Lapsed("rita"),))), frozenset({GateQuestion.PREPARE})),
     "what was read unattended is withdrawn": (
-        _set(read_unattended=known(ReadUnattended(("Secret harbour/pull",), False, ("rita",)))),
+        _set(read_unattended=known(ReadUnattended(("Secret harbour/pull",), False, (Lapsed("rita"),)))),
         _ASKERS | {GateQuestion.DECIDE, GateQuestion.GO_ON, GateQuestion.CREATE},
     ),
     "another subject": (_about(subject_digest="sha256:other"), _GATE),
