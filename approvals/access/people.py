@@ -22,7 +22,7 @@ from approvals.access.caller import Caller
 from approvals.access.identity import MAPPED, groups_limit
 from approvals.access.reserved import counts
 from approvals.access.vouching import also_known_as, may_vouch
-from approvals.policy import CONTROLLER
+from approvals.policy import Lapse, Lapsed
 from approvals.proxies import is_issuer, is_name
 from provisioner.values import Identity
 
@@ -171,24 +171,27 @@ def last_writer_of(request: models.Request) -> Record:
 class Asker:
     """Somebody who asked for a request, with the latest groups that are known of them.
 
-    `is_current`: these were proved so lately that a yes counts (S25). By older ones only a no does.
+    Without a `lapse` these were proved so lately that a yes counts (S25). By others only a no does.
     """
 
     identity: Identity
-    is_current: bool
-    is_controller: bool = False
+    lapse: Lapse | None = None
+
+    @property
+    def is_current(self) -> bool:
+        return self.lapse is None
 
 
 def asker_of(requester: Record, request: models.Request, *, now: datetime) -> Asker:
     """The person whom a request names, as they are known by `now`; or the GitOps controller, as the operator lists it.
 
     By their own row, whose groups are never older than those of the writing: by issuer and `sub`, by name and uid, or
-    by account and name. Whose account is switched off or is nobody there any more has nobody who vouches for them. Whom
-    no account stands for is known by the writing alone.
+    by account and name where one of both says no uid. Whose account is switched off or is nobody there any more has
+    nobody who vouches for them. Whom no account stands for is known by the writing alone.
     """
     if requester.get("via") == controllers.VIA:
         # The groups of a ServiceAccount follow from its name: what ends is the operator's word for it (S34).
-        return Asker(_written(requester), _is_listed(requester["username"], request), is_controller=True)
+        return Asker(_written(requester), None if _is_listed(requester["username"], request) else Lapse.UNLISTED)
     return _person_on(request.deployment.cluster, requester, now=now)
 
 
@@ -201,13 +204,23 @@ def _person_on(cluster: models.Cluster, requester: Record, *, now: datetime) -> 
     written = _written(requester)
     row = _row_of(requester, cluster)
     if row is not None and counts(Identity(row.username, tuple(row.groups), row.uid), row.authenticator):
-        identity = Identity(row.username, tuple(row.groups), row.uid)
-        is_young = row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit()
-        is_young = is_young and may_vouch(row.authenticator, row.issuer, cluster.name)
-        return Asker(identity, row.user.is_active and is_young)
+        # A mapping says no uid; the cluster has proved one with the writing.
+        identity = Identity(row.username, tuple(row.groups), row.uid or written.uid)
+        return Asker(identity, _lapse_of(row, cluster, now))
+    if requester.get("user_id") is not None:
+        return Asker(written, Lapse.UNLINKED)
     proved_at = parse_datetime(requester.get("groups_at") or "")
     is_young = proved_at is not None and now - proved_at <= groups_limit()
-    return Asker(written, requester.get("user_id") is None and is_young)
+    return Asker(written, None if is_young else Lapse.UNCONFIRMED)
+
+
+def _lapse_of(row: models.KubernetesIdentity, cluster: models.Cluster, now: datetime) -> Lapse | None:
+    if not row.user.is_active:
+        return Lapse.DISABLED
+    if not may_vouch(row.authenticator, row.issuer, cluster.name):
+        return Lapse.UNTRUSTED
+    is_young = row.authenticator == MAPPED or now - row.groups_seen_at <= groups_limit()
+    return None if is_young else Lapse.EXPIRED
 
 
 def catalog_author(catalog: models.Catalog, writer: Record, *, now: datetime) -> Asker:
@@ -215,7 +228,7 @@ def catalog_author(catalog: models.Catalog, writer: Record, *, now: datetime) ->
     if writer.get("via") == controllers.VIA:
         wish = controllers.catalog_wish_of(catalog.cluster.name, catalog.name, catalog.spec)
         is_listed = wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(writer["username"], wish)
-        return Asker(_written(writer), is_listed, is_controller=True)
+        return Asker(_written(writer), None if is_listed else Lapse.UNLISTED)
     return _person_on(catalog.cluster, writer, now=now)
 
 
@@ -225,11 +238,27 @@ def _is_listed(username: str, request: models.Request) -> bool:
     return wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(username, wish)
 
 
-def no_longer_current(request: models.Request) -> list[str]:
-    """The names of those who asked and are known by what is too old, and of controllers that are no longer listed."""
+def no_longer_current(request: models.Request) -> list[Lapsed]:
+    """Those who asked and are known by what is too old or does not count any more, each once, sorted.
+
+    Not who is known by one writing alone, where somebody asked who is current and whom Kubernetes knows by the same
+    name, and by no other uid: RBAC asks for names, so that what may be said of one is so of both.
+    """
     now = timezone.now()
     askers = [asker_of(one, request, now=now) for one in request.requesters]
-    return sorted({f"{CONTROLLER * one.is_controller}{one.identity.username}" for one in askers if not one.is_current})
+    current = [one.identity for one in askers if one.is_current]
+    lapsed = [(one.identity, one.lapse) for one in askers if one.lapse]
+    return sorted(
+        {
+            Lapsed(identity.username, why)
+            for identity, why in lapsed
+            if why is not Lapse.UNCONFIRMED or not any(_may_be_one(identity, one) for one in current)
+        }
+    )
+
+
+def _may_be_one(one: Identity, other: Identity) -> bool:
+    return one.username == other.username and (one.uid == other.uid or "" in (one.uid, other.uid))
 
 
 def _row_of(requester: Record, cluster: models.Cluster) -> models.KubernetesIdentity | None:
@@ -239,10 +268,12 @@ def _row_of(requester: Record, cluster: models.Cluster) -> models.KubernetesIden
         # Two where the person comes by an issuer and by a proxy of its people: Kubernetes knows each by its name.
         wanted = (requester["username"], requester.get("user_id"))
         return min(rows, key=lambda row: (row.username != wanted[0], row.user_id != wanted[1]), default=None)
-    name = {"username": requester["username"], "uid": requester.get("uid") or ""}
-    theirs = here.filter(user_id=requester.get("user_id") or 0, **name).first()
+    name, uid = requester["username"], requester.get("uid") or ""
+    # By an account that was theirs when they wrote, and is called so still. Two uids that differ are two people.
+    theirs = here.filter(user_id=requester.get("user_id") or 0, username=name).order_by("-uid")
+    known = next((row for row in theirs if row.uid == uid or "" in (row.uid, uid)), None)
     # A uid is given to nobody else: also where the person has been linked to another account since.
-    return theirs or (here.filter(**name).first() if name["uid"] else None)
+    return known or (here.filter(username=name, uid=uid).first() if uid else None)
 
 
 def _subject(issuer: str, subject: str) -> frozenset[Subject]:

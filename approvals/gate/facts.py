@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
+from approvals.policy import Lapsed
 from provisioner.unserved import Lack
 from provisioner.values import ObjectRef, PlannedAction
 
@@ -64,7 +65,7 @@ class About:
     """The request that is asked about, as our records and settings have it.
 
     `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached. `rounds` is how
-    often it was reported again by itself.
+    often it was reported again by itself. `why_unknown` is why nobody can tell who asked, "" where that is known.
     """
 
     name: str
@@ -80,6 +81,7 @@ class About:
     needed: int
     expires_at: datetime
     rounds: int = 0
+    why_unknown: str = ""
 
     @property
     def is_removal(self) -> bool:
@@ -136,13 +138,13 @@ class Sources:
 class ReadUnattended:
     """What was read because the operator had listed the deployment, as nobody who asked could be asked about.
 
-    `is_listed` now; `too_old` are the names of those who asked and still are known by groups that are too old.
+    `is_listed` now; `too_old` are those who asked and still cannot be asked about.
     Not `is_sure`: an earlier version read it and did not keep on whose word.
     """
 
     names: tuple[str, ...] = ()
     is_listed: bool = False
-    too_old: tuple[str, ...] = ()
+    too_old: tuple[Lapsed, ...] = ()
     is_sure: bool = True
 
 
@@ -279,7 +281,7 @@ class GateFacts:
     account: Fact[Account] = NOT_READ
     own_right: Fact[Right] = NOT_READ
     requesters: Fact[tuple[Fact[Right], ...]] = NOT_READ
-    too_old: Fact[tuple[str, ...]] = NOT_READ
+    too_old: Fact[tuple[Lapsed, ...]] = NOT_READ
     sources: Fact[Sources] = NOT_READ
     read_unattended: Fact[ReadUnattended] = NOT_READ
     subject: Fact[ReviewSubject] = NOT_READ

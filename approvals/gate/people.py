@@ -55,7 +55,14 @@ def is_let_go(facts: GateFacts) -> bool:
 def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
     about, too_old = facts.about, value_of(facts.too_old) or ()
     is_known = about.is_requester_known
-    return decide(ballots, needed=about.needed, held_by=(), is_requester_known=is_known, too_old=too_old)
+    return decide(
+        ballots,
+        needed=about.needed,
+        held_by=(),
+        is_requester_known=is_known,
+        too_old=too_old,
+        why_unknown=about.why_unknown,
+    )
 
 
 def ballot(review: ReviewFacts) -> Ballot:

@@ -28,9 +28,11 @@ from approvals.gate.wish import PendingFacts, learn, unmet_words
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.packages import choosing
+from approvals.ledger.pivots import why_unknown
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
+from approvals.policy import Lapsed
 from approvals.selectors import revisions
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
@@ -223,6 +225,7 @@ def _facts(question: GateQuestion, request: Request) -> GateFacts:
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
         expires_at=request.expires_at,
         rounds=rounds.made_by_itself(request),
+        why_unknown=why_unknown(request),
     )
     return GateFacts(question, about, timezone.now())
 
@@ -285,7 +288,7 @@ def _read_unattended(request: Request) -> Fact[ReadUnattended]:
     return _record(lambda: ReadUnattended(names, _is_listed(request), too_old, is_sure))
 
 
-def _too_old(request: Request) -> Fact[tuple[str, ...]]:
+def _too_old(request: Request) -> Fact[tuple[Lapsed, ...]]:
     return _record(lambda: tuple(access.no_longer_current(request)))
 
 

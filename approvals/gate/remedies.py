@@ -117,7 +117,7 @@ class RefusalKind(Enum):
         Next.END,
         Forbidden.code,
         "the sources or config.lookup name something in the cluster, and the requester is unknown",
-        "Someone who signs in to Pratique and may get it changes BundleDeployment {name}.",
+        "Someone who may get it changes BundleDeployment {name}, then signs in to Pratique and requests it again.",
     )
     GROUPS_TOO_OLD = RefusalRow(
         Next.END,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from approvals.gate.answers import GateQuestion, Reason
 from approvals.gate.facts import About, GateFacts, ReadUnattended, Sources, Unknown, value_of
 from approvals.gate.remedies import RefusalKind, missing_right, reason
-from approvals.policy import why_nobody_vouches
+from approvals.policy import Lapsed, why_nobody_vouches
 
 
 def are_requesters_proved(facts: GateFacts) -> bool:
@@ -21,12 +21,12 @@ def are_requesters_proved(facts: GateFacts) -> bool:
 def may_have_it(facts: GateFacts) -> Iterator[Reason]:
     """Every known requester may use the ServiceAccount, and get what the spec names in the cluster (S07, S08)."""
     about, sources = facts.about, value_of(facts.sources) or Sources()
-    named = ", ".join(sources.names)
+    named, why = ", ".join(sources.names), f" ({about.why_unknown})" if about.why_unknown else ""
     if sources.names and not (about.is_requester_known and about.has_requesters):
         yield reason(
             RefusalKind.REQUESTER_UNKNOWN,
-            f"the spec names {named}, and the requester is unknown, so nothing is read: Pratique reads of the cluster "
-            "only what the requester may get. Change the deployment as a person who signed in here",
+            f"the spec names {named}, and the requester is unknown{why}, so nothing is read: Pratique reads "
+            "of the cluster only what the requester may get",
             about,
         )
     for fact in value_of(facts.requesters) or ():
@@ -41,7 +41,7 @@ def may_have_it(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.GROUPS_TOO_OLD, _unreadable(sources, too_old, about), about)
 
 
-def _unreadable(sources: Sources, too_old: Sequence[str], about: About) -> str:
+def _unreadable(sources: Sources, too_old: Sequence[Lapsed], about: About) -> str:
     what, mend = why_nobody_vouches(too_old)
     words = (
         f"the spec names {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), so "

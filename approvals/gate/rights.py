@@ -13,7 +13,7 @@ from approvals import access
 from approvals.access import Asker, Permission
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.packages import choosing
-from approvals.ledger.pivots import has_asked
+from approvals.ledger.pivots import has_asked, why_unknown
 from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
 from approvals.policy import why_vouched_for
 from approvals.source_refs import UpgradePolicy, upgrade_policy
@@ -73,7 +73,9 @@ def vouching_left(request: Request, approving: Iterable[User]) -> str:
     For pages: answers may be some seconds old.
     """
     too_old = access.no_longer_current(request) if request.is_requester_known else []
-    words = why_vouched_for(is_requester_known=request.is_requester_known, too_old=too_old)
+    words = why_vouched_for(
+        is_requester_known=request.is_requester_known, too_old=too_old, why_unknown=why_unknown(request)
+    )
     known = (access.last_known_of(one, request.deployment.cluster) for one in approving if words)
     has_one = any(access.may_use_account(one, request, fresh=False).allowed for one in known if one)
     return "" if has_one else words

@@ -8,10 +8,11 @@ Modules that other rooms use:
 
 from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
 from approvals.policy.decide import (
-    CONTROLLER,
     REQUEST_CHANGES,
     Ballot,
     Decision,
+    Lapse,
+    Lapsed,
     Tally,
     decide,
     why_nobody_vouches,
@@ -34,7 +35,6 @@ from approvals.policy.waiving import OWN_RULES_PREFIX, POWER_RULES, why_not_waiv
 
 __all__ = [
     "CONSTRAINT",
-    "CONTROLLER",
     "FACTS",
     "OWN_RULES_PREFIX",
     "POLICY",
@@ -46,6 +46,8 @@ __all__ = [
     "Decision",
     "ExpressionResult",
     "Facts",
+    "Lapse",
+    "Lapsed",
     "Tally",
     "answer",
     "api_name",

@@ -10,8 +10,50 @@ from enum import StrEnum
 REQUEST_CHANGES = "RequestChanges"
 CHANGES_REQUESTED = "a reviewer requested changes"
 
-# How a GitOps controller is named beside people (access.no_longer_current).
-CONTROLLER = "GitOps controller "
+
+class Lapse(StrEnum):
+    """Why nobody can ask Kubernetes now about somebody who asked for a change."""
+
+    EXPIRED = "expired"  # the groups of their account are too old
+    UNCONFIRMED = "unconfirmed"  # they are known by what they wrote alone, which is too old
+    UNLINKED = "unlinked"  # the account by which they asked is somebody else there by now, or nobody
+    DISABLED = "disabled"
+    UNTRUSTED = "untrusted"  # the issuer or proxy that vouched for them does not count there any more
+    UNLISTED = "unlisted"  # a GitOps controller that the operator does not list for this (S34)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lapsed:
+    """Somebody who asked and cannot be asked about now."""
+
+    name: str
+    why: Lapse = Lapse.EXPIRED
+
+
+# What is so of `{}`, and what would change that.
+_LAPSES = {
+    Lapse.EXPIRED: ("the identity of {}, who requested the change, has expired", "{} must sign in again"),
+    Lapse.UNCONFIRMED: (
+        "the identity of {}, who requested the change, has expired",
+        "{} must sign in with a token of the cluster, or request it again",
+    ),
+    Lapse.UNLINKED: (
+        "the account of {}, who requested the change, is not linked to that identity of the cluster any more",
+        "{} must request it again",
+    ),
+    Lapse.DISABLED: (
+        "the account of {}, who requested the change, is disabled",
+        "an operator must enable the account of {}, or someone else must change the deployment",
+    ),
+    Lapse.UNTRUSTED: (
+        "the issuer or proxy that vouched for {}, who requested the change, does not count on the cluster any more",
+        "{} must sign in another way and request it again",
+    ),
+    Lapse.UNLISTED: (
+        "PRATIQUE_GITOPS_FILE does not list the GitOps controller {} for what it requested",
+        "the operator must list it there",
+    ),
+}
 
 
 class Decision(StrEnum):
@@ -54,13 +96,14 @@ def decide(
     needed: int,
     held_by: Iterable[str],
     is_requester_known: bool,
-    too_old: Sequence[str] = (),
+    too_old: Sequence[Lapsed] = (),
+    why_unknown: str = "",
 ) -> Tally:
     """Count the reviews of one round.
 
     Where the requester is unknown, one counted reviewer must hold the right to use the ServiceAccount (S07). One of
-    those who may have asked does not count (S05, S43). `too_old` are the names of those who asked and are known by
-    groups that are too old: for them, too, somebody must hold that right.
+    those who may have asked does not count (S05, S43). `too_old` are those who asked and cannot be asked about now: for
+    them, too, somebody must hold that right.
     """
     counted = [ballot for ballot in ballots if ballot.counts]
     approvals = [ballot for ballot in counted if ballot.decision == "Approve"]
@@ -77,37 +120,28 @@ def decide(
         obstacle = f"an approver may have requested it ({doubts[0]}): one more approval is needed" if is_doubted else ""
         words = obstacle or f"{people} of {needed} approvals"
         return Tally(Decision.UNDECIDED, people, needed, words, obstacle, is_doubted)
-    unasked = why_vouched_for(is_requester_known=is_requester_known, too_old=too_old)
+    unasked = why_vouched_for(is_requester_known=is_requester_known, too_old=too_old, why_unknown=why_unknown)
     obstacle = _obstacle(approvals, sorted(held_by), unasked)
     if obstacle:
         return Tally(Decision.UNDECIDED, people, needed, obstacle, obstacle)
     return Tally(Decision.APPROVED, people, needed, f"{people} of {needed} approvals")
 
 
-def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[str]) -> str:
+def why_vouched_for(*, is_requester_known: bool, too_old: Sequence[Lapsed], why_unknown: str = "") -> str:
     """Why an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked (S07)."""
     must = "one approver must be allowed to impersonate the installing ServiceAccount"
     if not is_requester_known:
-        return f"the requester is unknown: {must}"
+        return f"the requester is unknown{f' ({why_unknown})' if why_unknown else ''}: {must}"
     if not too_old:
         return ""
     what, remedy = why_nobody_vouches(too_old)
     return f"{what}: {remedy}, or {must}"
 
 
-def why_nobody_vouches(names: Sequence[str]) -> tuple[str, str]:
-    """Why those who asked cannot be asked now, and what would change that; `names` are `too_old` of `decide`.
-
-    People's groups grow old; a GitOps controller is taken from the operator's list (S34).
-    """
-    controllers = ", ".join(one for one in names if one.startswith(CONTROLLER))
-    people = ", ".join(one for one in names if not one.startswith(CONTROLLER))
-    listed = (
-        f"PRATIQUE_GITOPS_FILE does not list the {controllers} for what it requested",
-        "the operator must list it there",
-    )
-    expired = (f"the identity of {people}, who requested the change, has expired", f"{people} must sign in again")
-    found = [pair for pair, has_some in ((expired, people), (listed, controllers)) if has_some]
+def why_nobody_vouches(lapsed: Sequence[Lapsed]) -> tuple[str, str]:
+    """Why those who asked cannot be asked about now, and what would change that."""
+    names = {why: ", ".join(one.name for one in lapsed if one.why is why) for why in Lapse}
+    found = [[words.format(names[why]) for words in pair] for why, pair in _LAPSES.items() if names[why]]
     return " and ".join(what for what, _ in found), " and ".join(remedy for _, remedy in found)
 
 

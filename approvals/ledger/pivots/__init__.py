@@ -20,7 +20,14 @@ from approvals.ledger.pivots.seen import (
     see,
 )
 from approvals.ledger.pivots.upgrades import answer_upgrades
-from approvals.ledger.pivots.writers import AskedRequest, SpecWriter, has_asked, person_record, unknown_writes
+from approvals.ledger.pivots.writers import (
+    AskedRequest,
+    SpecWriter,
+    has_asked,
+    person_record,
+    unknown_writes,
+    why_unknown,
+)
 
 __all__ = [
     "ANNOTATION_LENGTH",
@@ -44,5 +51,6 @@ __all__ = [
     "take_up",
     "unknown_writes",
     "weight_of",
+    "why_unknown",
     "why_unreadable",
 ]

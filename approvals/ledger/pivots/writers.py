@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Max, QuerySet
 from django.utils.dateparse import parse_datetime
 
-from approvals import access
+from approvals import access, controllers
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, SpecWrite
 from provisioner.values import Identity
@@ -130,6 +130,28 @@ def unknown_writes(request: Request) -> list[SpecWrite]:
     before = _applied(deployment).filter(generation__lt=request.generation).aggregate(last=Max("generation"))["last"]
     there = deployment.writes.filter(generation__gt=before or 0, generation__lte=request.generation, username="")
     return list(there.order_by("generation"))
+
+
+def why_unknown(request: Request) -> str:
+    """Why nobody can tell who asked, in words that follow "the requester is unknown"; "" where it is known."""
+    if request.is_requester_known:
+        return ""
+    unknown = unknown_writes(request)
+    said = [f"{name} {_why_nobody(name)}" for name in sorted({one.proved_as for one in unknown if one.proved_as})]
+    unproved = ", ".join(str(one.generation) for one in unknown if not one.proved_as)
+    if unproved:
+        said.append(f"generation {unproved} was written while no admission policy was known to prove by whom")
+    return " and ".join(said) or "Kubernetes does not say who deletes a BundleDeployment or annotates it"
+
+
+def _why_nobody(name: str) -> str:
+    if name.startswith(controllers.PREFIX):
+        return "wrote it, and PRATIQUE_GITOPS_FILE does not list that ServiceAccount for it"
+    if name.startswith("system:"):
+        return "wrote it, and that is nobody's own name"
+    return (
+        "wrote it as a member of system:masters, and that can be anybody with the cluster's administrator credentials"
+    )
 
 
 def _applied(deployment: BundleDeployment) -> QuerySet[Request]:

@@ -12,6 +12,7 @@ from approvals import access, catalogs
 from approvals.access import Asker
 from approvals.access.port import connect
 from approvals.models import Catalog
+from approvals.policy import Lapse
 from approvals.source_refs import read_by_catalog
 from approvals.steps.sources import reader_as, source_of
 from provisioner.errors import Forbidden, Unreachable
@@ -19,6 +20,13 @@ from provisioner.source import Source
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 WHERE = "spec.source"
+
+# Why what was proved of an author counts no longer, where it is not too old.
+LAPSED: dict[Lapse | None, str] = {
+    Lapse.DISABLED: "do not count, because their account is disabled",
+    Lapse.UNLINKED: "do not count, because their account is not linked to that identity of the cluster any more",
+    Lapse.UNTRUSTED: "do not count, because the issuer or proxy that proved them is not trusted there any more",
+}
 
 
 def source_for(catalog: Catalog) -> Source:
@@ -101,16 +109,16 @@ def _check_current(catalog: Catalog, asker: Asker, what: str) -> None:
     place, who = f"{catalog.cluster.name}/catalogs/{catalog.name}", asker.identity.username
     if asker.is_current:
         return
-    if asker.is_controller:
+    if asker.lapse is Lapse.UNLISTED:
         raise Forbidden(
             f"{what} is not read: {who} wrote its source, and PRATIQUE_GITOPS_FILE does not list that controller for "
             "this Catalog and all that it names"
         )
     if place not in settings.PRATIQUE["UNATTENDED_READS"]:
-        hours = settings.PRATIQUE["GROUPS_HOURS"]
+        why = LAPSED.get(asker.lapse, f"were verified more than {settings.PRATIQUE['GROUPS_HOURS']} hours ago")
         raise Forbidden(
-            f"{what} is not read: the groups of {who}, who wrote its source, were verified more than {hours} hours "
-            f"ago. They sign in again, or an operator lists {place} in PRATIQUE_UNATTENDED_READS"
+            f"{what} is not read: the groups of {who}, who wrote its source, {why}. They sign in again, or an operator "
+            f"lists {place} in PRATIQUE_UNATTENDED_READS"
         )
 
 

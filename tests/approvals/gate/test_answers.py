@@ -27,6 +27,7 @@ from approvals.gate.judge import FRESH, judge
 from approvals.gate.remedies import RefusalKind
 from approvals.gate.requesters import are_requesters_proved
 from approvals.lifecycle import MAX_ROUNDS
+from approvals.policy import Lapsed
 from provisioner.errors import DigestMismatch
 from provisioner.unserved import Lack
 from tests.support.approvals.gate_facts import (
@@ -252,7 +253,7 @@ def test_S08_by_groups_that_are_too_old_nothing_is_read_but_what_the_operator_li
     is_read: bool, is_unattended: bool, is_listed: bool, may: bool
 ) -> None:
     sources = Sources(("Secret harbour/pull",), is_read, is_unattended, is_listed, hours=12)
-    found = replace(all_well(GateQuestion.PREPARE), too_old=known(("rita",)), sources=known(sources))
+    found = replace(all_well(GateQuestion.PREPARE), too_old=known((Lapsed("rita"),)), sources=known(sources))
     assert judge(found, NOW).may is may
     words = "" if may else judge(found, NOW).reason.words
     assert ("PRATIQUE_UNATTENDED_READS" in words) is (is_unattended and not may)
@@ -262,14 +263,18 @@ def test_S08_what_is_not_read_is_named_whether_sources_or_config_lookup_name_it(
     named = ("Deployment.apps harbour/crane",)
     well = replace(all_well(GateQuestion.PREPARE), sources=known(Sources(named, hours=12)))
     unknown_one = replace(well, about=replace(ABOUT, is_requester_known=False))
-    read = ReadUnattended(named, is_listed=False, too_old=("rita",))
-    for found in (unknown_one, replace(well, too_old=known(("rita",))), replace(well, read_unattended=known(read))):
+    read = ReadUnattended(named, is_listed=False, too_old=(Lapsed("rita"),))
+    for found in (
+        unknown_one,
+        replace(well, too_old=known((Lapsed("rita"),))),
+        replace(well, read_unattended=known(read)),
+    ):
         words = judge(found, NOW).reason.words
         assert words.startswith("the spec names Deployment.apps harbour/crane, "), words
 
 
 def test_S08_what_the_operator_let_be_read_counts_while_they_do_or_who_asked_may_be_asked() -> None:
-    read = ReadUnattended(("Secret harbour/pull",), is_listed=False, too_old=("rita",))
+    read = ReadUnattended(("Secret harbour/pull",), is_listed=False, too_old=(Lapsed("rita"),))
     for question in GateQuestion:
         if "read_unattended" not in question.needs:
             continue
@@ -293,7 +298,7 @@ def test_S31_the_command_names_the_account_unless_everybody_who_asked_was_let() 
         assert "pratique-manage" not in judge(found, NOW).reason.remedy, "one command; a second one would leave it out"
     assert not are_requesters_proved(unproved)
     assert not are_requesters_proved(
-        replace(all_well(GateQuestion.PREPARE), too_old=known(("rita",)), sources=known(Sources()))
+        replace(all_well(GateQuestion.PREPARE), too_old=known((Lapsed("rita"),)), sources=known(Sources()))
     )
 
 

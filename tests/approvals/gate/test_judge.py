@@ -16,6 +16,7 @@ from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
 from approvals.gate.judge import FRESH, judge
 from approvals.gate.remedies import RefusalKind
 from approvals.gate.requesters import are_requesters_proved
+from approvals.policy import Lapsed
 from tests.support.approvals.gate_facts import (
     ABOUT,
     NO,
@@ -187,7 +188,7 @@ def test_S31_an_old_yes_does_not_prove_who_asked() -> None:
     well = all_well(GateQuestion.PREPARE)
     assert are_requesters_proved(well)
     for worse in (
-        replace(well, too_old=known(("rita",))),
+        replace(well, too_old=known((Lapsed("rita"),))),
         replace(well, too_old=unknown()),
         replace(well, requesters=known((unknown(),))),
         replace(well, requesters=known(())),

@@ -9,12 +9,15 @@ import pytest
 
 from approvals.admission import StampedWrite
 from approvals.controllers import read_controllers
-from approvals.ledger.pivots import SpecWriter
-from approvals.models import BundleDeployment, KubernetesIdentity
+from approvals.ledger import pivots
+from approvals.ledger.pivots import SpecWriter, why_unknown
+from approvals.models import BundleDeployment, KubernetesIdentity, Request
 from approvals.watch.authorship import requester_of, written_between
 from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import look
+from tests.support.approvals.waivers import approve
 
 CREATED = "2026-11-25T12:00:00Z"
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -94,6 +97,33 @@ def test_S05_who_is_known_by_the_name_is_the_author_whatever_the_name_is_later(h
 )
 def test_S12_a_name_that_is_nobodys_own_asks_for_nothing(here: World, who: Identity) -> None:
     assert requester_of(here.cluster, obj(), who, AT) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kubernetes-admin", "kubernetes-admin wrote it as a member of system:masters"),
+        ("system:anonymous", "system:anonymous wrote it, and that is nobody's own name"),
+        ("system:serviceaccount:argocd:other", "argocd:other wrote it, and PRATIQUE_GITOPS_FILE does not list"),
+        ("", "generation 1 was written while no admission policy was known to prove by whom"),
+    ],
+)
+def test_a_name_that_is_nobodys_own_is_said_where_the_requester_is_unknown(here: World, name: str, words: str) -> None:
+    who = SpecWriter(Identity(name, ("system:masters",)), "cluster", is_known=False) if name else None
+    pivots.see(cluster=here.cluster, obj=world.seen("harbour", CHANGED), writer=who)
+    request = Request.objects.get()
+    write = request.deployment.writes.get()
+    assert (request.requesters, request.is_requester_known, write.username, write.proved_as) == ([], False, "", name)
+    assert words in why_unknown(request)
+    request = world.in_review(request)
+    approve(request, here.ada)
+    assert words in look(request).problem
+    pivots.see(
+        cluster=here.cluster,
+        obj=world.seen("harbour", CHANGED, uid=request.deployment.uid),
+        writer=world.writer(here.rita),
+    )
+    assert why_unknown(Request.objects.get()) == "", "a door says who it was"
 
 
 @pytest.mark.parametrize(("listed", "is_known"), [([], False), (["payments/other"], False), (["payments/db"], True)])

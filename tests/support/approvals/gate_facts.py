@@ -31,6 +31,7 @@ from approvals.gate.facts import (
     Unseen,
 )
 from approvals.ledger.digests import ReviewSubject
+from approvals.policy import Lapsed
 from provisioner.values import ObjectRef
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
@@ -190,9 +191,9 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "Pratique lacks a right": (_set(own_right=known(NO)), frozenset({GateQuestion.PREPARE})),
     "a requester may not": (_set(requesters=known((known(YES), known(NO)))), _ASKERS),
     "nobody knows who asked": (_about(is_requester_known=False), _ASKERS),
-    "who asked is known by old groups": (_set(too_old=known(("rita",))), frozenset({GateQuestion.PREPARE})),
+    "who asked is known by old groups": (_set(too_old=known((Lapsed("rita"),))), frozenset({GateQuestion.PREPARE})),
     "what was read unattended is withdrawn": (
-        _set(read_unattended=known(ReadUnattended(("Secret harbour/pull",), False, ("rita",)))),
+        _set(read_unattended=known(ReadUnattended(("Secret harbour/pull",), False, (Lapsed("rita"),)))),
         _ASKERS | {GateQuestion.DECIDE, GateQuestion.GO_ON, GateQuestion.CREATE},
     ),
     "another subject": (_about(subject_digest="sha256:other"), _GATE),

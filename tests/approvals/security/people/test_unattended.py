@@ -12,11 +12,13 @@ from django.test import Client
 from django.utils import timezone
 
 from approvals import gate, services
+from approvals.access import no_longer_current
 from approvals.gate.planning import plan_options
 from approvals.gate.rights import askers_of
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuditEntry, Request
+from approvals.policy import Lapse, Lapsed, why_nobody_vouches
 from approvals.rights.registered import registered
 from approvals.steps import prepare
 from provisioner.values import AccessAnswer, Identity, ObjectRef
@@ -60,6 +62,50 @@ def test_S25_who_asked_is_known_by_the_latest_proof_of_that_very_person(
     assert (asker.identity.username, asker.is_current) == ("rita", is_current)
 
 
+@pytest.mark.parametrize(
+    ("written", "mapped", "is_current"),
+    [
+        pytest.param("uid-rita", "", True, id="a mapping without a uid takes the one that the cluster proves"),
+        pytest.param("", "uid-rita", True, id="nobody proved a uid when it was written"),
+        pytest.param("uid-rita", "uid-rita", True, id="the same uid"),
+        pytest.param("uid-rita", "uid-of-another", False, id="the name was given to somebody else"),
+    ],
+)
+def test_S01_who_wrote_with_kubectl_is_the_account_that_the_name_is_mapped_to(
+    here: World, written: str, mapped: str, is_current: bool
+) -> None:
+    """Seconds after a write that the API server proved, and after every sign-in, she was told to sign in again."""
+    here.rita.kubernetes_identities.update(uid=mapped)
+    proved_at = timezone.now() - timedelta(hours=100)
+    writer = SpecWriter(Identity("rita", (), written), "kubectl", here.rita, proved_at)
+    pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
+    request = Request.objects.get()
+    (asker,) = askers_of(request)
+    assert (asker.identity.uid or "uid-rita", asker.is_current) == ("uid-rita", is_current)
+    lapsed = [] if is_current else [Lapsed("rita", Lapse.UNLINKED)]
+    assert no_longer_current(request) == lapsed
+    what, remedy = why_nobody_vouches([Lapsed("rita", Lapse.UNLINKED)])
+    assert "expired" not in what
+    assert remedy == "rita must request it again"
+
+
+def test_S01_a_name_without_an_account_is_not_joined_to_one_that_came_later(here: World) -> None:
+    """Who was called rita when it was written may be somebody else than who is mapped to the name now."""
+    proved_at = timezone.now() - timedelta(hours=100)
+    writer = SpecWriter(Identity("rita", (), "uid-rita"), "kubectl", None, proved_at)
+    pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
+    request = Request.objects.get()
+    assert no_longer_current(request) == [Lapsed("rita", Lapse.UNCONFIRMED)]
+    assert "or request it again" in why_nobody_vouches(no_longer_current(request))[1]
+    request.requesters.append({**request.requesters[0], "uid": "", "user_id": here.rita.pk, "via": "browser"})
+    assert no_longer_current(request) == [], (
+        "she requested it again by her account, and Kubernetes knows both by the name"
+    )
+    request.requesters[1]["uid"] = "uid-of-another"
+    here.rita.kubernetes_identities.update(uid="uid-of-another")
+    assert no_longer_current(request) == [Lapsed("rita", Lapse.UNCONFIRMED)]
+
+
 @pytest.mark.parametrize("end", ["switched off", "forgotten"])
 def test_S33_who_asked_and_is_nobody_any_more_is_known_by_what_is_too_old(here: World, end: str) -> None:
     request = ask(here, here.rita)
@@ -68,6 +114,8 @@ def test_S33_who_asked_and_is_nobody_any_more_is_known_by_what_is_too_old(here: 
     else:
         here.rita.kubernetes_identities.all().delete()
     assert not askers_of(request)[0].is_current
+    (lapsed,) = no_longer_current(request)
+    assert lapsed.why is (Lapse.DISABLED if end == "switched off" else Lapse.UNLINKED)
 
 
 def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(here: World) -> None:

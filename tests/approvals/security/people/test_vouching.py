@@ -13,7 +13,7 @@ from approvals.access import no_longer_current
 from approvals.controllers import GitopsControllers, read_controllers
 from approvals.gate.remedies import HELD_BACK
 from approvals.models import Request, Review
-from approvals.policy import Ballot
+from approvals.policy import Ballot, Lapse, Lapsed
 from tests.approvals.security.people.asking import applied, approve, ask, by_token, unattended
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import check_vouched
@@ -113,7 +113,7 @@ def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(he
 def test_S07_one_counted_approval_must_vouch_for_whom_nobody_can_ask_about(
     ballots: list[Ballot], decision: str
 ) -> None:
-    found = policy.decide(ballots, needed=1, held_by=(), is_requester_known=True, too_old=["rita"])
+    found = policy.decide(ballots, needed=1, held_by=(), is_requester_known=True, too_old=[Lapsed("rita")])
     assert found.decision == decision
 
 
@@ -125,7 +125,7 @@ def test_S34_a_controller_counts_while_the_operator_lists_it(here: World, settin
     request.requesters = [{**controller, "user_id": None, "issuer": "", "subject": ""}]
     request.save()
     here.kubernetes.allow(ARGOCD, "impersonate")
-    assert no_longer_current(request) == [f"GitOps controller {ARGOCD}"]
+    assert no_longer_current(request) == [Lapsed(ARGOCD, Lapse.UNLISTED)]
     spec = request.spec
     listed = {
         "account": "argocd/app",
