@@ -11,17 +11,20 @@ Modules that other rooms use:
 from approvals.catalogs import addresses, comparisons
 from approvals.catalogs.authors import authors_by_part
 from approvals.catalogs.following import (
-    due,
+    author_of,
     forget,
     interval,
     is_same_source,
+    note_idle,
     note_problem,
     note_reader,
+    note_reading,
     note_seen,
     note_shown,
     postpone,
     read_anew,
     see,
+    to_show,
 )
 from approvals.catalogs.history import ContentChange, changed_content, changes_of, forget_gone, last_seen
 from approvals.catalogs.reading import (
@@ -48,13 +51,13 @@ __all__ = [
     "PackageSummary",
     "ReadCatalog",
     "addresses",
+    "author_of",
     "authors_by_part",
     "catalog",
     "catalog_rows",
     "changed_content",
     "changes_of",
     "comparisons",
-    "due",
     "excerpts",
     "forget",
     "forget_gone",
@@ -65,8 +68,10 @@ __all__ = [
     "keywords_found",
     "last_seen",
     "named_so",
+    "note_idle",
     "note_problem",
     "note_reader",
+    "note_reading",
     "note_seen",
     "note_shown",
     "package",
@@ -80,5 +85,6 @@ __all__ = [
     "same_name",
     "see",
     "store",
+    "to_show",
     "with_icons",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from approvals.catalogs import authors, history
@@ -80,10 +80,9 @@ def forget(*, cluster: Cluster, uid: str) -> None:
         row.delete()
 
 
-def due(now: datetime) -> QuerySet[Catalog]:
-    """Those that are to be looked at or shown, the longest overdue first."""
-    rows = Catalog.objects.filter(Q(look_at__lte=now) | Q(show_at__lte=now))
-    return rows.order_by("look_at", "pk")
+def to_show(now: datetime) -> list[int]:
+    """Those of which the cluster is to be told, the longest ago first."""
+    return list(Catalog.objects.filter(show_at__lte=now).order_by("show_at", "pk").values_list("pk", flat=True))
 
 
 def read_anew(now: datetime) -> int:
@@ -135,6 +134,18 @@ def note_reader(catalog: Catalog, *, is_proved: bool) -> None:
     Catalog.objects.filter(pk=catalog.pk, generation=catalog.generation).update(is_writer_proved=is_proved)
 
 
+def note_reading(catalog: Catalog, now: datetime) -> None:
+    """A worker looks at its source."""
+    catalog.reading_since = now
+    Catalog.objects.filter(pk=catalog.pk).update(reading_since=now)
+
+
+def note_idle(catalog: Catalog) -> None:
+    """Nobody looks at its source any more."""
+    catalog.reading_since = None
+    Catalog.objects.filter(pk=catalog.pk, reading_since__isnull=False).update(reading_since=None)
+
+
 def postpone(catalog: Catalog, until: datetime) -> None:
     """Its turn has not come: nothing was asked."""
     Catalog.objects.filter(pk=catalog.pk, spec=catalog.spec).update(look_at=until)
@@ -149,6 +160,12 @@ def note_shown(catalog: Catalog, status: Mapping[str, Any]) -> None:
 def by_type(status: Mapping[str, Any]) -> dict[str, Any]:
     """Conditions are a map by type: the cluster keeps the order that it finds."""
     return {**status, "conditions": {one.get("type"): one for one in status.get("conditions") or []}}
+
+
+def author_of(catalog: Catalog) -> str:
+    """Who wrote the source, by name: whose turn its reading is. Where nobody is known to have, those of its cluster."""
+    names = sorted({str(one["writer"].get("username") or "") for one in catalog.authors} - {""})
+    return ", ".join(names) or f"cluster {catalog.cluster_id}"
 
 
 def is_same_source(catalog: Catalog) -> bool:

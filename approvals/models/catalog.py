@@ -36,6 +36,9 @@ class Catalog(models.Model):
     looked_at = models.DateTimeField(null=True, blank=True, help_text="when the last look that succeeded began")
     tried_at = models.DateTimeField(null=True, blank=True)
     look_at = models.DateTimeField(null=True, blank=True, help_text="when to look again; null: never")
+    reading_since = models.DateTimeField(
+        null=True, blank=True, help_text="since when a worker looks at its source; null: it waits, or is not due"
+    )
     show_at = models.DateTimeField(
         null=True, blank=True, help_text="since when the cluster is to be told; null: it was"
     )

@@ -17,6 +17,7 @@ from approvals.working.apart import begin, has_begun
 from approvals.working.aside import Pledge, go_on, pledged, rest, resting, run_aside
 from approvals.working.claim_loop import do
 from approvals.working.heartbeat import Heartbeat
+from approvals.working.places import in_turn
 from approvals.working.work import Recurring, Work, WorkStep
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "do",
     "go_on",
     "has_begun",
+    "in_turn",
     "linux",
     "pledged",
     "rest",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+# Whose work it is, from the narrowest group to the widest.
+Groups = Sequence[str]
 
 # Who was called and has not come by then has been looked at elsewhere. The sweep wakes whoever still waits every 5 s.
 FORGET_SECONDS = 15.0
@@ -63,8 +68,9 @@ class Places:
         self._waiting[visitor.key].seen_at = now
 
     def _next(self) -> list[Hashable]:
-        numbers = {key: (one.visitor.group, one.number) for key, one in self._waiting.items()}
-        return in_turn(numbers, Counter(self._taken.values()), most_of_one(self._most()))
+        numbers = {key: ((one.visitor.group,), one.number) for key, one in self._waiting.items()}
+        taken = [(group,) for group in self._taken.values()]
+        return in_turn(numbers, taken, (most_of_one(self._most()),))
 
 
 def most_of_one(places: int) -> int:
@@ -72,16 +78,18 @@ def most_of_one(places: int) -> int:
     return max(1, places - places // 4)
 
 
-def in_turn(waiting: Mapping[Hashable, tuple[str, int]], taken: Mapping[str, int], most: int) -> list[Hashable]:
-    """The keys of `waiting`, each with its group and number, in the order in which they get places.
+def in_turn(waiting: Mapping[K, tuple[Groups, int]], taken: Iterable[Groups], most: Sequence[int]) -> list[K]:
+    """The keys of `waiting`, each with its groups and number, in the order in which they get places.
 
-    The group that has the fewest places comes first, and in it who has waited for longest. None gets more than `most`.
+    The first group that has the fewest places comes first, and in it who has waited for longest. `taken` are the groups
+    of those who have places. None of the groups gets more than `most` has for its position.
     """
-    has, left, found = Counter(taken), dict(waiting), []
+    has = Counter(group for groups in taken for group in enumerate(groups))
+    left, found = dict(waiting), []
     while left:
-        key = min(left, key=lambda one: (has[left[one][0]], left[one][1]))
-        if has[left[key][0]] >= most:
-            break
-        has[left.pop(key)[0]] += 1
-        found.append(key)
+        key = min(left, key=lambda one: (has[0, left[one][0][0]], left[one][1]))
+        groups = list(enumerate(left.pop(key)[0]))
+        if all(has[group] < most[group[0]] for group in groups):
+            has.update(groups)
+            found.append(key)
     return found

@@ -76,17 +76,22 @@ def preflight(
 
 
 def least_rights(
-    cluster: ClusterClient, content: Content, *, account: RbacSubject, with_deletion: bool = False
+    cluster: ClusterClient,
+    content: Content,
+    *,
+    account: RbacSubject,
+    with_deletion: bool = False,
+    tells_namespaces: bool = True,
 ) -> Preflight:
     """All that `account` needs to install `content` where nothing of it is yet, as if it held nothing: what is missing.
 
-    The cluster says which kinds, namespaces and roles there are. Nothing is changed. Raises TryLater where nobody
-    answers.
+    The cluster says which kinds, namespaces and roles there are. Nothing is changed. Not `tells_namespaces`: the answer
+    is the same whichever namespaces exist, for people who may not get them. Raises TryLater where nobody answers.
     """
     content = content.with_hooks(frozenset(HookMoment) if with_deletion else APPLYING)
     roles, gaps = live_rbac((cluster,))
     known = None if roles is None else tuple(one for one in roles if not str(one["kind"]).endswith("Binding"))
-    places, more = namespaces(cluster)
+    places, more = namespaces(cluster) if tells_namespaces else (None, [])
     facts = PreflightFacts(
         account,
         in_order(content),

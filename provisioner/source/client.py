@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -33,6 +33,10 @@ SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 CHUNK_BYTES = 64 * 1024
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 30.0
+# Whoever sends less than this for longer than our patience lasts would only hold the place of others (S40).
+LEAST_BYTES_PER_SECOND = 4 * 1024
+PATIENCE_SECONDS = 60.0
+LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +50,65 @@ class SourceReply:
 
 
 class Deadline:
-    """The end of one fetch. What was handed to `at_end` is ended then, however slowly the other side drips."""
+    """The end of one fetch. What was handed to `at_end` is ended then, however slowly the other side drips.
+
+    It comes sooner where patience is used up: by waiting for the other side, second by second. Whatever it sends gives
+    patience back, as much as LEAST_BYTES_PER_SECOND would have taken.
+    """
 
     def __init__(self, seconds: float):
         self.seconds = seconds
         self._end = time.monotonic() + seconds
+        self._patience = PATIENCE_SECONDS
+        self._waits_since: float | None = None
+        self._is_too_slow = False
         self._lock = threading.Lock()
         self._endings: list[Callable[[], object]] = []
-        self._timer = threading.Timer(seconds, self._finish)
-        self._timer.daemon = True
-        self._timer.start()
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     @property
     def left(self) -> float:
-        return max(0.0, self._end - time.monotonic())
+        return 0.0 if self._is_too_slow else max(0.0, self._end - time.monotonic())
 
     def check(self, what: str) -> None:
         """Raise Unreachable if the time is over."""
         if not self.left:
-            raise Unreachable(f"{what}: not finished within {self.seconds:.0f} s")
+            raise self.problem(what)
+
+    def problem(self, what: str) -> Unreachable:
+        """Why the time is over, in words."""
+        if not self._is_too_slow:
+            return Unreachable(f"{what}: not finished within {self.seconds:.0f} s")
+        return Unreachable(
+            f"{what}: ended, because the server sends too slowly: less than {LEAST_BYTES_PER_SECOND // 1024} KiB a "
+            f"second, for {PATIENCE_SECONDS:.0f} s in all. Name a faster server, or ask whoever runs this one"
+        )
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While the other side is waited for."""
+        self._waits_since = began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waits_since = None
+            self._patience -= time.monotonic() - began
+
+    def note(self, size: int) -> None:
+        """The other side has sent so many bytes."""
+        self._patience = min(PATIENCE_SECONDS, self._patience + size / LEAST_BYTES_PER_SECOND)
+
+    def paced(self, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
+        """The same `read`, which waits for the other side."""
+
+        def read_in_time(size: int = -1) -> bytes:
+            with self.waiting():
+                data = read(size)
+            self.note(len(data))
+            return data
+
+        return read_in_time
 
     def at_end(self, ending: Callable[[], object]) -> None:
         with self._lock:
@@ -73,7 +117,19 @@ class Deadline:
             self._finish()
 
     def close(self) -> None:
-        self._timer.cancel()
+        self._is_closed.set()
+
+    def _watch(self) -> None:
+        while (left := self._until_end()) > 0:
+            if self._is_closed.wait(min(left, LOOK_SECONDS)):
+                return
+        self._finish()
+
+    def _until_end(self) -> float:
+        now, since = time.monotonic(), self._waits_since
+        patience = self._patience - (now - since) if since is not None else LOOK_SECONDS
+        self._is_too_slow = patience <= 0
+        return min(self._end - now, patience)
 
     def _finish(self) -> None:
         with self._lock:
@@ -182,7 +238,7 @@ class SourceClient:
     def problem(self, exc: Exception, url: str) -> PratiqueError:
         """What a failed connection means, in our words: those of urllib3 may hold the whole URL."""
         if not self.deadline.left:
-            return Unreachable(f"{shown(url)}: not finished within {self.deadline.seconds:.0f} s")
+            return self.deadline.problem(shown(url))
         cause = exc.args[0] if exc.args and isinstance(exc.args[0], ssl.SSLError) else exc
         if isinstance(cause, ssl.SSLCertVerificationError):
             return BadSource(f"{shown(url)}: {distrust_of(cause, self._certificates_for(place_of(url)))}")
@@ -225,16 +281,20 @@ class SourceClient:
         left = self.deadline.left or 0.1
         pool = self._own_pool if self._certificates_for(place) else self._pool
         try:
-            return pool.request(
-                method,
-                url,
-                body=body,
-                headers={"Accept-Encoding": "identity", **headers},
-                redirect=False,
-                retries=False,
-                preload_content=False,
-                timeout=urllib3.Timeout(connect=min(left, CONNECT_SECONDS), read=min(left, SILENCE_SECONDS)),
-            )
+            with self.deadline.waiting():
+                answer = pool.request(
+                    method,
+                    url,
+                    body=body,
+                    headers={"Accept-Encoding": "identity", **headers},
+                    redirect=False,
+                    retries=False,
+                    preload_content=False,
+                    timeout=urllib3.Timeout(connect=min(left, CONNECT_SECONDS), read=min(left, SILENCE_SECONDS)),
+                )
+            # Many small answers are no standstill: each counts as what has to come within a second.
+            self.deadline.note(LEAST_BYTES_PER_SECOND)
+            return answer
         except HTTPError as exc:
             raise self.problem(exc, url) from exc
         except ValueError as exc:
@@ -265,8 +325,8 @@ class SourceClient:
         told = response.headers.get("content-length", "")
         if told.isascii() and told.isdigit() and len(told) < 20 and int(told) > max_bytes:
             raise _too_large(url, max_bytes)
-        seen = 0
-        for chunk in response.stream(CHUNK_BYTES, decode_content=False):
+        seen, chunks = 0, response.stream(CHUNK_BYTES, decode_content=False)
+        while chunk := self.deadline.paced(lambda _: next(chunks, b""))(CHUNK_BYTES):
             seen += len(chunk)
             if seen > max_bytes:
                 raise _too_large(url, max_bytes)

@@ -235,7 +235,7 @@ class _HttpRemote(Urllib3HttpGitClient):
             response.close()
             raise BadSource(f"{shown(final)}: does not speak git's smart protocol; expected a git server")
         response.redirect_location = final if final != url else ""
-        return response, self._counter.bounded(self._read_of(response, final))
+        return response, self._counter.bounded(self._ours.deadline.paced(self._read_of(response, final)))
 
     def _check(self, response: Any, url: str) -> None:
         if response.status == 200:
@@ -320,7 +320,7 @@ class _Ssh(SSHVendor):
         self._running.append(running)
         self._client.deadline.at_end(running.kill)
         wrapper = SubprocessWrapper(running)
-        wrapper.read = self.counter.bounded(wrapper.read)
+        wrapper.read = self.counter.bounded(self._client.deadline.paced(wrapper.read))
         return wrapper
 
     def last_words(self) -> str:

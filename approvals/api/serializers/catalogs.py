@@ -51,6 +51,7 @@ class CatalogSerializer(serializers.ModelSerializer[Catalog]):
             "interval_seconds",
             "looked_at",
             "look_at",
+            "reading_since",
             "problem",
             "problem_code",
             "problem_since",

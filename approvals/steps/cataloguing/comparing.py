@@ -162,7 +162,8 @@ def compare(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
     if before is None:
         pace.begin("finding the least rights of an installer")
         account = RbacSubject("ServiceAccount", after.service_account, after.install_namespace)
-        installer = pipeline.least_rights(api, after, account=account)
+        # It is shown to all who may get the Catalog, so that it must not tell what they may not ask (S09).
+        installer = pipeline.least_rights(api, after, account=account, tells_namespaces=False)
     return ComparedBundles(before, after, config, report, permissions, installer, changed)
 
 

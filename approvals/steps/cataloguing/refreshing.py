@@ -14,10 +14,11 @@ from django.utils import timezone
 from approvals import catalogs, instruments, wake
 from approvals.access.port import connect
 from approvals.catalogs import ReadCatalog
-from approvals.errors import LostClaim
+from approvals.errors import Crashed, LostClaim
 from approvals.ledger import claims, references
 from approvals.ledger.packages import following
 from approvals.models import Catalog
+from approvals.steps.cataloguing import turns
 from approvals.steps.cataloguing.opening import is_helm, is_tags, source_for
 from approvals.steps.cataloguing.shown import status_of
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
@@ -36,9 +37,8 @@ from provisioner.source import HttpSource, ImageSource, Polled, RemoteSource, So
 
 logger = logging.getLogger(__name__)
 
-# So many at once over all workers: each may hold the largest layer of an image.
-AT_ONCE = 2
 TURN_SECONDS = 5
+GROUP = "catalogs"
 # One reading as a whole, however slowly the other side drips.
 READ_SECONDS = 600.0
 MIB = 1024 * 1024
@@ -47,17 +47,22 @@ MIB = 1024 * 1024
 class RefreshCatalog(Recurring):
     """Look whether a catalog has other content, read it where it has, and show how it stands."""
 
-    task = "refresh_catalog"
+    task = turns.TASK
 
     def __init__(self, catalog_id: int):
         super().__init__(self.task, catalog_id, claims.rows_of_task(self.task, catalog_id))
 
     def look(self, worker: str) -> bool:
         row = _row(self.key)
-        if row is not None and row.look_at is not None and row.look_at <= timezone.now():
+        now = timezone.now()
+        if row is not None and row.look_at is not None and row.look_at <= now and turns.take(row, now):
             was_down = row.problem_since is not None
-            with claims.place(self.task, 0, AT_ONCE) as is_free:
-                self._take_turn(row, worker, is_free=is_free)
+            try:
+                self._read_in_turn(row, worker)
+            finally:
+                catalogs.note_idle(row)
+            for pk in turns.in_line(timezone.now()):
+                wake.catalog(pk)
             row = _row(self.key)
             if row is not None and (row.problem_since is not None) is not was_down:
                 _tell_followers(row)
@@ -68,6 +73,9 @@ class RefreshCatalog(Recurring):
     def step(self) -> WorkStep:
         return WorkStep("reading a catalog", is_long=True, is_foreign=True)
 
+    def group(self) -> str:
+        return GROUP
+
     def call(self) -> None:
         wake.catalog(self.key)
 
@@ -77,12 +85,9 @@ class RefreshCatalog(Recurring):
         if row is not None:
             catalogs.note_problem(row, code=error.code, words=str(error), began=timezone.now())
 
-    def _take_turn(self, row: Catalog, worker: str, *, is_free: bool) -> None:
+    def _read_in_turn(self, row: Catalog, worker: str) -> None:
         began = timezone.now()
         try:
-            if not is_free:
-                catalogs.postpone(row, began + timedelta(seconds=TURN_SECONDS))
-                return
             source = source_for(row)
             if wait := _wait_for_turn(source):
                 catalogs.postpone(row, began + timedelta(seconds=max(wait, 1.0)))
@@ -90,7 +95,7 @@ class RefreshCatalog(Recurring):
             etag = self._read(row, source, worker)
             floats = not isinstance(source, RemoteSource) or is_floating(source, egress())
             catalogs.note_seen(row, etag=etag, began=began, is_floating=floats)
-        except LostClaim:
+        except (LostClaim, MemoryError):
             raise
         except PratiqueError as exc:
             _note_problem(row, exc)
@@ -99,6 +104,10 @@ class RefreshCatalog(Recurring):
             _note_problem(row, InvalidManifest(f"the database cannot store this catalog ({type(exc).__name__})"))
         except IntegrityError:
             catalogs.postpone(row, began + timedelta(seconds=TURN_SECONDS))  # it went away, or another worker reads it
+        except Exception as exc:
+            # It would be the next in line again, for ever.
+            logger.exception("reading a catalog crashed", extra={"catalog_id": row.pk})
+            _note_problem(row, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
 
     def _read(self, row: Catalog, source: Source, worker: str) -> str:
         """Store what the source holds, unless it is offered already, as it would be read now; the ETag of what was
@@ -113,6 +122,7 @@ class RefreshCatalog(Recurring):
         if offered and found.digest == offered:
             instruments.source_polls.labels("catalog", "unchanged").inc()
             return found.etag
+        _show(row)
         with _fetched(row, source) as fetched:
             if fetched.pin.digest != offered:
                 catalogs.store(

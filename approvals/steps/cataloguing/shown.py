@@ -14,7 +14,7 @@ SHOWN_PROBLEMS = 5
 
 def status_of(catalog: Catalog) -> dict[str, Any]:
     edition = catalog.edition
-    conditions = [_ready(catalog, edition), _source(catalog), _sound(catalog, edition)]
+    conditions = [_ready(catalog, edition), _source(catalog), _sound(catalog, edition), _progressing(catalog)]
     status: dict[str, Any] = {
         "observedGeneration": catalog.generation,
         "conditions": [_since_then(one.record(generation=catalog.generation), catalog.status) for one in conditions],
@@ -50,7 +50,17 @@ def _ready(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
     if catalog.problem:
         since = catalog.problem_since or catalog.seen_at
         return Condition("Ready", False, camel(catalog.problem_code), f"not read yet: {catalog.problem}", since)
-    return Condition("Ready", False, "NotReadYet", "it is being read for the first time", catalog.seen_at)
+    if catalog.reading_since:
+        words = "it is being read for the first time"
+        return Condition("Ready", False, "Reading", words, catalog.seen_at)
+    words = "it is next in line, or others are read before it: catalogs are read in turn"
+    return Condition("Ready", False, "NotReadYet", words, catalog.seen_at)
+
+
+def _progressing(catalog: Catalog) -> Condition:
+    if catalog.reading_since:
+        return Condition("Progressing", True, "Reading", "its source is being read", catalog.reading_since)
+    return Condition("Progressing", False, "NotReading", "", catalog.tried_at or catalog.seen_at)
 
 
 def _source(catalog: Catalog) -> Condition:

@@ -41,6 +41,9 @@ def condition_of(catalog: Catalog) -> CatalogCondition:
     if catalog.problem:
         still = "What was read before is still offered."
         return CatalogCondition("warn", "source unavailable", catalog.problem, f"{next_step} {still}".strip())
+    if edition is None and catalog.reading_since is None:
+        cause = "Catalogs are read in turn, a few at once; its packages appear when it was read."
+        return CatalogCondition("info", "waiting to be read", cause, is_passing=True)
     if edition is None:
         cause = "It is read for the first time; its packages appear when that is done."
         return CatalogCondition("info", "being read", cause, is_passing=True)

@@ -1,10 +1,13 @@
 """What a publisher writes of a package, which is Markdown, as structure that is safe to show. PURE.
 
-Its HTML is text, a picture is the words in place of it, and only addresses of http and https are links.
+Its HTML is text, a picture is the words in place of it, and only addresses of http and https are links. Behind the
+words of a link stands where it leads.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +18,16 @@ from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from provisioner.review.base.text import visible
+
 # The parser takes the square of some lengths: what is beyond is shown as plain paragraphs.
 MOST_MARKDOWN = 16 * 1024
 FIRST_LETTERS, MOST_FIRST_LETTERS = 600, 2_000
 SCHEMES = ("https://", "http://")
 REL = "noopener nofollow"
+# Any sign between two letters, as the dots of a host, of whatever script they are.
+ADDRESS_LIKE = re.compile(r"\w[^\w\s]+\w")
+MOST_ADDRESS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +58,33 @@ def _joined(blocks: Sequence[_Block]) -> SafeString:
 
 
 def _safe(tokens: list[Token]) -> list[Token]:
-    """The same with headings below those of the page, and links that tell nobody where they were."""
+    """The same with headings below those of the page, and links that say where they lead and tell nobody whence."""
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = "h3" if token.tag == "h1" else "h4"
-        for child in token.children or ():
-            if child.type == "link_open":
-                child.attrSet("rel", REL)
+        if token.children:
+            token.children = list(_with_addresses(token.children))
     return tokens
+
+
+def _with_addresses(tokens: list[Token]) -> Iterator[Token]:
+    """The same, with the address of each link behind its words, which may look like another one."""
+    address, words = "", ""
+    for token in tokens:
+        yield token
+        if token.type == "link_open":
+            address, words = str(token.attrGet("href")), ""
+            token.attrs = {"href": address, "rel": REL}
+        elif token.type == "link_close" and words.strip() != address:
+            yield Token("text", "", 0, content=f" ({_place(words, address)})")
+        words += token.content
+
+
+def _place(words: str, address: str) -> str:
+    """Where a link leads: its host, and all of its address where its words look like one themselves."""
+    looks_like_one = ADDRESS_LIKE.search(unicodedata.normalize("NFKC", words)) or not words.isprintable()
+    shown = visible(address if looks_like_one else urlsplit(address).netloc)
+    return shown if len(shown) <= MOST_ADDRESS else f"{shown[: MOST_ADDRESS - 1]}…"
 
 
 def _blocks(tokens: list[Token]) -> Iterator[_Block]:

@@ -71,17 +71,16 @@ def test_who_was_called_and_does_not_come_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("waiting", "taken", "expected"),
     [
-        pytest.param({"a": ("", 2), "b": ("", 1)}, {}, ["b", "a"], id="first come, first served"),
-        pytest.param({"a": ("x", 1), "b": ("y", 2)}, {"x": 1}, ["b", "a"], id="who has none comes first"),
-        pytest.param(
-            {"a": ("x", 1), "b": ("x", 2), "c": ("y", 3)}, {}, ["a", "c", "b"], id="one each, before one has two"
-        ),
+        pytest.param({"a": ("x1", 2), "b": ("x1", 1)}, "", "ba", id="first come, first served"),
+        pytest.param({"a": ("x1", 1), "b": ("y1", 2)}, ["x1"], "ba", id="who has none comes first"),
+        pytest.param({"a": ("x1", 1), "b": ("x1", 2), "c": ("y1", 3)}, "", "acb", id="one each, before one has two"),
+        pytest.param({"a": ("x1", 1), "b": ("y1", 2)}, ["x1", "x2"], "b", id="a group that has all it may have"),
+        pytest.param({"a": ("x1", 1), "b": ("y2", 2)}, ["u1", "v1", "w1"], "b", id="a wider group that has all"),
     ],
 )
-def test_the_order_of_those_who_wait(
-    waiting: dict[str, tuple[str, int]], taken: dict[str, int], expected: list[str]
-) -> None:
-    assert in_turn(dict(waiting), taken, most=4) == expected
+def test_S40_the_order_of_those_who_wait(waiting: dict[str, tuple[str, int]], taken: list[str], expected: str) -> None:
+    """Of each group its letter and, wider, its number; of a letter two at once, of a number three."""
+    assert in_turn(waiting, taken, most=(2, 3)) == list(expected)
 
 
 def test_S26_one_group_never_has_all_places() -> None:

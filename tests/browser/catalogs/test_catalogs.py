@@ -7,6 +7,7 @@ from typing import Any
 
 import playwright.sync_api as pw
 import pytest
+from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browser.complaints import OPEN_ALL, complaints, listen
@@ -157,7 +158,7 @@ def test_on_a_telephone_a_package_stands_beside_its_icon(here: World, site: dict
 def test_packages_come_into_the_page_once_the_catalog_has_been_read(
     here: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    row = catalog(of=here.cluster)
+    row = catalog(of=here.cluster, reading_since=timezone.now())
     page = sign_in(here.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/catalogs/prod/port")

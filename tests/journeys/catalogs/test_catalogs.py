@@ -94,6 +94,7 @@ def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Reg
         "Ready": ("True", "Read"),
         "SourcesAvailable": ("True", "Available"),
         "Sound": ("True", "NoProblems"),
+        "Progressing": ("False", "NotReading"),
     }
     assert (status["packages"], status["bundles"], status["digest"]) == (1, 1, row.edition.digest)  # type: ignore[union-attr] # it was read
     assert row.look_at - row.looked_at == timedelta(minutes=5)  # type: ignore[operator] # likewise

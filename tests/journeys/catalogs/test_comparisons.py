@@ -118,6 +118,20 @@ def charts(station: Station, url: str, settings: Any) -> Catalog:
     return read(written(station, f"{station.namespace}-charts", format="helm", source=source))
 
 
+def test_S09_what_installing_takes_does_not_tell_which_namespaces_there_are(
+    sandbox_station: Station, http_server: FileServer, settings: Any
+) -> None:
+    """Anybody may see it who may get the Catalog, and what goes where is the publisher's to say."""
+    station, found = sandbox_station, []
+    row = charts(station, repository(http_server, "0.9.0"), settings)
+    for elsewhere in ("kube-public", "nowhere"):
+        repository(http_server, "1.0.0", elsewhere=elsewhere)
+        result = compared(station, ask(station, read(row), HARBOUR, "1.0.0"))
+        found.append(json.dumps(result["installer"]).replace(elsewhere, "there"))
+    assert found[0] == found[1]
+    assert "nowhere" not in str(result["installer"]["obstacles"])
+
+
 @pytest.mark.proof
 def test_charts_of_a_helm_repository_are_compared_by_their_checksums(
     any_station: Station, http_server: FileServer, settings: Any

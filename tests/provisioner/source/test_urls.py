@@ -17,7 +17,7 @@ from email.utils import format_datetime
 import pytest
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, ForbiddenAddress, Unreachable
-from provisioner.source import Credentials, EgressPolicy, Fetched, HttpSource, fetch
+from provisioner.source import Credentials, EgressPolicy, Fetched, HttpSource, client, fetch
 from provisioner.unpack import unpack
 from provisioner.values import Archive, Pin, SourceKind
 from tests.provisioner.source.places import MIB, MUTABLE, OPEN, STRICT, sha256
@@ -354,6 +354,47 @@ class TestServersThatMeanHarm:
                 get(f"http://127.0.0.1:{listener.getsockname()[1]}/", policy=replace(MUTABLE, timeout_seconds=1))
             assert not is_over.is_set(), "the client left before the last drop"
             is_over.set()
+
+    @pytest.mark.parametrize("where", ["in the head", "in the body"])
+    def test_S40_one_that_sends_too_slowly_ends_long_before_the_deadline(
+        self,
+        where: str,
+        server: FileServer,
+        speaker: Callable[[Callable[..., None]], str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(client, "PATIENCE_SECONDS", 0.3)
+        monkeypatch.setattr(client, "LOOK_SECONDS", 0.05)
+        is_over = threading.Event()
+
+        def talk(connection: socket.socket) -> None:
+            for sign in itertools.chain([b"HTTP/1.1 200 OK\r\nX: "], drops(is_over)):
+                connection.send(sign)
+
+        url = (
+            f"http://{speaker(talk)}/"
+            if where == "in the head"
+            else server.serve_reply("/b.tgz", lambda _: Reply(drops(is_over)))
+        )
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="sends too slowly: less than 4 KiB a second"):
+            get(url, policy=replace(MUTABLE, timeout_seconds=60))
+        assert time.monotonic() - began < 3
+        is_over.set()
+
+    def test_S40_one_that_takes_its_time_and_sends_enough_is_waited_for(
+        self, server: FileServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(client, "PATIENCE_SECONDS", 0.3)
+        monkeypatch.setattr(client, "LOOK_SECONDS", 0.02)
+
+        def slowly() -> Iterator[bytes]:
+            for _ in range(6):
+                time.sleep(0.1)
+                yield b"x" * client.CHUNK_BYTES
+
+        url = server.serve_reply("/b.tgz", lambda _: Reply(slowly()))
+        assert len(get(url).archives[0].data) == 6 * client.CHUNK_BYTES
 
     @pytest.mark.thorough
     def test_one_that_says_nothing_ends_at_the_deadline(self) -> None:

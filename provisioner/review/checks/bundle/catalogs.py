@@ -30,7 +30,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 
 def findings_of(bundle: ChosenBundle, said: Collection[RequirementKind]) -> Iterator[Finding]:
-    """What speaks against a bundle by its catalog, but constraints of the kinds `said`: the bundle states those itself."""
+    """What speaks against a bundle by its catalog, but constraints of the kinds `said`, which it states itself."""
     yield from _of_step(bundle)
     for words in bundle.deprecations:
         key = [bundle.package, words]

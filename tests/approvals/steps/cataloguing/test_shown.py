@@ -36,8 +36,19 @@ def conditions(row: Catalog) -> dict[str, Any]:
                 ("Ready", "False", "NotReadYet"),
                 ("SourcesAvailable", "Unknown", "NotCheckedYet"),
                 ("Sound", "Unknown", "NotReadYet"),
+                ("Progressing", "False", "NotReading"),
             ],
             id="new",
+        ),
+        pytest.param(
+            catalog(reading_since=READ),
+            [
+                ("Ready", "False", "Reading"),
+                ("SourcesAvailable", "Unknown", "NotCheckedYet"),
+                ("Sound", "Unknown", "NotReadYet"),
+                ("Progressing", "True", "Reading"),
+            ],
+            id="being read",
         ),
         pytest.param(
             catalog(problem="404", problem_code="source-unavailable", problem_since=READ),
@@ -45,12 +56,18 @@ def conditions(row: Catalog) -> dict[str, Any]:
                 ("Ready", "False", "SourceUnavailable"),
                 ("SourcesAvailable", "False", "SourceUnavailable"),
                 ("Sound", "Unknown", "NotReadYet"),
+                ("Progressing", "False", "NotReading"),
             ],
             id="never read",
         ),
         pytest.param(
             catalog(edition(), looked_at=READ),
-            [("Ready", "True", "Read"), ("SourcesAvailable", "True", "Available"), ("Sound", "True", "NoProblems")],
+            [
+                ("Ready", "True", "Read"),
+                ("SourcesAvailable", "True", "Available"),
+                ("Sound", "True", "NoProblems"),
+                ("Progressing", "False", "NotReading"),
+            ],
             id="read",
         ),
         pytest.param(
@@ -59,6 +76,7 @@ def conditions(row: Catalog) -> dict[str, Any]:
                 ("Ready", "True", "Read"),
                 ("SourcesAvailable", "False", "SourceUnavailable"),
                 ("Sound", "False", "Problems"),
+                ("Progressing", "False", "NotReading"),
             ],
             id="read, with problems, and down",
         ),

@@ -43,15 +43,24 @@ def named(text: str) -> list[str]:
 
 def test_a_list_says_how_each_catalog_stands_why_and_what_comes_next(here: World, browse: Browse) -> None:
     port(here)
+    catalog("begun", of=here.cluster, reading_since=timezone.now())
     catalog("empty", of=here.cluster)
     since = timezone.now() - timedelta(hours=3)
     trouble = {"problem": "the server answered 404", "problem_code": "source-unavailable", "problem_since": since}
     catalog("lost", of=here.cluster, look_at=timezone.now() + timedelta(minutes=9), **trouble)
     port(here, "unsound", package(), bundle("1.0.0"))
     text = opened(browse(here.ada), "/catalogs")
-    assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["empty", "lost", "port", "unsound"]
+    assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["begun", "empty", "lost", "port", "unsound"]
     for words in (
-        *("being read", "not read", "the server answered 404", "3 h ago", "Next try", "1 problem in it"),
+        *(
+            "being read",
+            "waiting to be read",
+            "not read",
+            "the server answered 404",
+            "3 h ago",
+            "Next try",
+            "1 problem in it",
+        ),
         *("Check that the source exists", "image example.com/catalog:latest", "sha256:one"),
     ):
         assert words in text, words

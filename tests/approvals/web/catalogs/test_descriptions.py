@@ -6,6 +6,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+from django.utils.html import strip_tags
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from tests.support.patience import scaled
 TAGS = {
     *("p", "h3", "h4", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a", "br", "hr"),
 }
-ATTRIBUTES = {"a": {"href", "rel", "title"}, "ol": {"start"}, "pre": {"class", "tabindex"}, "p": {"class"}}
+ATTRIBUTES = {"a": {"href", "rel"}, "ol": {"start"}, "pre": {"class", "tabindex"}, "p": {"class"}}
 
 
 class _Elements(HTMLParser):
@@ -51,6 +52,34 @@ def test_a_link_of_the_web_is_one_and_tells_nobody_more_than_it_must(text: str) 
     ((_, attributes),) = [one for one in elements(text) if one[0] == "a"]
     assert attributes["rel"] == "noopener nofollow"
     assert str(attributes["href"]).lower().startswith("http")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[the docs](https://evil.example/a)", "the docs (evil.example)"),
+        ("[https://good.example](https://evil.example/a)", "https://good.example (https://evil.example/a)"),
+        ("[good.example/b](https://evil.example/a)", "good.example/b (https://evil.example/a)"),
+        ("[good\u3002example](https://evil.example/a)", "good\u3002example (https://evil.example/a)"),
+        ("[ https://good.example  ](https://evil.example)", "https://good.example   (https://evil.example)"),
+        ("[https://good.example]( https://good.example/@evil )", "https://good.example (https://good.example/@evil)"),
+        ("[`https://good.example`](https://evil.example)", "https://good.example (https://evil.example)"),
+        ("[![good.example](https://x.example/x.png)](https://evil.example)", "good.example (https://evil.example)"),
+        ("[good.example (evil.example)](https://worse.example)", "good.example (evil.example) (https://worse.example)"),
+        (
+            "[g\u043e\u043ed.example](https://g\u043e\u043ed.example)",
+            "g\u043e\u043ed.example (https://xn--gd-fmca.example)",
+        ),
+        ('[a](https://evil.example "https://good.example")', "a (evil.example)"),
+        ("[https://e.example](https://e.example)", "https://e.example"),
+        ("<https://e.example/a>", "https://e.example/a"),
+        ("[a](https://e.example) [b](https://f.example)", "a (e.example) b (f.example)"),
+    ],
+)
+def test_S24_a_link_says_where_it_leads_whatever_its_words_look_like(text: str, shown: str) -> None:
+    found = shown_description(text).first
+    assert strip_tags(found).strip() == shown
+    assert "title=" not in found
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ from typing import Any
 from tests.support.servers.http import Asked, FileServer, Reply
 
 
-def chart(version: str) -> bytes:
-    """harbour, as `helm package` makes it."""
+def chart(version: str, *, elsewhere: str = "") -> bytes:
+    """harbour, as `helm package` makes it; its object goes into the namespace `elsewhere` where that is named."""
+    place = f", namespace: {elsewhere}" if elsewhere else ""
     files = {
         "harbour/Chart.yaml": f"apiVersion: v2\nname: harbour\nversion: {version}\n",
         "harbour/templates/a.yaml": (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: harbour}\ndata: {version: {{ .Chart.Version }}}\n"
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: harbour" + place + "}\n"
+            "data: {version: {{ .Chart.Version }}}\n"
         ),
     }
     raw = io.BytesIO()
@@ -28,7 +30,9 @@ def chart(version: str) -> bytes:
     return raw.getvalue()
 
 
-def repository(server: FileServer, *versions: str, pair: str = "", is_digested: bool = True) -> str:
+def repository(
+    server: FileServer, *versions: str, pair: str = "", is_digested: bool = True, elsewhere: str = ""
+) -> str:
     """A Helm repository with these versions of a chart; its URL. `pair` is what its charts ask for (basic), "" for nothing."""
 
     def given(body: bytes) -> Any:
@@ -40,7 +44,7 @@ def repository(server: FileServer, *versions: str, pair: str = "", is_digested: 
 
     entries = []
     for version in versions:
-        body = chart(version)
+        body = chart(version, elsewhere=elsewhere)
         server.serve_reply(f"/charts/harbour-{version}.tgz", given(body))
         digest = {"digest": hashlib.sha256(body).hexdigest()} if is_digested else {}
         entries.append({"version": version, "urls": [f"harbour-{version}.tgz"], **digest})
