@@ -92,6 +92,7 @@ from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
+from provisioner.review.origins import is_untold
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -186,7 +187,8 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
-    words = headline(public, facts.plan, let_go=let_go, hooks=hooks)
+    untold = sum(map(is_untold, facts.plan.actions)) if facts.bundle else 0
+    words = headline(public, facts.plan, let_go=let_go, hooks=hooks, untold=untold)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
 
