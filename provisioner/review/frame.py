@@ -69,6 +69,7 @@ from provisioner.review.checks.objects import (
     objects,
     owners,
     renames,
+    unseen,
     way_back,
 )
 from provisioner.review.checks.own import own
@@ -169,6 +170,7 @@ CHECKS: tuple[Check, ...] = (
     hooks.CHECK,
     chart_values.CHECK,
     lookups.CHECK,
+    unseen.CHECK,
     renames.CHECK,
     way_back.CHECK,
     preflight.CHECK,
