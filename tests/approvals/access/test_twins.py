@@ -143,6 +143,14 @@ TWINS: dict[str, Callable[[str], Twin]] = {
     "a Service goes and an equal one comes": lambda it: Twin(
         [service("web", it), workload()], [service("shop", RIGHT), workload()]
     ),
+    "a value of the chart is tried": lambda it: Twin(
+        [secret("db", it)],
+        [secret("db", "another-one")],
+        values=(
+            {"size": "1", "pin": json.dumps("4711")},
+            {"size": "2", "pin": json.dumps(RIGHT), "g": json.dumps(RIGHT)},
+        ),
+    ),
     "a webhook configuration goes and an equal one comes": lambda it: Twin(
         [webhook("first", "Fail" if it == RIGHT else "Ignore")], [webhook("second", "Fail")]
     ),
