@@ -28,6 +28,15 @@ _FLAG = re.compile(
 _USER_INFO = re.compile(r"(://[^/@\s:]*:)[^/@\s]+(?=@)")
 _AUTHORIZATION = re.compile(r"\b(Bearer|Basic)(\s+)[\w.~+/=-]{6,}", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+# What the way of an address holds: of one that calls a hook shorter parts are its key, too.
+_ADDRESS = re.compile(r"\bhttps?://[^\s\"'<>]+", re.IGNORECASE)
+_HOOK = re.compile(r"hook", re.IGNORECASE)
+_PART = re.compile(r"(?<=[/?&=#:])[\w~-]{8,}")
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{16,}")
+_KEY_OF_HOOK = re.compile(r".*\d.*|.*[a-z].*[A-Z].*|.*[A-Z].*[a-z].*|[A-Z]+")
+# Commits and digests name what everybody may know.
+_SUM = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORTEST_RANDOM = 20
 _NO_VALUE = re.compile(r"|true|false|none|null|\$[({].*|/[\w./-]+", re.IGNORECASE)
 
 
@@ -49,6 +58,7 @@ def masked(text: str) -> str:
     text = _PRIVATE_KEY.sub(HIDDEN, text)
     text = _USER_INFO.sub(rf"\1{HIDDEN}", text)
     text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", text)
+    text = _ADDRESS.sub(_without_keys, text) if "://" in text else text
     return _INLINE.sub(_hidden, _FLAG.sub(_hidden, text))
 
 
@@ -114,6 +124,19 @@ class _Masker:
         if known is None or text in known:
             return shown
         return f"{shown.rstrip()}\n({CHANGED})" if "\n" in shown else f"{shown} ({CHANGED})"
+
+
+def _without_keys(found: re.Match[str]) -> str:
+    """An address without the long random parts behind its host: whoever knows these may call it."""
+    host, slash, way = found[0].partition("://")[2].partition("/")
+    is_hook = bool(_HOOK.search(found[0]))
+
+    def shown(part: re.Match[str]) -> str:
+        is_random = len(part[0]) >= _SHORTEST_RANDOM and bool(_RANDOM.search(part[0]))
+        is_key = (is_random and not _SUM.fullmatch(part[0])) or (is_hook and bool(_KEY_OF_HOOK.fullmatch(part[0])))
+        return HIDDEN if is_key else part[0]
+
+    return f"{found[0][: found[0].index('://') + 3]}{host}{_PART.sub(shown, slash + way)}"
 
 
 def _hidden(found: re.Match[str]) -> str:

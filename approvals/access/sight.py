@@ -165,12 +165,22 @@ def is_in_the_way(planned: Record) -> bool:
 
 
 def private_to_judge(body: Record) -> list[dict[str, Any]]:
-    """The private findings of a report that guards and limits count.
+    """The private findings of a report that guards and limits count: those about objects that are to be adopted.
 
     Of a plan that meets objects of others that are not to be adopted none: nobody can approve it, and what comes of the
-    question is seen by people who may not get these objects.
+    question is seen by people who may not get these objects. Nor those made of a Secret of ours or of an old name: what
+    guards make of them would tell whether values are the same (S38). Of each Secret that exists there is SEC-07.
     """
-    return [] if any(map(is_in_the_way, body["plan"]["actions"])) else list(body.get("private", []))
+    actions = body["plan"]["actions"]
+    if any(map(is_in_the_way, actions)):
+        return []
+    adopted = {key_of(one["ref"]) for one in actions if one["action"] == Action.ADOPT}
+    return [one for one in body.get("private", []) if _is_about(one, adopted)]
+
+
+def _is_about(finding: Record, objects: set[tuple[str, ...]]) -> bool:
+    named = [ref for ref in (finding.get("ref"), *finding.get("sources", ())) if ref]
+    return not named or any(key_of(ref) in objects for ref in named)
 
 
 def withheld(finding: Record, words: str = EXISTS) -> dict[str, Any]:

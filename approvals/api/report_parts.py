@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from provisioner.review.base.difference import DiffLine, diff_lines
+from provisioner.review.base.long_lines import MAX_PIECES
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
@@ -16,6 +17,8 @@ _CONTAINERS_BYTES = 30_000
 _MAX_EVIDENCE_BYTES = 40_000
 _SHORTENED = 2_000
 _ROOM = 15_000
+# Of one line that differs: as much as its pieces hold.
+_PIECES = MAX_PIECES + _SHORTENED
 # Of one container in a part.
 _MAX_SETTINGS = 20
 _MAX_SETTING = 500
@@ -68,7 +71,9 @@ def changes_of(planned: Record, *, lines_from: int = 0) -> dict[str, Any]:
 def hunks_of(lines: Sequence[DiffLine], *, lines_from: int = 0) -> dict[str, Any]:
     """The lines that differ in an object, as `changes_of` has them, and which part of them this is."""
     told = [one for one in lines if one.text or one.kind != "@"]
-    records = ({"kind": one.kind, "text": _cut(one.text), "old": one.old, "new": one.new} for one in told[lines_from:])
+    records = (
+        {"kind": one.kind, "text": _cut(one.text, _PIECES), "old": one.old, "new": one.new} for one in told[lines_from:]
+    )
     some = _that_fit(records, _FINDINGS_BYTES)
     hunks: list[dict[str, Any]] = []
     for line in some:
@@ -114,8 +119,8 @@ def _without_states(action: Record) -> dict[str, Any]:
     return {**action, "before": None, "after": None, "states_left_out": True, **short}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHORTENED else f"{text[:_SHORTENED]}…"
+def _cut(text: str, most: int = _SHORTENED) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _size(value: object) -> int:

@@ -16,6 +16,7 @@ from provisioner.cluster.plan.pruning import let_go
 from provisioner.cluster.tracking import FIELD_MANAGER
 from provisioner.render import content_digest
 from provisioner.review.base.difference import mask_secret
+from provisioner.review.base.facts import SECRET
 from provisioner.schema.fields import is_same
 from provisioner.values import (
     APPLYING,
@@ -72,10 +73,15 @@ def in_order(content: Content) -> tuple[Manifest, ...]:
     return (*staying, *(one for one in content.manifests if one.hook))
 
 
-def plan_offline(content: Content, previous: Content | None) -> Plan:
-    """A plan as if the cluster held exactly `previous`. Its objects have no uid, so nothing can apply it."""
+def plan_offline(content: Content, previous: Content | None, *, is_for_reader: bool = True) -> Plan:
+    """A plan as if the cluster held exactly `previous`. Its objects have no uid, so nothing can apply it.
+
+    `is_for_reader` as `look_offline` has it: else every Secret that is in both is to be written (S38).
+    """
     old = {one.ref.identity: one for one in (previous.manifests if previous else ())}
     actions = [_planned_offline(one, old.get(one.ref.identity)) for one in in_order(content)]
+    if not is_for_reader:
+        actions = [replace(one, action=Action.UPDATE) if _is_kept_secret(one) else one for one in actions]
     wished = {one.ref.identity for one in content.manifests}
     going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
     for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
@@ -96,6 +102,10 @@ def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
     elif old is not None:
         action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
     return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
+
+
+def _is_kept_secret(planned: PlannedAction) -> bool:
+    return planned.action is Action.NONE and planned.ref.group_kind == SECRET
 
 
 def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:

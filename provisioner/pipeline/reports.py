@@ -76,12 +76,15 @@ def look_offline(
     *,
     allowed_images: tuple[str, ...] = (),
     stored: Stored | None = None,
+    is_for_reader: bool = True,
 ) -> Report:
     """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`.
 
-    `stored` are the objects that changed CRDs are tried on, where somebody knows them.
+    `stored` are the objects that changed CRDs are tried on, where somebody knows them. `is_for_reader` where whoever
+    reads the report may read both bundles; else `previous` is what runs, and the report is as `look` makes it for all.
     """
     around = ClusterSurroundings(allowed_images=allowed_images)
     content, previous = as_applied(content, previous)
-    plan = plan_offline(content, previous)
-    return report(Facts(content, plan, previous, is_offline=True, around=around, stored=stored))
+    plan = plan_offline(content, previous, is_for_reader=is_for_reader)
+    bundle = None if is_for_reader else plan
+    return report(Facts(content, plan, previous, is_offline=True, around=around, stored=stored, bundle=bundle))

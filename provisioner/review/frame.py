@@ -42,6 +42,7 @@ from provisioner.review.checks.bundle import (
     source_moves,
     unused_files,
 )
+from provisioner.review.checks.bundle.chart_values import hide_secret_values
 from provisioner.review.checks.governance import (
     full_quotas,
     limit_ranges,
@@ -69,6 +70,7 @@ from provisioner.review.checks.objects import (
     objects,
     owners,
     renames,
+    unseen,
     way_back,
 )
 from provisioner.review.checks.own import own
@@ -92,6 +94,7 @@ from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
+from provisioner.review.origins import is_untold
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -169,6 +172,7 @@ CHECKS: tuple[Check, ...] = (
     hooks.CHECK,
     chart_values.CHECK,
     lookups.CHECK,
+    unseen.CHECK,
     renames.CHECK,
     way_back.CHECK,
     preflight.CHECK,
@@ -178,7 +182,7 @@ CHECKS: tuple[Check, ...] = (
 def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
     asked = installed_checks() if checks is None else checks
-    facts = with_renamed_roles(facts)
+    facts = with_renamed_roles(hide_secret_values(facts))
     findings = looked(facts, partial(_found, asked))
     once = {one.fingerprint: one for one in findings}.values()
     private = [one for one in once if one.is_private]
@@ -188,7 +192,8 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
-    words = headline(public, facts.plan, let_go=let_go, hooks=hooks)
+    untold = sum(map(is_untold, facts.plan.actions)) if facts.bundle else 0
+    words = headline(public, facts.plan, let_go=let_go, hooks=hooks, untold=untold)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
 

@@ -17,6 +17,7 @@ from provisioner.review import beside
 from provisioner.review.base.facts import Facts
 from provisioner.review.beside import Key, Look, key_of, words_without_details
 from provisioner.review.foreign import bundle_of, is_told_apart, told_apart, with_plan, without_foreign
+from provisioner.review.origins import of_origins, without_origins
 from provisioner.values import Action, Finding, PlannedAction
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
@@ -25,17 +26,22 @@ _MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE})
 
 def looked(facts: Facts, look: Look) -> list[Finding]:
     """What `look` finds, with the words that live objects decide kept apart, and what is private marked."""
-    found = look(facts)
     if facts.bundle is None:
-        return found
+        return look(facts)
+
+    def withheld(finding: Finding) -> Finding:
+        return _of_live(finding, facts)
+
+    plain = without_origins(facts)
     if not any(is_told_apart(one) for one in facts.plan.actions):
-        return _told(facts, look, found)
-    public = without_foreign(facts)
+        found = look(plain)
+        return [*_told(plain, look, found), *of_origins(facts, look, found, withheld)]
+    public = without_foreign(plain)
     told = look(public)
     known = {key_of(one) for one in told}
-    private = [one for one in found if key_of(one) not in known]
-    apart = told_apart(facts, look, private, withheld=lambda one: _of_live(one, facts), own=_without_live)
-    return [*_told(public, look, told), *apart]
+    private = [one for one in look(plain) if key_of(one) not in known]
+    apart = told_apart(plain, look, private, withheld=withheld, own=_without_live)
+    return [*_told(public, look, told), *apart, *of_origins(without_foreign(facts), look, told, withheld)]
 
 
 def _told(facts: Facts, look: Look, found: list[Finding]) -> list[Finding]:

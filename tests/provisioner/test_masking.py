@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.masking import masked_states
+from provisioner.masking import masked, masked_states
 
 CHANGED = "hidden (hidden values changed)"
 URL = "postgres://app:{}@db/shop"
@@ -53,3 +53,24 @@ def test_values_that_two_variables_exchange_are_seen_to_change() -> None:
 
 def test_an_object_that_is_missing_stays_missing() -> None:
     assert masked_states(None, {"data": {"password": "x"}}) == (None, {"data": {"password": "hidden"}})
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (
+            "https://hooks.slack.com/services/T024BE7LD/B01ABCDEF/aB3dE5fG7hI9jK1lM3nO5pQ7",
+            "https://hooks.slack.com/services/hidden/hidden/hidden",
+        ),
+        ("https://hooks.slack.com/services/T0/B0/abcdefGHIJKLmnop", "https://hooks.slack.com/services/T0/B0/hidden"),
+        ("https://discord.com/api/webhooks/123456789012345678/a-B3dE5fG7hI9jK1lM3", "https://discord.com/api/webhooks/hidden/hidden"),
+        ("see https://example.com/x?key=3f9aZ81kQpLm20xYtR77 now", "see https://example.com/x?key=hidden now"),
+        ("https://o1.ingest.example.com/0a1b2c3d4e5f60718293a4b5c6d7e8f9/4505", "https://o1.ingest.example.com/hidden/4505"),
+        ("https://example.com/webhook/validate-pods", "https://example.com/webhook/validate-pods"),
+        (f"https://example.com/{'0a' * 20}/install.yaml", f"https://example.com/{'0a' * 20}/install.yaml"),
+        ("https://example.com/kube-prometheus-stack-77.0.1/values", "https://example.com/kube-prometheus-stack-77.0.1/values"),
+        ("https://a3sGf0pQ9xK2mN7vB4cD8eF1.example.com/x", "https://a3sGf0pQ9xK2mN7vB4cD8eF1.example.com/x"),
+    ],
+)  # fmt: skip
+def test_S09_the_key_in_an_address_is_hidden_and_commits_are_not(address: str, shown: str) -> None:
+    assert masked(address) == shown

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.access import Caller
-from approvals.access.sight import ReportSight, Sight, may_see_roles, reference
+from approvals.access.sight import ReportSight, Sight, is_secret, may_see_roles, reference
 from approvals.catalogs import comparisons
 from approvals.errors import NotFound, TooMany
 from approvals.limits import Limit, take
@@ -110,9 +110,18 @@ def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) ->
     actions = [{**sight.action(one), "before": None, "after": None} for one in there]
     hidden_places = {str(at) for at, one in enumerate(actions) if one.get("hidden")}
     changed = {at: counts for at, counts in told["changed"].items() if at not in hidden_places}
-    shown = {**body, "findings": [sight.finding(one) for one in body["findings"]], "plan": {**plan, "actions": actions}}
+    shown = {
+        **body,
+        "findings": [sight.finding(one) for one in body["findings"]],
+        "private": sight.private(body),
+        "plan": {**plan, "actions": actions},
+    }
     images = [one for one in told["images"] if comparisons.key_of(one["ref"]) not in held or sight.may_see(one["ref"])]
     hidden = []
+    # With equal digests all values of Secrets are equal, too.
+    kept = [one["ref"] for one in there if is_secret(one["ref"]) and one["before"] is not None]
+    is_told = all(sight.may_see(ref) for ref in kept)
+    digests = told["content_digests"] if is_told else {"before": "", "after": ""}
     if len(images) != len(told["images"]):
         hidden.append(f"{number(len(told['images']) - len(images), 'image')} of objects that you may not get")
     permissions = told["permissions"]
@@ -122,6 +131,7 @@ def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) ->
     return {
         **told,
         "config": {},
+        "content_digests": digests,
         "report": shown,
         "changed": changed,
         "images": images,

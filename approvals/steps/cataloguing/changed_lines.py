@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provisioner.review.base.difference import DiffLine, all_lines, near_changes
+from provisioner.review.base.long_lines import MAX_PIECES
 from provisioner.values import Action, PlannedAction
 
 # Of one object, of one line, and of all objects of a comparison.
 MOST_LINES = 2_000
-MOST_CHARACTERS = 2_000
+MOST_CHARACTERS = MAX_PIECES + 1_000
 MOST_BYTES = 2_000_000
 # What a line costs beside its text.
 LINE_BYTES = 24

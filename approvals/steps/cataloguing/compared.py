@@ -56,7 +56,7 @@ def record_of(found: ComparedBundles) -> dict[str, Any]:
         "service_account": after.service_account,
         "suggested_namespace": after.suggested_namespace,
         "config": plain(dict(found.config)),
-        "report": {**report, "private": [], "plan": {**report["plan"], "actions": actions}},
+        "report": {**report, "plan": {**report["plan"], "actions": actions}},
         "held": sorted(key_of(one["ref"]) for one in planned if one["before"]),
         "changed": found.changed.counts,
         "permissions": _permissions(found.permissions, after),

@@ -18,7 +18,7 @@ from provisioner.cluster.plan.hooks import hook_on
 from provisioner.cluster.plan.known import PlanInputs, offline, reviewed_action, says, stopped
 from provisioner.cluster.plan.own_webhooks import is_served_by_own, untried_words
 from provisioner.cluster.plan.ownership import Objection
-from provisioner.cluster.plan.proving import SECRET, proved, replacement
+from provisioner.cluster.plan.proving import SECRET, proved, replacement, unchanged
 from provisioner.cluster.plan.supposed import is_supposed
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
@@ -149,7 +149,8 @@ def _unchanged(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> P
     shown, _ = masked(live, live) if manifest.ref.group_kind == SECRET else (cleaned(live), None)
     if shown is not None:
         share_texts(shown, manifest.body)
-    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), shown, shown, warnings=warnings)
+    action = unchanged(scene, manifest.ref)
+    return PlannedAction(manifest.ref, action, uid_of(live), version_of(live), shown, shown, warnings=warnings)
 
 
 def _of_new_version(scene: PlanInputs, manifest: Manifest) -> PlannedAction:

@@ -64,7 +64,7 @@ def proved(
         return refused(scene, manifest, offline(manifest, action, live), exc)
     before, after = masked(live, result.object)
     if live and is_ours and _is_same(live, result.object, shown=(before, after)):
-        action, after = Action.NONE, before
+        action, after = unchanged(scene, manifest.ref), before
     _share(scene, manifest, before, after)
     return PlannedAction(
         manifest.ref,
@@ -77,6 +77,14 @@ def proved(
         result.warnings,
         notes=tuple(left_words(manifest, sent or manifest)),
     )
+
+
+def unchanged(scene: PlanInputs, ref: ObjectRef) -> Action:
+    """The action on an object of ours in which nothing changes.
+
+    A Secret is written all the same: who reads the plan may not learn whether its values are the same (S38).
+    """
+    return Action.UPDATE if ref.group_kind == SECRET and not scene.options.supposes_adoption else Action.NONE
 
 
 def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:

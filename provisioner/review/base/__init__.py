@@ -7,6 +7,7 @@
 - `difference`: two objects as lines
 - `facts`: what checks read, and how they make findings
 - `fold`: what is found of many objects, said once
+- `long_lines`: a long line that changes, in pieces
 - `marks`: before and after in pictures
 - `places`: all objects, versions and fields of a finding
 - `record`: a report as JSON and back
@@ -25,6 +26,7 @@ __all__ = [
     "difference",
     "facts",
     "fold",
+    "long_lines",
     "marks",
     "places",
     "record",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -16,6 +16,7 @@ from typing import Any
 
 from provisioner.review.base.alignment import TOO_DEEP, Aligner, is_same
 from provisioner.review.base.facts import mapping
+from provisioner.review.base.long_lines import in_pieces, is_long, text_of
 from provisioner.review.base.text import visible
 from provisioner.values import JsonObject
 
@@ -66,8 +67,31 @@ def diff_lines(before: JsonObject | None, after: JsonObject | None, *, context: 
 
 
 def near_changes(lines: list[DiffLine], *, context: int = CONTEXT) -> list[DiffLine]:
-    """Of all lines those that differ, with `context` lines around them; their text is safe to show."""
-    return _shown(_folded(lines, context))
+    """Of all lines those that differ, with `context` lines around them; their text is safe to show.
+
+    Of long lines that stand for each other those parts that differ.
+    """
+    shown = [*_folded(lines, context)]
+    for gone, come in [*replaced_lines(shown)]:
+        old, new = shown[gone].text, shown[come].text
+        if is_long(old, new):
+            pieces = in_pieces(old, new)
+            shown[gone] = replace(shown[gone], text=text_of(pieces.old))
+            shown[come] = replace(shown[come], text=text_of(pieces.new))
+    return _shown(shown)
+
+
+def replaced_lines(lines: Iterable[DiffLine]) -> Iterator[tuple[int, int]]:
+    """The places of lines that stand for each other: of those that go, the n-th for the n-th that comes after them."""
+    gone: list[int] = []
+    come: list[int] = []
+    for at, line in enumerate(lines):
+        if line.kind in " @" or (line.kind == "-" and come):
+            yield from zip(gone, come, strict=False)
+            gone, come = [], []
+        if line.kind in "+-":
+            (gone if line.kind == "-" else come).append(at)
+    yield from zip(gone, come, strict=False)
 
 
 def _shown(lines: list[DiffLine]) -> list[DiffLine]:

@@ -249,7 +249,8 @@ class Facts:
     means that nobody knows. `live_rbac` holds all roles and bindings of the cluster, None if unknown. `around` is the
     rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared; `stored` is then
     what somebody gave as the stored objects. `installer` is None where the content is applied by whoever asks.
-    `way_back` is None for content that did not run before, `history` what the sources named earlier. `left_by_hooks` is
+    `way_back` is None for content that did not run before, `history` what the sources named earlier. `hides_old_names`
+    is set where names alone may tell which objects are renamed, and nothing what they held. `left_by_hooks` is
     what hooks made and nobody removes.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
@@ -270,6 +271,7 @@ class Facts:
     bundle: Plan | None = None
     stored: Stored | None = None
     left_by_hooks: tuple[ObjectRef, ...] = ()
+    hides_old_names: bool = False
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -3,6 +3,9 @@
 Only kinds whose names others choose freely: what kustomize names by a hash of the content, and what charts rename.
 Two objects are a pair where their names differ in a hash alone, where objects of the bundle named the one and now name
 the other, or where their content is equal or nearly. Where two partners would do, there is no pair. Pure.
+
+Secrets are a pair by the hash in their names alone, and so is everything where a report may not tell what stood in the
+old object (`Facts.hides_old_names`): else who tries values learns which one is right (S38).
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from provisioner.values import Action, GroupKind, JsonObject, ObjectRef
 
 CONFIG_MAP, SERVICE = GroupKind("", "ConfigMap"), GroupKind("", "Service")
 WEBHOOKS = frozenset(GroupKind(ADMISSION_GROUP, f"{how}WebhookConfiguration") for how in ("Mutating", "Validating"))
-KINDS = frozenset({CONFIG_MAP, SECRET, SERVICE}) | WEBHOOKS
+_VALUES = frozenset({CONFIG_MAP, SECRET})
+_NAMED_BY_HASH = _VALUES | {SERVICE}
+KINDS = _NAMED_BY_HASH | WEBHOOKS
 # kustomize writes ten of these; other tools the digits of a sum.
 _HASHED = re.compile(r"(?P<stem>.+)-(?:[bcdfghkmt2456789]{10}|(?=[a-f]*\d)[0-9a-f]{6,64})")
 _NEAR = 0.8
@@ -50,6 +55,11 @@ class Rename:
     followed: tuple[str, ...]
     still: tuple[str, ...]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether names alone tell it, and nothing that is said of it is a value of the old object."""
+        return self.is_hash and self.old.group_kind in _VALUES
+
 
 def renames(facts: Facts) -> list[Rename]:
     """The renamed objects of a change from one content to another, sorted by their old names."""
@@ -67,15 +77,17 @@ def renames(facts: Facts) -> list[Rename]:
         for place in sorted(gone.keys() & come.keys(), key=str):
             left = [one for one in gone[place] if one not in pairs]
             right = [one for one in come[place] if one not in set(pairs.values())]
+            is_by_name = facts.hides_old_names or place[0] == SECRET
             if len(left) * len(right) <= MAX_PAIRS:
-                pairs.update(_pairs((left, right), (old, new), both))
+                pairs.update(_pairs((left, right), (old, new), None if is_by_name else both))
         names = dict(now)
         both += [(it, _Named.of(old[one.identity]), names[it]) for one, it in pairs.items() if not _has(both, it)]
     found = []
     for one, other in sorted(pairs.items()):
         still = (said(ref) for ref, names in now if ref != other and names.mentions(one))
         followed = map(said, _followed(one, other, both))
-        bodies = _with_names(old[one.identity], pairs), new[other.identity]
+        before = {} if facts.hides_old_names else _with_names(old[one.identity], pairs)
+        bodies = before, new[other.identity]
         found.append(_rename((one, other), bodies, tuple(sorted(followed)), tuple(sorted(still))))
     return found
 
@@ -123,23 +135,25 @@ _Bodies = Mapping[Any, JsonObject]
 
 
 def _by_place(facts: Facts, action: Action, known: _Bodies) -> dict[_Place, list[ObjectRef]]:
+    kinds = _NAMED_BY_HASH if facts.hides_old_names else KINDS
     found: dict[_Place, list[ObjectRef]] = defaultdict(list)
     for one in facts.plan.actions:
-        if one.action is action and one.ref.group_kind in KINDS and one.ref.identity in known:
+        if one.action is action and one.ref.group_kind in kinds and one.ref.identity in known:
             found[one.ref.group_kind, one.ref.namespace].append(one.ref)
     return found
 
 
 def _pairs(
-    refs: tuple[list[ObjectRef], list[ObjectRef]], bodies: tuple[_Bodies, _Bodies], both: _Both
+    refs: tuple[list[ObjectRef], list[ObjectRef]], bodies: tuple[_Bodies, _Bodies], both: _Both | None
 ) -> Iterator[tuple[ObjectRef, ObjectRef]]:
-    """The surest reason first; a partner that is not the only one for a reason is none."""
+    """The surest reason first; a partner that is not the only one for a reason is none. Without `both` only by name."""
     (left, right), (old, new) = refs, bodies
-    tests: tuple[Callable[[ObjectRef, ObjectRef], bool], ...] = (
-        lambda one, other: _is_hash(one.name, other.name),
-        lambda one, other: _are_alike(old[one.identity], new[other.identity]) and any(_followed(one, other, both)),
-        lambda one, other: _is_near(old[one.identity], new[other.identity]),
-    )
+    tests: list[Callable[[ObjectRef, ObjectRef], bool]] = [lambda one, other: _is_hash(one.name, other.name)]
+    if both is not None:
+        tests += [
+            lambda one, other: _are_alike(old[one.identity], new[other.identity]) and any(_followed(one, other, both)),
+            lambda one, other: _is_near(old[one.identity], new[other.identity]),
+        ]
     for test in tests:
         partners = {one: [other for other in right if test(one, other)] for one in left}
         taken = [other for several in partners.values() for other in several]
@@ -208,7 +222,10 @@ def _followed(old: ObjectRef, new: ObjectRef, both: _Both) -> Iterator[ObjectRef
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What an object names: `exact` where references stand, `words` in what programs read, each name once."""
+    """What an object names: `exact` where references stand, `words` in what programs read, each name once.
+
+    A Secret names nothing: that a value of it is the name of something is a value.
+    """
 
     namespace: str
     exact: frozenset[str]
@@ -218,7 +235,8 @@ class _Named:
     def of(cls, obj: JsonObject) -> _Named:
         exact: set[str] = set()
         words: set[str] = set()
-        for path, text in _texts(obj, ()):
+        read = {} if obj.get("kind") == SECRET.kind else obj
+        for path, text in _texts(read, ()):
             key, holder = path[-1] if path else "", path[-2] if len(path) > 1 else ""
             if key in _EXACT or (key == "name" and holder in _HOLDERS):
                 exact.add(text)

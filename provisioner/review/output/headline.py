@@ -31,14 +31,16 @@ def headline(
     *,
     let_go: int = 0,
     hooks: Collection[ObjectIdentity] = (),
+    untold: int = 0,
     about: str = "",
 ) -> tuple[str, ...]:
     """At most five sentences about `findings`, which are in the order of a report.
 
-    `let_go` is how many objects stay that were the deployment's and will not be, `hooks` which objects run as hooks.
+    `let_go` is how many objects stay that were the deployment's and will not be, `hooks` which objects run as hooks,
+    `untold` how many of those to change are Secrets of which nobody is told here whether they do.
     `about` stands in place of what happens to objects.
     """
-    totals = [about or _objects(plan, hooks) + _let_go(let_go), _severities(findings)]
+    totals = [about or _objects(plan, hooks, untold) + _untold(untold) + _let_go(let_go), _severities(findings)]
     new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)
@@ -124,10 +126,10 @@ def _severities(findings: Iterable[Finding]) -> str:
     return f"Findings: {', '.join(words)}." if words else "Findings: none."
 
 
-def _objects(plan: Plan, hooks: Collection[ObjectIdentity]) -> str:
+def _objects(plan: Plan, hooks: Collection[ObjectIdentity], untold: int) -> str:
     counts = plan.counts()
     renamed = sum(bool(one.returns_as) for one in plan.actions)
-    changing, new = sum(counts[one] for one in _CHANGING), counts[Action.CREATE] - renamed
+    changing, new = sum(counts[one] for one in _CHANGING) - untold, counts[Action.CREATE] - renamed
     gone = counts[Action.DELETE]
     again = counts[Action.RERUN]
     running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
@@ -140,9 +142,15 @@ def _objects(plan: Plan, hooks: Collection[ObjectIdentity]) -> str:
     ]
     first, *others = [(count, words) for count, words in told if count] or [(0, "")]
     if not first[0]:
-        return "No object changes."
+        return "No other object changes." if untold else "No object changes."
     rest = "".join(f", {count} {words}" for count, words in others)
     return f"{_number(first[0], 'object')} {first[1]}{rest}."
+
+
+def _untold(count: int) -> str:
+    exist, they, them = ("exist", "they change", "them") if count > 1 else ("exists", "it changes", "it")
+    told = f"whether {they} is told to people who may get {them}"
+    return f" {_number(count, 'Secret')} {exist}: {told}." if count else ""
 
 
 def _as_hooks(count: int, total: int) -> str:

@@ -11,16 +11,12 @@ from django.utils.safestring import SafeString
 
 from approvals.web.requests.changes.folding import FoldedLines, Span, anchor_of
 from approvals.web.requests.changes.highlighting import html_of
-from approvals.web.requests.changes.pairing import Marks, Pair, Words, common_start, side_by_side
+from approvals.web.requests.changes.pairing import Pair, Words, side_by_side
 from approvals.web.requests.changes.wishes import Line
 from provisioner.review.base.difference import DiffLine
+from provisioner.review.base.long_lines import GAP, MAX_CHARACTERS, MAX_FULL, Piece, in_pieces, is_long
 from provisioner.review.base.text import visible
 
-# Characters of a line that are shown at first, and of one that somebody opens.
-MAX_CHARACTERS = 1_000
-MAX_FULL = 300_000
-# Before the first difference of a line that is cut.
-LEAD = 80
 _CSS = {"+": "plus", "-": "minus", " ": "same"}
 
 
@@ -61,6 +57,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown at first of a line that stands for another: what to mark in it, and how much is left out."""
+
+    text: str
+    marks: Sequence[Span]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LineNotes:
     """What stands at lines, by their place: where changes begin, and findings. `full` is the line shown whole."""
 
@@ -83,8 +88,7 @@ class Drawing:
             if isinstance(row, FoldedLines):
                 yield self._gap(row)
             else:
-                partner, marks = partners.get(row, (None, ()))
-                cell = self._cell(row, partner, marks)
+                cell = self._cell(row, partners.get(row))
                 yield Row(cell=cell, is_change=row in self._changes, findings=self._findings(row))
 
     def split(self, rows: Sequence[int | FoldedLines]) -> Iterator[Row]:
@@ -94,7 +98,7 @@ class Drawing:
                 yield self._gap(pair)
                 continue
             places = [at for at in dict.fromkeys((pair.left, pair.right)) if at is not None]
-            cells = {at: self._cell(at, *partners.get(at, (None, ()))) for at in places}
+            cells = {at: self._cell(at, partners.get(at)) for at in places}
             yield Row(
                 left=cells[pair.left] if pair.left is not None else None,
                 right=cells[pair.right] if pair.right is not None else None,
@@ -113,38 +117,39 @@ class Drawing:
     def _findings(self, at: int) -> list[Any]:
         return self._notes.findings.get(at, [])
 
-    def _partners(self, rows: Iterable[int | FoldedLines]) -> dict[int, tuple[str, Sequence[Span]]]:
-        """For each line that stands for another: that line's text, and what to mark in this one."""
-        found: dict[int, tuple[str, Sequence[Span]]] = {}
+    def _partners(self, rows: Iterable[int | FoldedLines]) -> dict[int, _Shown]:
+        """For each line that stands for another what is shown of it: of long ones every part that differs."""
+        found: dict[int, _Shown] = {}
         for pair in side_by_side(self._lines, rows):
             if isinstance(pair, Pair) and pair.left is not None and pair.right is not None and pair.left != pair.right:
                 old, new = self._lines[pair.left].text, self._lines[pair.right].text
-                marks = self._marks(old, new)
-                found[pair.left], found[pair.right] = (new, marks.old), (old, marks.new)
+                if is_long(old, new):
+                    pieces = in_pieces(old, new)
+                    found[pair.left], found[pair.right] = _joined(pieces.old, old), _joined(pieces.new, new)
+                    continue
+                marks = self._words.marks(visible(old), visible(new))
+                found[pair.left], found[pair.right] = (
+                    _Shown(visible(old), marks.old),
+                    _Shown(visible(new), marks.new),
+                )
         return found
 
-    def _marks(self, old: str, new: str) -> Marks:
-        """In what is shown of both, which is what the eye is given."""
-        start = _start(old, new)
-        return self._words.marks(_shown(old, start, MAX_CHARACTERS), _shown(new, start, MAX_CHARACTERS))
-
-    def _cell(self, at: int, partner: str | None, marks: Sequence[Span]) -> DiffCell:
+    def _cell(self, at: int, shown: _Shown | None) -> DiffCell:
         line = self._lines[at]
         is_full = self._notes.full in (("L", line.old), ("R", line.new))
-        limit = MAX_FULL if is_full else MAX_CHARACTERS
-        start = 0 if is_full or partner is None else _start(line.text, partner)
-        html = html_of(_shown(line.text, start, limit), line.form, () if is_full else marks)
+        if is_full or shown is None:
+            limit = MAX_FULL if is_full else MAX_CHARACTERS
+            shown = _Shown(visible(line.text[:limit]), (), max(len(line.text) - limit, 0))
+        html = html_of(shown.text, line.form, shown.marks)
         old, new = (str(number or "") for number in (line.old, line.new))
-        return DiffCell(line.kind, html, old, new, anchor_of(line), max(len(line.text) - limit, 0))
+        return DiffCell(line.kind, html, old, new, anchor_of(line), shown.left_out)
 
 
-def _start(text: str, partner: str) -> int:
-    """Where to begin with a long line, so that its first difference is shown."""
-    if len(text) <= MAX_CHARACTERS and len(partner) <= MAX_CHARACTERS:
-        return 0
-    same = common_start(text, partner)
-    return max(same - LEAD, 0) if same > MAX_CHARACTERS - LEAD else 0
-
-
-def _shown(text: str, start: int, limit: int) -> str:
-    return ("…" if start else "") + visible(text[start : start + limit])
+def _joined(pieces: Iterable[Piece], whole: str) -> _Shown:
+    text, marks, held = "", [], 0
+    for one in pieces:
+        part = visible(one.text)
+        marks += [(len(text), len(text) + len(part))] if one.is_changed else []
+        text += part
+        held += 0 if one.text == GAP else len(one.text)
+    return _Shown(text, marks, max(len(whole) - held, 0))

@@ -2,20 +2,96 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule
+from provisioner.masking import HIDDEN, masked
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping
 from provisioner.review.base.text import visible
 from provisioner.sentences import number, some, some_phrases
-from provisioner.values import Finding, Section, Severity
+from provisioner.values import Content, Finding, Section, Severity
 
 MAX_SHOWN = 200
 # As many as a content keeps.
 MAX_VALUES = 5_000
+_HIDDEN = json.dumps(HIDDEN)
+# Words of so many characters are looked for inside of what Secrets hold.
+_TELLING, _SHORTEST_CODE = 8, 4
+_CODED = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 _CHANGED = ReviewRule("VAL-01", Section.CONTENT, Severity.NOTABLE)
+
+
+def hide_secret_values(facts: Facts) -> Facts:
+    """`facts` without the values of the charts that stand in a Secret, whatever they are called (S09).
+
+    A value that is hidden on one side is hidden on the other. One of the new chart is hidden by what the new Secrets
+    hold alone: else who tries values there would learn which of them the old ones hold (S38).
+    """
+    if facts.previous is None or not facts.previous.values or not facts.content.values:
+        return facts
+    old, new = (_secret_texts(one) for one in (facts.previous, facts.content))
+    before, after = facts.previous.values, facts.content.values
+    hidden = {path for path, text in before.items() if _stands_in(text, old | new)}
+    hidden |= {path for path, text in after.items() if _stands_in(text, new)}
+    # Of contents that were rendered by earlier versions addresses are as they were written.
+    shown = [
+        {path: _HIDDEN if path in hidden else masked(text) for path, text in side.items()} for side in (before, after)
+    ]
+    previous, content = replace(facts.previous, values=shown[0]), replace(facts.content, values=shown[1])
+    return replace(facts, previous=previous, content=content)
+
+
+def _secret_texts(content: Content) -> frozenset[str]:
+    """All that Secrets hold, as it is written and decoded, also what is decoded once more."""
+    found: set[str] = set()
+    for one in content.everything:
+        if one.ref.group_kind == SECRET:
+            for part in ("data", "stringData"):
+                texts = [text for text in mapping(one.body.get(part)).values() if isinstance(text, str)]
+                found.update(texts)
+                found.update(decoded for text in texts for word in _CODED.findall(text) if (decoded := _decoded(word)))
+    found |= {decoded for text in found for word in _CODED.findall(text) if (decoded := _decoded(word))}
+    return frozenset(found - {""})
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return ""
+
+
+def _stands_in(value: str, texts: frozenset[str]) -> bool:
+    """Whether the JSON text of a value, or the beginning of one, is or stands in one of these texts."""
+    try:
+        found = json.loads(value)
+    except ValueError:  # a long one that was cut
+        found = value.rpartition("… (")[0].lstrip('["')
+    return any(map(partial(_is_in, texts=texts), _words_of(found)))
+
+
+def _words_of(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _words_of(one)
+    elif value not in (None, "") and not isinstance(value, bool):
+        yield str(value)
+
+
+def _is_in(word: str, texts: frozenset[str]) -> bool:
+    """Short words stand in many texts: of those only what is all of a Secret's value, or looks like a code."""
+    if word in texts:
+        return True
+    if len(word) >= _TELLING:
+        return any(word in text for text in texts)
+    is_code = len(word) >= _SHORTEST_CODE and any(map(str.isdigit, word))
+    return is_code and any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for text in texts)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:

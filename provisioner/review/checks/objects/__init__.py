@@ -10,6 +10,7 @@
 - `offline`: objects against schemas where no server can be asked
 - `owners`: whose objects are planned as if they were adopted
 - `renames`: a deletion and a creation that are one rename
+- `unseen`: changes that no reader can be shown
 - `way_back`: what going back does not bring back
 """
 
@@ -24,5 +25,6 @@ __all__ = [
     "offline",
     "owners",
     "renames",
+    "unseen",
     "way_back",
 ]

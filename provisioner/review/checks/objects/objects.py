@@ -38,6 +38,7 @@ Path = tuple[str | int, ...]
 
 _CREATED = ReviewRule("OBJ-01", Section.OBJECTS, Severity.SAFE)
 _CHANGED = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
+_UNTOLD = ReviewRule("SEC-07", Section.OBJECTS, Severity.NOTABLE)
 _TRIED_OFFLINE = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
 _FIT_OFFLINE = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
 _NOT_TRIED = ReviewRule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
@@ -126,6 +127,8 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
         yield _of_deletion(ref)
     elif planned.action is Action.ORPHAN:
         yield _of_orphan(planned)
+    elif ref.group_kind == SECRET and planned.action is Action.UPDATE and planned.before == planned.after:
+        yield _UNTOLD.at(ref, f"Writes {said(ref)}, which exists: only people who may get it learn whether it changes")
     elif planned.action in {Action.UPDATE, Action.REPLACE}:
         found = changed_paths(planned.before, planned.after)
         if planned.action is Action.REPLACE:

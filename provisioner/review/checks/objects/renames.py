@@ -24,7 +24,7 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
             yield _of_old(finding, going[ref])
         elif finding.rule == "WH-10" and ref in going:
             yield _of_webhooks(finding, going[ref])
-        elif finding.rule == "OBJ-01" and ref in coming:
+        elif finding.rule == "OBJ-01" and ref in coming and not facts.hides_old_names:
             yield replace(finding, message=f"{finding.message} in place of {coming[ref].old.name}")
         else:
             yield finding
@@ -57,7 +57,8 @@ def _severity(of: Rename) -> Severity:
 
 
 def _is_written_by_programs(of: Rename) -> bool:
-    return of.old.group_kind not in WEBHOOKS and not any(of.before.get(part) for part in _DATA)
+    is_by_hand = of.is_hash or of.old.group_kind in WEBHOOKS
+    return not is_by_hand and not any(of.before.get(part) for part in _DATA)
 
 
 def _losses(of: Rename) -> Iterator[str]:

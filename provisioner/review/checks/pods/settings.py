@@ -73,7 +73,8 @@ def _of_immutable(facts: Facts) -> Iterator[Finding]:
 
 def _of_stale_pods(facts: Facts) -> Iterator[Finding]:
     """Configuration that changes while the pods that read it stay: they go on with what they read at their start."""
-    touched = {one.ref for one in facts.plan.actions if one.ref.group_kind in _KINDS and one.action is Action.UPDATE}
+    written = (one for one in facts.plan.actions if one.ref.group_kind in _KINDS and one.action is Action.UPDATE)
+    touched = {one.ref for one in written if one.before is None or one.before != one.after}
     before = {one.ref.identity: one.before for one in facts.plan.actions}
     for pod in pod_specs(facts.state().objects):
         read = sorted({one.ref for one in mentions(pod) if one.ref in touched and one.is_read})

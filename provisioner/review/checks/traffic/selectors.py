@@ -55,7 +55,8 @@ class _Selected:
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
-    former = renamed(facts, renames(facts)) or facts.previous_state()
+    is_followed = not facts.hides_old_names  # else it would quote what led elsewhere under another name
+    former = (renamed(facts, renames(facts)) if is_followed else None) or facts.previous_state()
     both = list(_both_sides(facts, former))
     if not both:
         return

@@ -25,9 +25,18 @@ def test_a_new_object_is_created_and_its_result_proved(scene: Scene):
 
 
 def test_what_is_deployed_unchanged_needs_nothing(scene: Scene):
-    objects = [scene.config_map(a="1"), scene.secret(b="2"), scene.service(), scene.deployment(replicas=0)]
+    objects = [scene.config_map(a="1"), scene.service(), scene.deployment(replicas=0)]
     scene.deploy(*objects)
     assert set(actions(scene.plan(*objects)).values()) == {Action.NONE}
+
+
+@pytest.mark.parametrize("value", ["2", "3"])
+def test_S38_a_secret_is_written_whether_its_values_change_or_not(scene: Scene, value: str):
+    scene.deploy(scene.secret(b="2"))
+    planned = action_of(scene.plan(obj := scene.secret(b=value)), obj)
+    assert (planned.action, planned.before == planned.after) == (Action.UPDATE, value == "2")
+    is_only_read = action_of(scene.plan(obj, supposes_adoption=True), obj)
+    assert (is_only_read.action is Action.NONE) == (value == "2")
 
 
 def test_a_change_is_an_update_with_both_states(scene: Scene):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -10,7 +12,7 @@ import pytest
 from provisioner.render.helm import values
 from provisioner.review.checks.bundle import chart_values
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import config_map, content_with, facts, judged_by, planned
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
 
 def found(
@@ -101,3 +103,56 @@ def test_of_more_than_are_kept_nobody_knows_what_came_or_went() -> None:
     assert found(kept, {**without, "b": "1"}) == []
     (told,) = found(kept, {**kept, "a00001": "2"})
     assert told.message.startswith("1 value of the chart changed: `a00001` was 1, is 2")
+
+
+SLACK = "https://hooks.slack.com/services/T024BE7LD/B01ABCDEF/aB3dE5fG7hI9jK1lM3nO5pQ7"
+
+
+def coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def with_secrets(before: dict[str, str], after: dict[str, str], old: str = "", new: str = "") -> str:
+    """What is said where the Secrets before and after hold these texts."""
+    values = [{path: json.dumps(text) for path, text in side.items()} for side in (before, after)]
+    sides = [
+        replace(content_with(an_object("v1", "Secret", "held", "shop", data={"x": coded(text)})), values=side)
+        for text, side in zip((old, new), values, strict=True)
+    ]
+    made = replace(facts(planned(config_map(), Action.CREATE)), content=sides[1], previous=sides[0])
+    return str([(one.message, dict(one.evidence)) for one in judged_by(made, [chart_values.CHECK])])
+
+
+@pytest.mark.parametrize(
+    ("held", "value"),
+    [
+        pytest.param("ABCD-1234-license", "ABCD-1234-license", id="the value itself"),
+        pytest.param("license: ABCD-1234-license\n", "ABCD-1234-license", id="in a file"),
+        pytest.param("pin=4711\n", "4711", id="a short code in a file"),
+        pytest.param("abc", "abc", id="a short value"),
+        pytest.param(coded("ada:correct-horse"), "correct-horse", id="decoded once more"),
+        pytest.param("plain-words-of-it", coded("plain-words-of-it"), id="as it is written there"),
+    ],
+)
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_S09_a_value_that_stands_in_a_secret_is_hidden(held: str, value: str, side: str) -> None:
+    before, after = {"admin.pin": value, "size": "1"}, {"admin.pin": "zqx", "size": "2"}
+    if side == "new":
+        before, after = {"admin.pin": "zqx", "size": "1"}, {"admin.pin": value, "size": "2"}
+    told = with_secrets(before, after, **{side: held})
+    assert "`size`" in told
+    assert value not in told
+    assert "zqx" not in told, "what stands in its place is as secret"
+
+
+def test_an_address_with_a_long_random_part_is_hidden_also_of_earlier_contents() -> None:
+    told = with_secrets({"alerts.url": SLACK}, {"alerts.url": "https://example.com/alerts", "a": "info"}, new="info: x")
+    assert "aB3dE5fG7hI9jK1lM3nO5pQ7" not in told
+    assert "https://example.com/alerts" in told
+    assert '"info"' in told, "a short word stands in many texts"
+
+
+def test_S38_values_that_are_tried_are_told_alike_whatever_the_old_secret_holds() -> None:
+    tried = {f"guess{number}": f"hunter{number}-secret" for number in range(5)}
+    told = {with_secrets({"size": "1"}, {"size": "2", **tried}, old=held) for held in ("hunter2-secret", "another-one")}
+    assert len(told) == 1

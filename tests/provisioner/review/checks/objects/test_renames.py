@@ -68,7 +68,7 @@ def test_a_config_map_renamed_by_its_hash_loses_nothing_where_everything_follows
 def test_who_still_reads_the_old_name_is_named_and_the_severity_stays() -> None:
     ((severity, words),) = words_of("renamed-secret-that-somebody-still-reads")
     assert severity is Severity.BREAKING
-    assert words.endswith("Deployment shop/other still names web-access")
+    assert words.endswith("Deployment shop/other still names access-2hg4f5k6t7")
 
 
 def test_a_renamed_service_loses_its_name_in_dns_and_its_webhook_follows() -> None:
@@ -142,14 +142,14 @@ def test_a_reader_that_follows_makes_a_pair_of_two_that_hold_other_values(reader
     assert words.startswith("Renames ConfigMap shop/first-settings to second-settings; what else reads it")
 
 
-def test_a_secret_that_programs_fill_loses_what_they_wrote() -> None:
+def test_a_config_map_that_programs_fill_loses_what_they_wrote() -> None:
     reader = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}}
 
     def reading(name: str) -> dict[str, Any]:
-        volume = {"name": "cert", "secret": {"secretName": name}}
+        volume = {"name": "cert", "configMap": {"name": name}}
         return {**reader, "spec": {"containers": [], "volumes": [volume]}}
 
-    old, new = named("Secret", "first-cert"), named("Secret", "second-cert")
+    old, new = named("ConfigMap", "first-cert"), named("ConfigMap", "second-cert")
     severity, words = deletion(between([old, reading("first-cert")], [new, reading("second-cert")]))
     assert (severity, "what programs wrote into it" in words) == (Severity.DANGEROUS, True)
 
@@ -160,10 +160,22 @@ def test_a_load_balancer_may_change_its_address() -> None:
 
 
 def test_no_value_of_a_secret_is_in_what_is_said_of_its_rename() -> None:
-    old, new = (named("Secret", name, stringData={"key": "hunter2", "user": "ada"}) for name in ("first", "second"))
+    names = (f"a-{OLD_HASH.removeprefix('settings-')}", f"a-{NEW_HASH.removeprefix('settings-')}")
+    old, new = (named("Secret", name, stringData={"key": "hunter2", "user": "ada"}) for name in names)
     found = between([old], [new])
     assert deletion(found)[1].startswith("Renames Secret")
     assert "hunter2" not in str(found.findings)
+
+
+@pytest.mark.parametrize("key", ["hunter2", "another"])
+def test_S38_secrets_are_no_pair_because_they_hold_the_same(key: str) -> None:
+    old = named("Secret", "first", stringData={"key": "hunter2", "user": "ada"})
+    new = named("Secret", "second", stringData={"key": key, "user": "ada"})
+
+    def reading(name: str) -> dict[str, Any]:
+        return pod(envFrom=[{"secretRef": {"name": name}}])
+
+    assert deletion(between([old, reading("first")], [new, reading("second")]))[1].startswith("Deletes Secret")
 
 
 def test_a_thousand_renamed_objects_are_paired_in_time() -> None:
