@@ -50,13 +50,16 @@ class _Layer(Generic[T]):
         )
 
 
-def unpack(archives: Iterable[Archive], *, limits: UnpackLimits | None = None) -> Tree:
+def unpack(
+    archives: Iterable[Archive], *, limits: UnpackLimits | None = None, meter: UnpackMeter | None = None
+) -> Tree:
     """The regular files of all archives, later ones over earlier ones, whiteouts applied as image layers mean them.
 
+    Where there are other archives under the same limits, they share one `meter`.
     Raises UnsafePath and InvalidArchive naming the entry, and BundleTooLarge naming the limit, while reading: a bomb
     is never held unpacked.
     """
-    files = _unpacked(archives, UnpackMeter(limits or UnpackLimits()), InMemory())
+    files = _unpacked(archives, meter or UnpackMeter(limits or UnpackLimits()), InMemory())
     if not files:
         raise InvalidArchive("the archive holds no files")
     return Tree(files)
@@ -194,4 +197,4 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-__all__ = ["UnpackLimits", "unpack", "unpack_to"]
+__all__ = ["GZIP_MAGIC", "UnpackLimits", "UnpackMeter", "unpack", "unpack_to"]

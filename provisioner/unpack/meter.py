@@ -61,7 +61,11 @@ class UnpackMeter:
             )
 
     def path_of(self, name: str) -> str:
-        """The entry's path, relative and normal, "" for the root itself; raises UnsafePath."""
+        """The entry's path, relative and normal, "" for the root itself; raises UnsafePath.
+
+        Two spellings of one path are two readings of it by those who get the files: only what tar itself writes, a
+        leading ./ and the / after a folder, is taken off.
+        """
         length = len(name.encode())
         if length > self.limits.max_name_bytes:
             raise UnsafePath(
@@ -69,9 +73,12 @@ class UnpackMeter:
             )
         if "\\" in name or any(unicodedata.category(one) == "Cc" for one in name):
             raise UnsafePath(f"{name!r}: its name holds a backslash or a control character")
-        parts = [part for part in name.split("/") if part not in ("", ".")]
+        path = name.removeprefix("./").removesuffix("/")
+        parts = path.split("/") if path not in ("", ".") else []
         if name.startswith("/") or ".." in parts:
             raise UnsafePath(f"{name!r}: its name is absolute or climbs; expected a path inside the bundle")
+        if "" in parts or "." in parts:
+            raise UnsafePath(f"{name!r}: its name has an empty part or a dot as one; expected the path without them")
         if len(parts) > self.limits.max_depth:
             raise UnsafePath(
                 f"{name[:80]!r}: lies {len(parts)} folders deep; the limit max_depth is {self.limits.max_depth}"

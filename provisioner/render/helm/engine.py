@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import os
 import select
 import signal
@@ -20,6 +21,8 @@ from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
 from provisioner.render.helm.values import without_credentials
 from provisioner.render.targets import LookedUp
+
+logger = logging.getLogger(__name__)
 
 MODULE = "provisioner.render.helm.process"
 PACKAGE = "helm_python"
@@ -64,8 +67,12 @@ def render(job: ChartJob) -> Output:
     answer = _asked(json.dumps(question).encode())
     try:
         found = json.loads(answer)
+        if found["left"]:
+            logger.warning("the kernel leaves what renders charts more than it needs", extra={"left": found["left"]})
         if "error" in found:
-            raise BadBundle(f"the chart: {without_credentials(found['error']).strip()}")
+            raise (BundleTooLarge if found["is_too_large"] else BadBundle)(
+                f"the chart: {without_credentials(found['error']).strip()}"
+            )
         return Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise BadBundle("the chart: what renders it ended without an answer") from exc

@@ -1,12 +1,13 @@
 """The child process: reads one chart, renders it twice with Helm's engine, answers, and ends.
 
-Nothing here is trusted by the parent. The limits of the kernel hold before Helm is loaded.
+Nothing here is trusted by the parent. The limits of the kernel hold before Helm is loaded; before anything of the
+chart is read, the kernel takes away files, network and other processes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import importlib.util
 import io
 import json
 import os
@@ -18,15 +19,27 @@ import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from provisioner import confinement
+from provisioner.errors import BadBundle, BundleTooLarge
 from provisioner.render.helm import replay
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_DEPTH, MAX_WORDS, MEMORY_BYTES
+from provisioner.unpack import GZIP_MAGIC, UnpackLimits, UnpackMeter, unpack
+from provisioner.values import Archive
 
 NO_MEMORY = 2  # as Go ends
-_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_SUBCHARTS, _PACKED, _PROVENANCE, _PASSED_OVER = "charts/", ".tgz", ".prov", ("_", ".")
+_PROBE = {
+    "Chart.yaml": b"apiVersion: v2\nname: probe\nversion: 1.0.0\n",
+    "templates/probe.yaml": b'{{ lookup "v1" "Probe" "" "probe" }}',
+}
 _SCHEMA = "values.schema.json"
 _KNOWN_SCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
+_NOT_IN_THE_CHART = "which is not in the chart; expected references with #"
+# How Helm begins what it says of a file or an address that a schema names; the rest would tell what is there.
+_LOADING = "failing loading"
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "$schema"})
 # Helm prints what such a template gives, and applies none of it.
 _NOTES = "NOTES.txt"
@@ -48,21 +61,26 @@ _HELPER = (
 )
 
 
-class ChartRefused(Exception):
+class ChartRefused(BadBundle):
     """A chart that is not rendered; the words say why."""
 
 
 def main() -> None:
     _bounded()
+    has_network, has_files = not confinement.take_network(), not confinement.take_files(readable=_code())
     job = json.loads(sys.stdin.buffer.read())
     try:
         with _answered(job):
+            _load_engine(job)
+            if confinement.take_system_calls():
+                has_network = has_files = False
             found = _rendered(job)
-    except ChartRefused as exc:
-        found = {"error": str(exc)[:MAX_WORDS]}
+    except BadBundle as exc:
+        found = {"error": str(exc)[:MAX_WORDS], "is_too_large": isinstance(exc, BundleTooLarge)}
     except MemoryError:
         os._exit(NO_MEMORY)
-    sys.stdout.buffer.write(json.dumps(found).encode())
+    left = {"network": has_network, "files": has_files}
+    sys.stdout.buffer.write(json.dumps(found | {"left": [what for what, is_left in left.items() if is_left]}).encode())
     sys.stdout.buffer.flush()
     os._exit(0)  # Go's threads are not waited for
 
@@ -88,14 +106,29 @@ def _bounded() -> None:
         except (OSError, ValueError):
             if sys.platform == "linux":
                 raise
-    with contextlib.suppress(OSError, AttributeError):  # where the kernel lets us, no network at all
-        libc = ctypes.CDLL(None)
-        libc.unshare(_NEW_NETWORK if os.geteuid() == 0 else _NEW_USER | _NEW_NETWORK)
+
+
+def _code() -> list[Path]:
+    """Where the code lies that is not loaded yet: Helm, and what of the standard library it loads late."""
+    spec = importlib.util.find_spec("helm_python")
+    assert spec is not None
+    assert spec.origin is not None
+    return [Path(spec.origin).parent, Path(os.__file__).parent]
+
+
+def _load_engine(job: Mapping[str, Any]) -> None:
+    """Have Helm do once all that needs a file or a socket: nothing can be opened afterwards.
+
+    One connection to where lookups are answered stays open. Helm asks one thing after the other, and asks on it.
+    """
+    import helm_python  # noqa: PLC0415 -- only under the limits
+
+    with helm_python.Chart.load_archive(_packed(_PROBE)) as chart, contextlib.suppress(helm_python.HelmError):
+        _called(chart, "{}", "{}", job)
 
 
 def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
-    files = _expanded({path: b64decode(data) for path, data in job["files"].items()})
-    _check_schemas(files)
+    files = checked_files({path: b64decode(data) for path, data in job["files"].items()})
     import helm_python  # noqa: PLC0415 -- only under the limits
 
     try:
@@ -107,7 +140,7 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
             second = _once(chart, job)
             crds = {one["filename"]: one["data"] for one in chart.crds}
     except helm_python.HelmError as exc:
-        raise ChartRefused(str(exc)) from exc
+        raise ChartRefused(_words_of(exc)) from exc
     if job["kube_version"]:
         first, second = _cut(files, first, second, job)
     return {"templates": first, "again": {path: second.get(path, "") for path in _moving(first, second)}, "crds": crds}
@@ -157,7 +190,13 @@ def _outcome(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, st
         with helm_python.Chart.load_archive(_packed(files)) as chart:
             return _once(chart, job)
     except helm_python.HelmError as exc:
-        return str(exc)
+        return _words_of(exc)
+
+
+def _words_of(error: Exception) -> str:
+    """Helm's words, but for those about what is not in the chart."""
+    words = str(error)
+    return f"its schema refers to something, {_NOT_IN_THE_CHART}" if _LOADING in words else words
 
 
 def _once(chart: Any, job: Mapping[str, Any]) -> dict[str, str]:
@@ -214,8 +253,7 @@ def _probed(template: str) -> str:
     """What Helm makes of one template, in a chart that has nothing else."""
     import helm_python  # noqa: PLC0415 -- only under the limits
 
-    files = {"Chart.yaml": b"apiVersion: v2\nname: probe\nversion: 1.0.0\n", "templates/probe.yaml": template.encode()}
-    with helm_python.Chart.load_archive(_packed(files)) as chart:
+    with helm_python.Chart.load_archive(_packed(_PROBE | {"templates/probe.yaml": template.encode()})) as chart:
         return str(next(iter(chart.render().values())))
 
 
@@ -231,37 +269,60 @@ def _is_for_people(path: str) -> bool:
     return path.lower().endswith((".md", ".txt", ".gotmpl")) or path.rpartition("/")[2] in ("LICENSE", "OWNERS")
 
 
-def _expanded(files: Mapping[str, bytes], depth: int = 0) -> dict[str, bytes]:
-    """With the archives of charts/ in the place of folders, so that all that is rendered has been looked at."""
+def checked_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All that Helm will read of a chart, each file under the one name that Helm's reader gives it, too.
+
+    Raises BadBundle naming the file.
+    """
+    meter = UnpackMeter(UnpackLimits())
+    found = _expanded(files, meter)
+    for path in found:
+        if meter.path_of(path) != path:
+            raise ChartRefused(f"{path[:200]!r}: its name is not in its normal form")
+    _check_schemas(found)
+    return found
+
+
+def _expanded(files: Mapping[str, bytes], meter: UnpackMeter, depth: int = 0) -> dict[str, bytes]:
+    """The files of a chart, with folders in the place of the archives that Helm would unpack, at any depth.
+
+    So all that is rendered has been looked at. What Helm passes over in charts/ is left out.
+    """
     if depth > MAX_DEPTH:
         raise ChartRefused(f"its charts are nested deeper than {MAX_DEPTH}")
-    found: dict[str, bytes] = {}
-    for path, data in files.items():
-        if not (path.endswith(".tgz") and path.split("/")[-2:-1] == ["charts"]):
-            found[path] = data
+    found = {
+        path: data for path, data in files.items() if not path.startswith(_SUBCHARTS) or path.endswith(_PROVENANCE)
+    }
+    subcharts: dict[str, dict[str, bytes]] = {}
+    for path in files.keys() - found.keys():
+        name, _, inner = path.removeprefix(_SUBCHARTS).partition("/")
+        if inner and name.endswith(_PACKED):
+            raise ChartRefused(f"{path[:200]!r} lies in a folder with the name of an archive")
+        if inner and not name.startswith(_PASSED_OVER):
+            subcharts.setdefault(name, {})[inner] = files[path]
+    for path in sorted(files.keys() - found.keys()):
+        name = path.removeprefix(_SUBCHARTS)
+        if "/" in name or not name.endswith(_PACKED) or name.startswith(_PASSED_OVER):
             continue
-        folder = path.removesuffix(".tgz")
-        inner = _expanded(_unpacked(path, data), depth + 1)
-        found |= {f"{folder}/{name}": one for name, one in inner.items()}
+        folder = name.removesuffix(_PACKED)
+        if folder in subcharts:
+            raise ChartRefused(f"{path[:200]!r} is an archive, and there is a folder of its name")
+        subcharts[folder] = _unpacked(path, files[path], meter)
+    for folder, inside in sorted(subcharts.items()):
+        inner_files = _expanded(inside, meter, depth + 1)
+        found |= {f"{_SUBCHARTS}{folder}/{inner}": data for inner, data in inner_files.items()}
     return found
 
 
-def _unpacked(path: str, data: bytes) -> dict[str, bytes]:
-    """The regular files of a packed chart, by their path in it."""
-    found: dict[str, bytes] = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            for entry in archive:
-                name = entry.name.removeprefix("./").partition("/")[2]
-                if entry.isdir():
-                    continue
-                if not entry.isreg() or not name or ".." in name.split("/") or name.startswith("/"):
-                    raise ChartRefused(f"{path}: {entry.name[:200]!r} is no plain file of a chart")
-                content = archive.extractfile(entry)
-                found[name] = content.read() if content else b""
-    except (tarfile.TarError, OSError, EOFError, ValueError) as exc:
-        raise ChartRefused(f"{path}: it is no archive of a chart ({type(exc).__name__})") from exc
-    return found
+def _unpacked(path: str, data: bytes, meter: UnpackMeter) -> dict[str, bytes]:
+    """The files of a packed chart by their path in it, read by the same rules as what brought the chart itself."""
+    if not data.startswith(GZIP_MAGIC):
+        raise ChartRefused(f"{path[:200]!r} is no archive of a chart; expected tar.gz")
+    files = unpack([Archive(path, data)], meter=meter).files
+    roots = {name.partition("/")[0] for name in files}
+    if len(roots) > 1 or roots & files.keys():
+        raise ChartRefused(f"{path[:200]!r} holds {min(files)[:200]!r}, expected all its files in one folder")
+    return {name.partition("/")[2]: content for name, content in files.items()}
 
 
 def _check_schemas(files: Mapping[str, bytes]) -> None:
@@ -285,9 +346,7 @@ def _check_schemas(files: Mapping[str, bytes]) -> None:
 
 def _check_reference(path: str, target: Any) -> None:
     if isinstance(target, str) and not target.startswith(("#", *_KNOWN_SCHEMAS)):
-        raise ChartRefused(
-            f"{path}: it refers to {target[:200]!r}, which is not in the chart; expected references with #"
-        )
+        raise ChartRefused(f"{path}: it refers to {target[:200]!r}, {_NOT_IN_THE_CHART}")
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:

@@ -10,7 +10,7 @@ from backports.zstd import compress as zstd
 from provisioner.errors import BadBundle, InvalidArchive
 from provisioner.unpack import unpack
 from provisioner.values import Archive
-from tests.provisioner.unpack import archives as make
+from tests.support.provisioner import archives as make
 
 FILES = {"a.yaml": b"kind: A\n"}
 MIB = 1024 * 1024

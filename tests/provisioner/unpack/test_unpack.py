@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from provisioner.errors import BundleTooLarge, InvalidArchive, UnsafePath
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Archive, Tree
-from tests.provisioner.unpack import archives as make
-from tests.provisioner.unpack.archives import PACKERS, RawZip, header, member, octal, padded, pax, record
+from tests.support.provisioner import archives as make
+from tests.support.provisioner.archives import PACKERS, RawZip, header, member, octal, padded, pax, record
 
 FILES = {"a.yaml": b"kind: A\n", "manifests/b.yaml": b"kind: B\n" * 100, "empty.yaml": b""}
 MIB = 1024 * 1024

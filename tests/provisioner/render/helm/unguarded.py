@@ -1,0 +1,17 @@
+"""What renders charts, without those of its guards that WITHOUT names: each of the others has to hold alone."""
+
+from __future__ import annotations
+
+import os
+
+from provisioner import confinement
+from provisioner.render.helm import process
+
+CHECKS, NETWORK, FILES, CALLS = "checked_files", "take_network", "take_files", "take_system_calls"
+GUARDS = frozenset({CHECKS, NETWORK, FILES, CALLS})
+
+if __name__ == "__main__":
+    missing = set(os.environ["WITHOUT"].split())
+    for name in missing:
+        setattr(*((process, name, dict) if name == CHECKS else (confinement, name, lambda **_: False)))
+    process.main()
