@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,14 @@ STEPS = {"README.md": "## Install", "upgrading.md": "## In Kubernetes"}
 IN_POD = "kubectl exec -n pratique deploy/web -c web -- "
 # What is there without a step: made by the API server's controllers, and by a StatefulSet.
 ALWAYS = {("ConfigMap", "kube-root-ca.crt")}
-# As the kubelet and the controller of Jobs write it when the migrations are done.
-DONE = {
-    "startTime": "2026-11-29T10:00:00Z",
-    "completionTime": "2026-11-29T10:01:00Z",
-    "succeeded": 1,
-    "uncountedTerminatedPods": {},
-    "conditions": [
-        {"type": kind, "status": "True", "lastTransitionTime": "2026-11-29T10:01:00Z"}
-        for kind in ("SuccessCriteriaMet", "Complete")
-    ],
-}
+
+
+def done() -> str:
+    """The status of the Job once its pod has ended, as its controller writes it: no kubelet runs the pod here."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ended = [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in ("SuccessCriteriaMet", "Complete")]
+    counts = {"active": 0, "ready": 0, "succeeded": 1, "uncountedTerminatedPods": {}}
+    return json.dumps({"status": {**counts, "completionTime": now, "conditions": ended}})
 
 
 def commands() -> list[str]:
@@ -117,8 +115,8 @@ def test_a_real_api_server_takes_all_steps(own_controlplane: ControlPlane, redis
     bash = {"env": {**machine.environment, "KUBECONFIG": str(kubeconfig), "PATH": path}, "cwd": tmp_path}
     for command in commands():
         if command.startswith("kubectl wait"):
-            done = ["kubectl", "patch", "job", "migrate", "-n", "pratique", "--subresource=status", "--type=merge"]
-            subprocess.run([*done, "-p", json.dumps({"status": DONE})], check=True, **bash)  # type: ignore[call-overload]
+            patch = ["kubectl", "patch", "job", "migrate", "-n", "pratique", "--subresource=status", "--type=merge"]
+            subprocess.run([*patch, "-p", done()], check=True, **bash)  # type: ignore[call-overload]
         here = command.replace(IN_POD, "").replace("--in-cluster", f"--kubeconfig {kubeconfig}").replace("NAME", "prod")
         ran = subprocess.run(
             ["bash", "-o", "pipefail", "-c", here],
