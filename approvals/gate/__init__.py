@@ -10,6 +10,7 @@ Modules that other rooms use:
 - `planning`: what a request lets be planned: as whom, over which objects that are its own, beside which of others
 - `remedies`: every kind of no: its code, what follows, and who can do what about it
 - `rights`: what Kubernetes says of everybody whose word or wish counts, asked again each time
+- `unseen_limits`: whether a report is harmless enough to be approved where it is not shown
 """
 
 from approvals.gate import reader

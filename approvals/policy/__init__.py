@@ -30,7 +30,7 @@ from approvals.policy.expression import (
     check_form,
     holds_for,
 )
-from approvals.policy.holdings import holdings
+from approvals.policy.holdings import holdings, says_what_shall_be
 from approvals.policy.waiving import OWN_RULES_PREFIX, POWER_RULES, why_not_waivable
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "following",
     "holdings",
     "holds_for",
+    "says_what_shall_be",
     "unmet",
     "why_nobody_vouches",
     "why_not_waivable",

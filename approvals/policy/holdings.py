@@ -33,6 +33,11 @@ _PLAIN = frozenset(
 )
 
 
+def says_what_shall_be(kind: GroupKind) -> bool:
+    """Whether objects of a kind say what shall be and keep nothing, but for what a program wrote into a ConfigMap."""
+    return kind in _PLAIN or kind == _CONFIG_MAP
+
+
 def holdings(actions: Iterable[PlannedAction], running: Mapping[ObjectIdentity, JsonObject]) -> list[str]:
     """Of the objects of a deletion's plan those that hold data, or of which that is not known, in words.
 

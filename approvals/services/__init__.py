@@ -9,6 +9,7 @@ Modules that other rooms use:
 - `waivers`: accepting findings in a review: by whom, which, and in what words
 """
 
+from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster
@@ -79,7 +80,7 @@ from approvals.services.tokens import (
     prove_api_token,
     revoke_api_token,
 )
-from approvals.services.unseen import page_of, why_not_unseen
+from approvals.services.unseen import page_of
 from approvals.services.viewing import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.waivers import Waiver
 

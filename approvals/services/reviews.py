@@ -225,8 +225,10 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
     _check_digest(request, given.subject_digest)
     if given.decision == "Approve":
+        if is_self_approval(request, checked.person):
+            raise SelfApproval("you requested this change, so someone else must approve it")
         unseen.check_seen(request, channel=given.channel)
-        _check_approval(request, checked, given.acknowledges)
+        _check_approval(request, given.acknowledges)
     earlier = _earlier(by, request, checked, given.decision)
     review = _new(by, request, given, checked, earlier)
     if earlier and _says_the_same(earlier, review):
@@ -327,9 +329,7 @@ def _says_the_same(earlier: Review, later: Review) -> bool:
     return all(getattr(earlier, name) == getattr(later, name) for name in SAID)
 
 
-def _check_approval(request: Request, checked: Checked, acknowledges: tuple[str, ...]) -> None:
-    if is_self_approval(request, checked.person):
-        raise SelfApproval("you requested this change, so someone else must approve it")
+def _check_approval(request: Request, acknowledges: tuple[str, ...]) -> None:
     met = collisions(request.reports.filter(round=request.round).first())
     if met:
         words = f"{'; '.join(met[:MAX_NAMED])}. It will not be adopted, so this request cannot be approved. "

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from approvals.access.port import connect
 from approvals.gate import live_deployment
+from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
 from approvals.ledger.packages import choosing
 from approvals.lifecycle import OPEN, State
@@ -301,7 +302,11 @@ def _page_of(request: Request) -> str:
 
 def _report_summary(request: Request) -> dict[str, Any]:
     report = request.reports.filter(round=request.round).first()
-    return {"worst": report.worst, "headline": [visible(one) for one in report.headline]} if report else {}
+    if report is None:
+        return {}
+    why_not = why_not_unseen(request, names_deletions=True)
+    said = {"onlyInBrowser": visible(why_not)} if why_not else {}
+    return {"worst": report.worst, "headline": [visible(one) for one in report.headline], **said}
 
 
 def _reviews_summary(request: Request) -> dict[str, int]:

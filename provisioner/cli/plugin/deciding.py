@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from provisioner.api_groups import OWN_GROUP
+from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
 from provisioner.cli.plugin.reading import (
     REVIEW,
     VERSION,
@@ -48,6 +48,8 @@ def decide(options: argparse.Namespace) -> int:
         is_coloured=is_coloured(options),
     )
     sys.stderr.write(shown)
+    if options.decision == "Approve":
+        _check_unseen(subject)
     reason = options.reason or _asked_reason(options)
     _agree(options, subject)
     if moved := _moved(api, subject):
@@ -97,6 +99,18 @@ def _check(subject: Subject) -> None:
         words = state.replace("_", " ")
         raise Usage(
             f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
+        )
+
+
+def _check_unseen(subject: Subject) -> None:
+    """Pratique has said that such an approval will not count: then none is created."""
+    why_not = (subject.status.get("reportSummary") or {}).get("onlyInBrowser")
+    if why_not:
+        page = (subject.request["metadata"].get("annotations") or {}).get(PAGE_ANNOTATION)
+        where = f"approve it at {page}" if page else "approve it in the browser"
+        raise Usage(
+            f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
+            f"{why_not}: {where}"
         )
 
 

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from approvals import services
 from approvals.chat import incoming
-from approvals.errors import TooSerious
+from approvals.errors import SelfApproval, TooSerious, Unacknowledged
 from approvals.models import ChatDelivery, Report, Request, Review
 from approvals.project import configuration
 from tests.support.approvals import world
@@ -189,6 +189,61 @@ def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Req
     Report.objects.all().delete()
     with pytest.raises(TooSerious, match="the report is not ready yet"):
         decide(asked, here.ada, "chat")
+
+
+def going(request: Request, kind: str = "ConfigMap", group: str = "", severity: str = "dangerous") -> str:
+    """Let the plan delete one object more; returns how a review names it."""
+    report = request.reports.get()
+    ref = {"group": group, "version": "v1", "kind": kind, "namespace": "shop", "name": "old"}
+    record = {"fingerprint": "gone", "rule": "DEL-01", "severity": severity, "ref": ref, "message": "", "evidence": {}}
+    action = {"action": "delete", "ref": ref, "problemCode": ""}
+    report.body = {**report.body, "findings": [record], "plan": {**report.body["plan"], "actions": [action]}}
+    report.worst = severity
+    report.save()
+    finding(request, rule="DEL-01", severity=severity, fingerprint="gone")
+    return f"delete {kind}{f'.{group}' if group else ''} shop/old"
+
+
+def test_S32_a_deletion_without_data_that_the_review_names_counts_as_seen(here: World, asked: Request) -> None:
+    named = going(asked)
+    assert services.why_not_unseen(asked, names_deletions=True) == ""
+    with pytest.raises(Unacknowledged) as refused:
+        decide(asked, here.ada, "kubectl")
+    assert refused.value.facts["missing"] == [named]
+    for channel in ("chat", "webhook"):
+        with pytest.raises(TooSerious):
+            world.review(asked, acting(here.ada), "Approve", channel=channel, acknowledges=[named])
+    assert world.review(asked, acting(here.ada), "Approve", channel="kubectl", acknowledges=[named]).pk
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "severity"),
+    [
+        pytest.param("Secret", "", "breaking", id="data that goes"),
+        pytest.param("PersistentVolumeClaim", "", "dangerous", id="a claim whose volume is kept"),
+        pytest.param("Cluster", "postgresql.cnpg.io", "dangerous", id="what only an operator knows"),
+    ],
+)
+def test_S32_a_deletion_that_may_take_data_along_has_to_be_seen(
+    here: World, asked: Request, kind: str, group: str, severity: str
+) -> None:
+    named = going(asked, kind, group, severity)
+    with pytest.raises(TooSerious, match=f"its worst new finding is {severity}"):
+        world.review(asked, acting(here.ada), "Approve", channel="kubectl", acknowledges=[named])
+
+
+def test_S32_something_else_beside_a_named_deletion_has_to_be_seen(here: World, asked: Request) -> None:
+    named = going(asked)
+    finding(asked, rule="SV-04", severity="dangerous", fingerprint="other", position=1)
+    with pytest.raises(TooSerious):
+        world.review(asked, acting(here.ada), "Approve", channel="kubectl", acknowledges=[named])
+
+
+def test_S05_who_asked_hears_that_before_what_the_report_holds(here: World, asked: Request) -> None:
+    going(asked, severity="breaking")
+    here.kubernetes.allow("rita", "approve")
+    with pytest.raises(SelfApproval):
+        decide(asked, here.rita, "kubectl")
 
 
 def test_unknown_is_no_limit_that_can_be_set() -> None:

@@ -16,7 +16,7 @@ from provisioner.cli.plugin.deciding import _agree, _create
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
-from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, wish
+from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, Recorder, wish
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.live import until_served
@@ -191,6 +191,23 @@ def test_S23_a_request_that_changes_while_somebody_reads_is_not_decided(
     reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
     assert reviews is not None
     assert [*api.list(reviews)] == []
+
+
+def test_an_approval_that_cannot_count_is_not_created(
+    run: Run, service: Recorder, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    why = "its worst new finding is breaking, and the limit here is notable"
+    set_status(api, reportSummary={"worst": "breaking", "headline": [], "onlyInBrowser": why})
+    assert run("approve", "web", "--yes", "--timeout", "0") == 2
+    words = capsys.readouterr().err
+    assert f"nothing was created: request web-2 cannot be approved without seeing its report, because {why}" in words
+    assert f"approve it at {service.url}/requests/some-uid" in words
+    reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
+    assert reviews is not None
+    assert [*api.list(reviews)] == []
+    assert run("deny", "web", "--yes", "--reason", "no", "--timeout", "0") == 2
+    assert len([*api.list(reviews)]) == 1
 
 
 LEFT = ["delete ConfigMap shop/old", "adopt Service shop/web"]

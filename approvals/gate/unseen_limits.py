@@ -1,0 +1,74 @@
+"""Whether a report is harmless enough to be approved where it is not shown (security-rules.md S32)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from approvals.access.sight import is_in_the_way, is_private, private_to_judge
+from approvals.models import Report, Request
+from approvals.policy import OWN_RULES_PREFIX, says_what_shall_be
+from approvals.selectors.certainty import depending
+from provisioner.values import Action, GroupKind, Severity
+
+# A deletion without data, which the review names, is as good as seen.
+DELETION = "DEL-01"
+
+
+def why_not_unseen(request: Request, *, names_deletions: bool = False) -> str:
+    """Why the present round cannot be approved where its report is not shown; "" where it can.
+
+    What nobody could judge is worse than every limit, and so is content that touches Pratique itself (S22). With
+    `names_deletions`, an approval names each object that is deleted: of those without data that is enough.
+    """
+    report = request.reports.filter(round=request.round).first()
+    if report is None:
+        return "the report is not ready yet"
+    if any(map(is_private, report.body["plan"]["actions"])):
+        # In the same words whatever these objects hold: not everybody who reads this may get them (S09).
+        return "it adopts objects of somebody else"
+    private = private_to_judge(report.body)
+    rules = [*report.findings.values_list("rule", flat=True), *(one["rule"] for one in private)]
+    if any(rule.startswith(OWN_RULES_PREFIX) for rule in rules):
+        return "it affects Pratique itself"
+    new = {Severity(report.worst), *(Severity(one["severity"]) for one in private)}
+    if Severity.UNKNOWN in new or report.findings.filter(severity=Severity.UNKNOWN).exists():
+        return "part of it is unknown"
+    named = _deletions_without_data(report) if names_deletions else set()
+    return _over_limits(report, private, min(new, key=lambda one: one.rank), named)
+
+
+def _deletions_without_data(report: Report) -> set[str]:
+    """The fingerprints of findings that say no more than that an object is deleted which keeps nothing."""
+    planned = (one for one in report.body["plan"]["actions"] if not is_in_the_way(one))
+    deleted = [one["ref"] for one in planned if one["action"] == Action.DELETE]
+    return {
+        str(one.get("fingerprint"))
+        for one in report.body["findings"]
+        if (one["rule"], one["severity"]) == (DELETION, Severity.DANGEROUS)
+        and one["ref"] in deleted
+        and says_what_shall_be(GroupKind(one["ref"].get("group") or "", one["ref"]["kind"]))
+    }
+
+
+def _over_limits(report: Report, private: list[dict[str, Any]], worst: Severity, named: set[str]) -> str:
+    """What is new and worse than its limit: that of what is proved, or that of what depends on stored objects.
+
+    `worst` is the worst of all that is new; where no finding is at hand that explains it, it counts as proved. What is
+    `named` in the approval is not looked at.
+    """
+    limit = Severity(settings.PRATIQUE["UNSEEN_SEVERITY"])
+    other = Severity(settings.PRATIQUE["UNSEEN_DEPENDING_SEVERITY"] or limit)
+    open_ones = depending(report)
+    found = [(one.fingerprint, Severity(one.severity)) for one in report.findings.filter(is_new=True)]
+    found += [(str(one.get("fingerprint")), Severity(one["severity"])) for one in private]
+    seen = [severity for name, severity in found if name in named]
+    depends = [severity for name, severity in found if name in open_ones and name not in named]
+    proved = [severity for name, severity in found if name not in open_ones and name not in named]
+    proved += [] if worst in (*depends, *seen) else [worst]
+    for severities, most, what in ((proved, limit, ""), (depends, other, " that depends on stored objects")):
+        here = min(severities, key=lambda one: one.rank, default=Severity.SAFE)
+        if here.rank < most.rank:
+            return f"its worst new finding{what} is {here}, and the limit here is {most}"
+    return ""
