@@ -189,7 +189,7 @@ def _generation(live: Live) -> int:
 
 def _check_room(cluster: Cluster, requester: Identity, *, but: BundleDeployment | None = None) -> None:
     """Refuse before anything is written what would only wait for room (ledger.quotas)."""
-    why_not = quotas.why_not(cluster, requester.username, but=but)
+    why_not = quotas.why_not(cluster, quotas.Charge(requester.username), but=but)
     if why_not:
         raise TooMany(why_not)
 
