@@ -19,12 +19,15 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.access import ask as ask_cluster
 from provisioner.cluster.client.access import review_token
 from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import Served
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
 from provisioner.errors import BadSource, PreconditionFailed, UnknownKind
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
 AUDIENCE = "pratique"
 KEPT_SECONDS = 600.0
+# What a cluster serves is read again after so long; a kind that is new, or not served any more, is noticed at once.
+DISCOVERED_SECONDS = 10.0
 # What a trusted kubeconfig names, files and commands, is asked again: they renew tokens and certificates.
 TRUSTED_KEPT_SECONDS = 30.0
 
@@ -209,8 +212,17 @@ _kept = _Kept()
 
 
 def connect(cluster: models.Cluster) -> Api:
-    """The cluster as the service itself meets it, over the connections of this process, its discovery read anew."""
-    return _kept.api(cluster).afresh()
+    """The cluster as the service itself meets it, over the connections and by the discovery of this process."""
+    return _kept.api(cluster).within(DISCOVERED_SECONDS)
+
+
+def discovered(cluster: models.Cluster) -> tuple[Served, float] | None:
+    """What this process has read of what a cluster serves, and how many seconds ago; None where it has not."""
+    return _kept.api(cluster).discovery.known()
+
+
+def learn_discovered(cluster: models.Cluster, known: tuple[Served, float]) -> None:
+    _kept.api(cluster).discovery.learn(*known)
 
 
 def connect_as_registered(cluster: models.Cluster) -> Api:

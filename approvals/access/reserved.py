@@ -7,8 +7,11 @@ from django.conf import settings
 from approvals import models
 from provisioner.values import Identity
 
-MACHINE_PREFIXES = ("system:serviceaccount:", "system:node:")
+# Names that the cluster gives itself: accounts, nodes, components, and whoever did not say who they are.
+SYSTEM = "system:"
 MASTERS = "system:masters"
+# Of whom they are, no name says who it is.
+NOBODYS = frozenset({MASTERS, "system:unauthenticated"})
 # The names of policies are nobody else's, whoever vouches for them (S13).
 POLICY_PREFIX = "pratique:policy:"
 
@@ -27,7 +30,7 @@ def counts(identity: Identity, authenticator: str) -> bool:
 
 def is_reserved(identity: Identity) -> bool:
     """Whether a name or group starts with `system:`, which only the cluster itself may prove."""
-    return any(name.startswith("system:") for name in (identity.username, *identity.groups))
+    return any(name.startswith(SYSTEM) for name in (identity.username, *identity.groups))
 
 
 def is_machine(identity: Identity) -> bool:
@@ -37,4 +40,4 @@ def is_machine(identity: Identity) -> bool:
 
 def is_human(identity: Identity) -> bool:
     """Whether a name may be a person's at all, whatever the operator lets machines do."""
-    return not identity.username.startswith(MACHINE_PREFIXES) and MASTERS not in identity.groups
+    return not identity.username.startswith(SYSTEM) and not NOBODYS & {*identity.groups}

@@ -9,7 +9,7 @@ Modules that other rooms use:
 """
 
 from approvals.admission.judging import MARGIN, InForce, PolicyState, StampedWrite, met
-from approvals.admission.looking import in_force, look, number_of, still_in_force, survey
+from approvals.admission.looking import in_force, look, number_of, state_of, still_in_force, survey
 from approvals.admission.policies import AUTHORS, EVERY, REMEDY, REVIEWS, PolicySet
 from approvals.admission.stamp import ANNOTATION, identity_in, stamp_for, stamp_of
 from approvals.admission.telling import PolicyNotice, told_of
@@ -33,6 +33,7 @@ __all__ = [
     "number_of",
     "stamp_for",
     "stamp_of",
+    "state_of",
     "still_in_force",
     "survey",
     "told_of",

@@ -61,6 +61,12 @@ def look(api: Api, cluster: Cluster, policies: PolicySet) -> PolicyState:
     return _keep(cluster, policies, _Seen(began_at, stored.marks, problem, version, stands_from))
 
 
+def state_of(cluster: Cluster, policies: PolicySet) -> PolicyState:
+    """What the last look kept."""
+    row = policies.record.objects.filter(cluster=cluster).first()
+    return PolicyState(row.since, row.problem) if row else PolicyState(None, "nobody has looked at the policies yet")
+
+
 def version_now(api: Api, kind: tuple[str, str]) -> int:
     """The cluster's resourceVersion by a list of this kind, which the process may list.
 

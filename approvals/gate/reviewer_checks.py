@@ -55,8 +55,8 @@ def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
     assert permission.identity is not None
     if access.is_machine(permission.identity):
         raise NotAllowed(
-            f"{permission.identity.username} is a machine account or a member of system:masters, and those "
-            "cannot review"
+            f"{permission.identity.username} is a machine account, another system: name or a member of "
+            "system:masters, and those cannot review"
         )
     return Decider(permission.identity, permission.words, by.name, permission.server_words)
 

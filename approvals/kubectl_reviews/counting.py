@@ -8,23 +8,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import DataError, transaction
-from django.db.models import Q
+from django.db.models import Case, Count, F, Q, QuerySet, When, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from approvals import admission, audit, services, wake
 from approvals.access.port import connect
+from approvals.admission import PolicyState
 from approvals.audit import Actor
 from approvals.errors import CouldNotAsk, NotAllowed, Refused, Unacknowledged
-from approvals.kubectl_reviews.judging import LATE, MAX_PER_HOUR, KnownRequest, NotCounted, SaidReview, judge, unproved
+from approvals.kubectl_reviews.judging import (
+    LATE,
+    MAX_PER_HOUR,
+    NUL,
+    KnownRequest,
+    NotCounted,
+    SaidReview,
+    judge,
+    too_many,
+    unproved,
+)
 from approvals.locks import for_change
 from approvals.models import Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import InvalidObject, PratiqueError, PreconditionFailed, TryLater
+from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
 from provisioner.review.base.text import visible
 from provisioner.values import Identity, ObjectRef
 
@@ -35,7 +49,11 @@ FIELD_MANAGER = "pratique-reviews"
 CHANNEL = Review.Channel.KUBECTL
 # Since when the policies are in force is known from looks like these.
 LOOK_SECONDS = 20
-AT_ONCE = 100
+# Of one batch, after which others have their turn; of all that one call tries, and reads at first.
+AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 25, 2000, 1000, 8
+MAX_NAME = 253
+# In the place of who made what cannot be read.
+NOBODY = "?"
 # What Kubernetes did not answer is asked again until then.
 PATIENCE = timedelta(hours=1)
 MAX_MESSAGE = 8000
@@ -77,16 +95,59 @@ def count(cluster_id: int) -> None:
     cluster, now = Cluster.objects.get(pk=cluster_id), timezone.now()
     ReviewAdmission.objects.filter(cluster=cluster).update(looked_at=now)
     api = connect(cluster)
-    admission.survey(api, cluster)
-    for row in KubectlReview.objects.filter(cluster=cluster, finished_at__isnull=True)[:AT_ONCE]:
-        try:
-            _take(api, cluster, row)
-        except TryLater:
-            raise
-        except (PratiqueError, DataError, ValueError) as exc:
-            # One that cannot be kept or answered holds up no other.
-            logger.exception("a review could not be counted", extra={"review": row.name})
-            _give_up(row, exc)
+    due = KubectlReview.objects.filter(cluster=cluster, finished_at__isnull=True)
+    tried: list[int] = []
+    while True:
+        _read_reviewers(api, due.filter(reviewer=""))
+        rows = list(_in_turn(cluster, due.exclude(pk__in=tried))[:AT_ONCE]) if len(tried) < MOST_TRIED else []
+        if tried and not rows:
+            return
+        # After all of these were made: what stood before and stands now, stood when each of them was admitted.
+        admission.survey(api, cluster)
+        known = admission.state_of(cluster, admission.REVIEWS)
+        for row in rows:
+            try:
+                _take(api, cluster, row, known)
+            except TryLater:
+                raise
+            except (PratiqueError, DataError, ValueError) as exc:
+                # One that cannot be kept or answered holds up no other.
+                logger.exception("a review could not be counted", extra={"review": row.name})
+                _give_up(row, exc)
+        if not rows:
+            return
+        tried += [row.pk for row in rows]
+
+
+def _read_reviewers(api: Api, rows: QuerySet[KubectlReview]) -> None:
+    """Who made each, as its object says: by that people take turns, and it proves nothing. The newest first, so that
+    nobody waits for all that somebody else made before. One that cannot be read is nobody's, and says so in its turn.
+    """
+    unread = list(rows.order_by("-created_at", "-pk")[:READ_AT_ONCE])
+    if not unread:
+        return
+    with ThreadPoolExecutor(READERS) as pool:
+        for row, name in zip(unread, pool.map(partial(_reviewer_of, api), unread), strict=True):
+            row.reviewer = name
+    KubectlReview.objects.bulk_update(unread, ["reviewer"])
+
+
+def _reviewer_of(api: Api, row: KubectlReview) -> str:
+    try:
+        live = api.get(_ref(row))
+    except ClusterError:
+        return NOBODY
+    is_there = live is not None and live["metadata"]["uid"] == row.uid
+    return str(live["spec"]["reviewer"]["username"]).replace(NUL, "")[:MAX_NAME] if live and is_there else NOBODY
+
+
+def _in_turn(cluster: Cluster, rows: QuerySet[KubectlReview]) -> QuerySet[KubectlReview]:
+    """One of each reviewer, then the second of each, and last what is over somebody's limit (S40)."""
+    lately = KubectlReview.objects.filter(cluster=cluster, created_at__gt=timezone.now() - HOUR).exclude(username="")
+    counted = lately.values("username").annotate(made=Count("pk")).filter(made__gte=MAX_PER_HOUR)
+    is_over = Case(When(reviewer__in=counted.values("username"), then=1), default=0)
+    turn = Window(RowNumber(), partition_by=[F("reviewer")], order_by=["created_at", "pk"])
+    return rows.annotate(is_over=is_over, turn=turn).order_by("is_over", "turn", "created_at", "pk")
 
 
 def _give_up(row: KubectlReview, error: Exception) -> None:
@@ -100,7 +161,12 @@ def _give_up(row: KubectlReview, error: Exception) -> None:
     row.save(update_fields=["code", "words", "settled_at", "finished_at"])
 
 
-def _take(api: Api, cluster: Cluster, row: KubectlReview) -> None:
+def _take(api: Api, cluster: Cluster, row: KubectlReview, known: PolicyState) -> None:
+    if row.settled_at is None and _made_before(cluster, row, row.reviewer) >= MAX_PER_HOUR:
+        # Neither read nor judged: it would count for nothing, whoever made it.
+        _settle(row, too_many(row.reviewer))
+        _tell(api, row)
+        return
     live = api.get(_ref(row))
     if live is None or live["metadata"]["uid"] != row.uid:
         gone = NotCounted("deleted", "it was deleted before it was counted")
@@ -109,21 +175,19 @@ def _take(api: Api, cluster: Cluster, row: KubectlReview) -> None:
         KubectlReview.objects.filter(pk=row.pk).update(finished_at=timezone.now())
         return
     said = _read(live)
-    if row.settled_at is None and not _decide(api, cluster, row, said):
+    if row.settled_at is None and not _decide(cluster, row, said, known):
         return
     _tell(api, row, _left_out(cluster, row, said))
 
 
-def _decide(api: Api, cluster: Cluster, row: KubectlReview, said: SaidReview) -> bool:
+def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: PolicyState) -> bool:
     """Count it or say why not; False where that cannot be found out yet."""
     now = timezone.now()
-    # Seen after the review was made: what stood before and stands now, stood when it was admitted.
-    known = admission.look(api, cluster, admission.REVIEWS)
     if unproved(said, known) is None:
         KubectlReview.objects.filter(pk=row.pk).update(username=said.reviewer.username)
     request = _request(cluster, said)
     facts = KnownRequest(request.round, request.deployment.name) if request else None
-    refusal = judge(said, facts, known, _made_lately(cluster, row, said))
+    refusal = judge(said, facts, known, _made_before(cluster, row, said.reviewer.username) + 1)
     if refusal is None:
         assert request is not None
         try:
@@ -268,14 +332,11 @@ def _request(cluster: Cluster, said: SaidReview) -> Request | None:
     return there.select_related("deployment__cluster").filter(deployment__name=name, number=int(number)).first()
 
 
-def _made_lately(cluster: Cluster, row: KubectlReview, said: SaidReview) -> int:
-    """How many this person made within the hour before, this one too."""
-    theirs = KubectlReview.objects.filter(cluster=cluster, username=said.reviewer.username)
-    return (
-        theirs.filter(created_at__gt=said.created_at - HOUR, created_at__lte=said.created_at)
-        .exclude(pk__gt=row.pk)
-        .count()
-    )
+def _made_before(cluster: Cluster, row: KubectlReview, username: str) -> int:
+    """How many this person is known to have made before this one, within the hour before it."""
+    theirs = KubectlReview.objects.filter(cluster=cluster, username=username).exclude(username="")
+    lately = theirs.filter(created_at__gt=row.created_at - HOUR, created_at__lte=row.created_at)
+    return lately.exclude(pk__gte=row.pk).count()
 
 
 def _ref(row: KubectlReview) -> ObjectRef:

@@ -92,7 +92,9 @@ def _unfit(said: SaidReview, request: KnownRequest | None) -> NotCounted | None:
 
 
 def _too_many(said: SaidReview, made_lately: int) -> NotCounted | None:
-    if made_lately <= MAX_PER_HOUR:
-        return None
-    words = f"{said.reviewer.username} created {made_lately} reviews within an hour, and at most {MAX_PER_HOUR} count"
+    return too_many(said.reviewer.username) if made_lately > MAX_PER_HOUR else None
+
+
+def too_many(username: str) -> NotCounted:
+    words = f"{username} created more than {MAX_PER_HOUR} reviews within an hour, and only {MAX_PER_HOUR} of them count"
     return NotCounted("too-many", f"{words}: wait before you create another one")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from approvals import audit, wake
+from approvals import audit, controllers, wake
 from approvals.audit import MACHINE
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, Request
@@ -23,13 +24,31 @@ UNKNOWN = "unknown"
 SHOWN = 3
 
 
-def charged(requesters: Sequence[Mapping[str, Any]], *, is_known: bool) -> str:
-    """On whose quota a request counts: who asked for it last, or "unknown" where nobody can tell."""
-    return str(requesters[-1]["username"]) if requesters and is_known else UNKNOWN
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """On whose quota a request counts: who asked for it last, or "unknown" where nobody can tell.
+
+    `is_controller`: a GitOps account that the operator listed. It brings what many people have pushed, so it has a
+    limit of its own, and takes none of the cluster's room from people.
+    """
+
+    requester: str
+    is_controller: bool = False
+
+    @classmethod
+    def of(cls, requesters: Sequence[Mapping[str, Any]], *, is_known: bool) -> Charge:
+        if not (requesters and is_known):
+            return cls(UNKNOWN)
+        return cls(str(requesters[-1]["username"]), requesters[-1].get("via") == controllers.VIA)
+
+    @property
+    def limit(self) -> int:
+        name = "MAX_OPEN_REQUESTS_OF_CONTROLLER" if self.is_controller else "MAX_OPEN_REQUESTS_OF_ONE"
+        return int(settings.PRATIQUE[name])
 
 
-def why_not(cluster: Cluster, requester: str, *, but: BundleDeployment | None = None) -> str:
-    """Why `requester` may have no further open request on `cluster`, "" where they may; `but` is not counted.
+def why_not(cluster: Cluster, charge: Charge, *, but: BundleDeployment | None = None) -> str:
+    """Why `charge` may have no further open request on `cluster`, "" where they may; `but` is not counted.
 
     Exact only under the audit chain's lock (`audit.hold_chain`): others may be making theirs.
     """
@@ -37,20 +56,21 @@ def why_not(cluster: Cluster, requester: str, *, but: BundleDeployment | None = 
     if but:
         rows = rows.exclude(deployment=but)
     held = Counter(
-        charged(requesters, is_known=is_known)
+        Charge.of(requesters, is_known=is_known)
         for requesters, is_known in rows.values_list("requesters", "is_requester_known")
     )
-    most, most_of_one = settings.PRATIQUE["MAX_OPEN_REQUESTS"], settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_ONE"]
-    if held[requester] >= most_of_one:
-        who = "unknown requesters have" if requester == UNKNOWN else f"{requester} has"
+    if held[charge] >= charge.limit:
+        who = "unknown requesters have" if charge.requester == UNKNOWN else f"{charge.requester} has"
         return (
-            f"{who} {held[requester]} open requests on cluster {cluster.name}; the limit per requester is "
-            f"{most_of_one}. Decide or withdraw some of them"
+            f"{who} {held[charge]} open requests on cluster {cluster.name}; the limit per requester is "
+            f"{charge.limit}. Decide or withdraw some of them"
         )
-    if held.total() >= most:
-        holders = ", ".join(f"{name} {count}" for name, count in held.most_common(SHOWN))
+    of_people = Counter({one.requester: count for one, count in held.items() if not one.is_controller})
+    most = settings.PRATIQUE["MAX_OPEN_REQUESTS"]
+    if not charge.is_controller and of_people.total() >= most:
+        holders = ", ".join(f"{name} {count}" for name, count in of_people.most_common(SHOWN))
         return (
-            f"cluster {cluster.name} has {held.total()} open requests; the limit is {most} (by requester: "
+            f"cluster {cluster.name} has {of_people.total()} open requests; the limit is {most} (by requester: "
             f"{holders}). Decide or withdraw some of them"
         )
     return ""

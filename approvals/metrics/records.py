@@ -84,10 +84,12 @@ def _requests(now: datetime) -> Iterator[Metric]:
         "Worker processes that died while processing open requests, since their last progress.",
         sum(one.deaths for one in found),
     )
+    listed = settings.PRATIQUE["GITOPS_FILE"].listed
     yield GaugeMetricFamily(
         "pratique_max_open_requests",
-        "Open requests that one cluster may have (PRATIQUE_MAX_OPEN_REQUESTS).",
-        settings.PRATIQUE["MAX_OPEN_REQUESTS"],
+        "Open requests that one cluster may have: PRATIQUE_MAX_OPEN_REQUESTS, and those of listed GitOps accounts.",
+        settings.PRATIQUE["MAX_OPEN_REQUESTS"]
+        + settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_CONTROLLER"] * len({one.account for one in listed}),
     )
 
 

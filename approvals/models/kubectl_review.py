@@ -47,6 +47,11 @@ class KubectlReview(models.Model):
     created_at = models.DateTimeField(help_text="creationTimestamp of the object")
     seen_at = models.DateTimeField()
     username = models.CharField(max_length=253, blank=True)
+    reviewer = models.CharField(
+        max_length=253,
+        blank=True,
+        help_text="who made it, as the object says, for turns alone; empty: unread",
+    )
     settled_at = models.DateTimeField(null=True, blank=True)
     review = models.ForeignKey(
         "approvals.Review", on_delete=models.PROTECT, null=True, blank=True, related_name="kubectl_reviews"

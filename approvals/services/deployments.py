@@ -50,6 +50,13 @@ KIND = "BundleDeployment"
 WRITE_AGAIN = 4
 # The API server's words for whoever may not act as somebody: `… cannot impersonate resource "users" …`.
 IMPERSONATION = re.compile(r'\bcannot impersonate\S* resource "')
+# Of annotations that somebody has filled: there is no room left for who wrote it, or for what is asked.
+FULL = re.compile(r"metadata\.annotations: Too long")
+FULL_REMEDY = (
+    ". The annotations of this BundleDeployment take all the room that Kubernetes gives them, 256 KiB, and who changes "
+    "it is written down there too. Someone who may update it removes the largest: "
+    "kubectl annotate bundledeployment NAME KEY-"
+)
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
 
 
@@ -182,7 +189,7 @@ def _generation(live: Live) -> int:
 
 def _check_room(cluster: Cluster, requester: Identity, *, but: BundleDeployment | None = None) -> None:
     """Refuse before anything is written what would only wait for room (ledger.quotas)."""
-    why_not = quotas.why_not(cluster, requester.username, but=but)
+    why_not = quotas.why_not(cluster, quotas.Charge(requester.username), but=but)
     if why_not:
         raise TooMany(why_not)
 
@@ -254,7 +261,8 @@ def _write(cluster: Cluster, call: Callable[[], Any], identity: Identity | None 
     except PreconditionFailed as exc:
         raise Changed(exc.in_full) from exc
     except (InvalidObject, UnknownKind) as exc:
-        raise InvalidInput(exc.in_full) from exc
+        remedy = FULL_REMEDY if FULL.search(exc.in_full) else ""
+        raise InvalidInput(f"{exc.in_full}{remedy}") from exc
     except PratiqueError as exc:
         raise CouldNotAsk(exc.in_full) from exc
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from threading import Condition
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import instruments, wake
+from approvals.access.port import discovered, learn_discovered
 from approvals.audit import MACHINE
 from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
 from approvals.gate import Refusal, Waiting
@@ -105,6 +107,17 @@ class Advance(Work):
         """The first of those who asked, where that is known, on their cluster."""
         cluster, people = self.rows.values_list("deployment__cluster_id", "requesters").get()
         return f"{cluster} {people[0]['username'] if people else ''}"
+
+    def handover(self) -> object:
+        """What the cluster serves: to read it takes longer than a small preparation."""
+        with suppress(PratiqueError):
+            return discovered(self._request().deployment.cluster)
+        return None
+
+    def take_over(self, known: Any) -> None:
+        with suppress(PratiqueError):
+            if known:
+                learn_discovered(self._request().deployment.cluster, known)
 
     def call(self) -> None:
         wake.request(self.key)

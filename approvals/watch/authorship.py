@@ -26,9 +26,6 @@ from provisioner.values import Identity
 logger = logging.getLogger(__name__)
 
 KUBECTL = "kubectl"
-ANONYMOUS = "system:anonymous"
-# Who writes for others, or for nobody (security-rules.md S12, S34).
-MACHINES = (controllers.PREFIX, "system:node:")
 
 
 @dataclass
@@ -126,9 +123,9 @@ def requester_of(
     cluster: Cluster, obj: Mapping[str, Any], who: Identity, proved_at: datetime, *, is_catalog: bool = False
 ) -> SpecWriter | None:
     """Who is stamped, as the requester of what was written; None where that name says nothing about who asked."""
-    if not who.username.startswith(MACHINES):
-        # A shared certificate of system:masters names nobody.
-        return _person(cluster, who, proved_at) if access.is_human(who) and who.username != ANONYMOUS else None
+    # A shared certificate of system:masters names nobody, and a name of the cluster's own no person (S12, S43).
+    if access.is_human(who):
+        return _person(cluster, who, proved_at)
     meta, spec = obj["metadata"], obj.get("spec") or {}
     wish = (
         controllers.catalog_wish_of(cluster.name, meta["name"], spec)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
 from approvals.watch.kubectl_reviews import SeenReviews
 from approvals.watch.mirrors import SeenMirrors
+from approvals.watch.turns import EventsInTurn, Turns, writer_in
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -170,31 +172,33 @@ def take_list(cluster: Cluster, api: Api, resource: ServedResource, authorship: 
     known = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True, seen_at__lt=began)
     for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
         pivots.forget(cluster=cluster, uid=uid)
+    waiting: Turns[dict[str, Any]] = Turns()
     for obj in snapshot.objects:
+        waiting.put(writer_in(obj), obj["metadata"]["uid"], obj)
+    while waiting:
+        obj = waiting.take()
         authorship.note(obj, is_kept=_see(cluster, obj, partial(authorship.writer_of, api, is_event=False)))
     return snapshot.resource_version
 
 
 def follow(authorship: Authorship, api: Api, resource: ServedResource, version: str, stop: threading.Event) -> str:
-    """Watch once, from `version`; returns the last version seen."""
+    """Watch once, from `version`, with those who wrote in turn; returns the last version seen."""
     cluster = authorship.cluster
-    with_watch = api.watch(resource, resource_version=version, timeout_seconds=WATCH_SECONDS)
-    try:
-        for event in with_watch:
+    watch = api.watch(resource, resource_version=version, timeout_seconds=WATCH_SECONDS)
+    events = EventsInTurn(watch, version)
+    with closing(iter(events)) as each:
+        for event in each:
             if stop.is_set():
                 break
             close_old_connections()
             hear(cluster.name, event)
-            version = event.resource_version or version
             if event.type == WatchType.DELETED:
                 pivots.forget(cluster=cluster, uid=event.object["metadata"]["uid"])
             elif event.type in (WatchType.ADDED, WatchType.MODIFIED):
                 writer_of = partial(authorship.writer_of, api, is_event=True)
                 authorship.note(event.object, is_kept=_see(cluster, event.object, writer_of))
-    finally:
-        with_watch.close()
     Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now())
-    return version
+    return events.version
 
 
 def _see(cluster: Cluster, obj: Mapping[str, Any], writer_of: WriterOf | None = None) -> bool:

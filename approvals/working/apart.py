@@ -87,7 +87,7 @@ def run_apart(work: Work, worker: str, step: WorkStep, *, is_suspect: bool) -> E
 def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else warden.most_mib()
     facts = structlog.contextvars.get_contextvars()
-    order = child.Order(work.task, work.key, worker, most, facts)
+    order = child.Order(work.task, work.key, worker, most, facts, work.handover())
     mine, its = _processes.Pipe(duplex=False)
     with mine:
         with its:

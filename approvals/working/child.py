@@ -46,7 +46,7 @@ RESTS = b"rests"
 class Order:
     """Look at the row `key` of `task` under the claim of `holder`, with at most `most_mib` of memory.
 
-    `facts` go into every log line.
+    `facts` go into every log line; `known` is what its worker hands over (Work.handover).
     """
 
     task: str
@@ -54,6 +54,7 @@ class Order:
     holder: str
     most_mib: float
     facts: Mapping[str, Any] = field(default_factory=dict)
+    known: object = None
 
 
 def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
@@ -97,6 +98,7 @@ def _begun(order: Order) -> tuple[Work, bool]:
     """The work, and whether its claim is still ours. What fails here, such as the way to the database, is no death."""
     try:
         work: Work = import_string(JOBS)[order.task](order.key)
+        work.take_over(order.known)
         return work, claims.adopt(work.rows, order.holder)
     except Exception:
         logger.exception("could not begin", extra={"task": order.task, "row": order.key})

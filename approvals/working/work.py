@@ -75,6 +75,13 @@ class Work(ABC):
         """Whose work it is: where there are not enough places for all, groups take turns."""
         return ""
 
+    def handover(self) -> object:
+        """What this process knows and a process of its own would have to find out again; to be pickled, and small."""
+        return None
+
+    def take_over(self, known: object) -> None:  # noqa: B027 - most need nothing
+        """In a process of its own: what its worker handed over."""
+
     def call(self) -> None:  # noqa: B027 - the sweep wakes the others
         """It has waited for a place, and one is free: have a worker come by."""
 

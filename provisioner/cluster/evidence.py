@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import orjson
 
+from provisioner.cluster.client.answers import Excerpt
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.client.failures import is_of_conversion
 from provisioner.cluster.client.openapi import schema_of_kind
 from provisioner.errors import AnswerTooLarge, ClusterError, UnknownKind, Unreachable
@@ -160,8 +162,8 @@ def _read(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
     if resource is None:
         unserved = f"the cluster serves no version of {query.kind}, and objects of it may be stored all the same"
         return _unread(unserved) if query.is_counted else Sample()
-    head = reader.excerpt(resource, namespace=query.namespace, at_most=1, metadata_only=True)
-    if head.total is not None and head.total <= 1 and query.metadata_only:
+    head, is_all = _head(reader, resource, query, bounds)
+    if is_all:
         read = _Read.of(iter(head.objects), query, bounds)
     else:
         # What is only looked through is asked for in longer pages.
@@ -171,6 +173,16 @@ def _read(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
     total = read.count if read.is_whole else head.total
     last = read.last if read.is_whole else None
     return Sample(tuple(read.objects), total, head.resource_version, last=last, late=read.late)
+
+
+def _head(reader: ClusterClient, resource: ServedResource, query: Query, bounds: Bounds) -> tuple[Excerpt, bool]:
+    """The first page, and whether that is all, as of most lists; where it is too large, how many there are."""
+    ask = partial(reader.excerpt, resource, namespace=query.namespace)
+    try:
+        head = ask(at_most=bounds.page, metadata_only=query.metadata_only)
+    except AnswerTooLarge:
+        return ask(at_most=1, metadata_only=True), False
+    return head, head.total == len(head.objects)
 
 
 @dataclass

@@ -94,7 +94,7 @@ def ask_as_before(deployment: BundleDeployment, of: Request) -> Request | None:
     if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
     requesters, is_known = requesters_of_spec(deployment, of)
-    if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), {"once_more": of.pk}):
+    if not _has_room(deployment, quotas.Charge.of(requesters, is_known=is_known), {"once_more": of.pk}):
         return None
     return _new_request(deployment, Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of))
 
@@ -218,15 +218,15 @@ def _make_room(deployment: BundleDeployment) -> bool:
 def _ask(deployment: BundleDeployment, asking: Asking) -> Request | None:
     """Make a request, or have it wait where a quota is used up."""
     requesters, is_known = _requesters(deployment, asking)
-    if not _has_room(deployment, quotas.charged(requesters, is_known=is_known), asking.record()):
+    if not _has_room(deployment, quotas.Charge.of(requesters, is_known=is_known), asking.record()):
         return None
     return _new_request(deployment, asking)
 
 
-def _has_room(deployment: BundleDeployment, requester: str, wish: Mapping[str, Any]) -> bool:
+def _has_room(deployment: BundleDeployment, charge: quotas.Charge, wish: Mapping[str, Any]) -> bool:
     """Whether a quota leaves room for one more; else `wish` waits."""
     audit.hold_chain()
-    why_not = quotas.why_not(deployment.cluster, requester, but=deployment)
+    why_not = quotas.why_not(deployment.cluster, charge, but=deployment)
     if why_not:
         quotas.wait(deployment, wish, why_not)
         return False

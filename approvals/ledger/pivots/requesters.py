@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals import audit
+from approvals import audit, wake
 from approvals.audit import Actor
 from approvals.ledger.pivots.asking import ensure_request
 from approvals.ledger.pivots.listing import list_askers
@@ -41,8 +41,9 @@ def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool) ->
 
 
 def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_known: bool, latest: SpecWriter) -> None:
-    request.requesters, request.is_requester_known = requesters, is_known
-    request.save(update_fields=["requesters", "is_requester_known"])
+    request.requesters, request.is_requester_known, request.mirrored_at = requesters, is_known, None
+    request.save(update_fields=["requesters", "is_requester_known", "mirrored_at"])
     list_askers(request)
+    wake.deployment(request.deployment_id)
     actor = Actor(latest.identity.username, latest.via)
     audit.record(verb="request.requester-known", actor=actor, request=request)

@@ -215,6 +215,12 @@ SETTINGS = (
     Setting("MAX_OBJECTS", "5000", "maximum number of objects in a bundle", int),
     Setting("MAX_OPEN_REQUESTS", "200", "maximum number of open requests per cluster", int),
     Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "maximum number of open requests per requester and cluster", int),
+    Setting(
+        "MAX_OPEN_REQUESTS_OF_CONTROLLER",
+        "500",
+        "maximum number of open requests per cluster and account that `PRATIQUE_GITOPS_FILE` lists",
+        int,
+    ),
     Setting("ALLOWED_NETWORKS", "", "non-public networks that sources may be fetched from (CIDR)", words),
     Setting("ALLOWED_SOURCE_HOSTS", "", "hosts that sources may redirect to or get tokens from", words),
     Setting(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -37,11 +38,14 @@ GROUP_VERSION = f"{OWN_GROUP}/v1alpha2"
 FIELD_MANAGER = "pratique-mirror"
 # As the CRD has them.
 MAX_GROUPS, MAX_GROUP = 500, 253
+# Where more requests than that are being prepared, each is first shown with its report, or after this time.
+CROWD, SHOWN_WITHIN = 10, timedelta(seconds=10)
 # So often it is tried to take off the finalizer of what others write at the same time.
 RELEASES = 3
 NOT_FOUND = 404
 # Nobody asked for it just now: its requester is who wrote the spec.
 UNATTENDED = "unattended"
+AND_UNKNOWN = " and unknown requesters"
 # In the place of a resourceVersion while a mirror is written.
 WRITING = "?"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
@@ -68,6 +72,8 @@ def look_after(deployment_id: int) -> None:
     if deployment.deletion_requested_at is None:
         # First: nothing that is only shown may keep it from being there.
         _hold(api, deployment, live)
+        if _is_shown_soon(deployment):
+            return
     problem = _mirror_requests(api, deployment)
     kept_by: Sequence[str] = ()
     if _may_go(deployment):
@@ -79,9 +85,19 @@ def look_after(deployment_id: int) -> None:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
         kept_by = live["metadata"].get("finalizers") or ()
-    _mirror_status(api, deployment, kept_by)
+    _mirror_status(api, deployment, live, kept_by)
     if problem:
         raise problem
+
+
+def _is_shown_soon(deployment: BundleDeployment) -> bool:
+    """Whether the cluster is better shown the report alone, seconds later: where many come at once, each write about
+    one that is only being prepared holds up the reports of all."""
+    latest = deployment.requests.order_by("-number").first()
+    is_new = latest is not None and latest.mirrored_at is None and timezone.now() - latest.created_at < SHOWN_WITHIN
+    if latest is None or not is_new or latest.state != State.PREPARING or latest.problem:
+        return False
+    return Request.objects.filter(cluster=deployment.cluster_id, state=State.PREPARING).count() > CROWD
 
 
 def _hold(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> None:
@@ -126,7 +142,7 @@ def _has_open_deletion(deployment: BundleDeployment) -> bool:
     return deployment.requests.filter(purpose=Request.Purpose.DELETE, state__in=OPEN).exists()
 
 
-def _mirror_status(api: Api, deployment: BundleDeployment, kept_by: Sequence[str]) -> None:
+def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kept_by: Sequence[str]) -> None:
     latest = deployment.requests.select_related("content", "to_revision").order_by("-number").first()
     active, paused = deployment.active_revision, lists.pause_words(deployment=deployment)
     shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused, kept_by))
@@ -144,7 +160,8 @@ def _mirror_status(api: Api, deployment: BundleDeployment, kept_by: Sequence[str
         "bundles": _bundles(latest) if latest else [],
         "inventorySummary": {"objects": deployment.inventory.count()},
     }
-    _apply(api, deployment, {"status": status}, apply_status)
+    if _by_type(live.get("status") or {}) != _by_type(status):
+        _apply(api, deployment, {"status": status}, apply_status)
 
 
 def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
@@ -192,7 +209,6 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     Its spec never changes, and holds what is known at once.
     """
     name = mirror_name(request)
-    requester = request.requesters[-1] if request.requesters else {}
     obj: dict[str, Any] = {
         "apiVersion": GROUP_VERSION,
         "kind": "BundleDeploymentRequest",
@@ -219,15 +235,9 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             "purpose": request.purpose,
             "fromRevision": request.from_revision.number if request.from_revision else 0,
             "toRevision": request.to_revision.number if request.to_revision else 0,
-            "requester": {
-                "username": requester.get("username", "unknown"),
-                # For reading only, so what the CRD would refuse is cut.
-                "groups": [one[:MAX_GROUP] for one in requester.get("groups", [])][:MAX_GROUPS],
-                "via": UNATTENDED if request.is_unattended else requester.get("via", "cluster"),
-            },
+            "requester": _requester(request),
         },
     }
-    _apply_anew(api, obj)
     verdict = request.verdicts.filter(round=request.round).first()
     revision = Revision.objects.filter(request=request).first()
     found = conditions.of_request(request, verdict, revision, request.voided_rounds.last())
@@ -243,8 +253,23 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),
     }
-    live = apply_status(api, {**obj, "status": status})
+    live = _apply_mirror(api, obj, status, request.mirrored_version if request.mirrored_at else "")
     return str(live["metadata"]["resourceVersion"]) if _is_as_sent(live["metadata"], obj["metadata"]) else ""
+
+
+def _requester(request: Request) -> dict[str, Any]:
+    """Who asked last, and that nobody knows who else did, as the page says it. For reading only, so what the CRD would
+    refuse is cut."""
+    last = request.requesters[-1] if request.requesters else {"username": "unknown", "groups": [], "via": "cluster"}
+    via = UNATTENDED if request.is_unattended else last["via"]
+    if request.requesters and not request.is_requester_known:
+        named = last["username"][: MAX_GROUP - len(AND_UNKNOWN)]
+        return {"username": f"{named}{AND_UNKNOWN}", "groups": [], "via": via}
+    return {
+        "username": last["username"],
+        "groups": [one[:MAX_GROUP] for one in last["groups"]][:MAX_GROUPS],
+        "via": via,
+    }
 
 
 def _bundles(request: Request) -> list[dict[str, str]]:
@@ -280,7 +305,21 @@ def apply_status(api: Api, obj: dict[str, Any]) -> dict[str, Any]:
 
 def _by_type(status: dict[str, Any]) -> dict[str, Any]:
     """Conditions are a map by type: an apply keeps the order that it finds."""
-    return {**status, "conditions": {one["type"]: one for one in status["conditions"]}}
+    return {**status, "conditions": {one["type"]: one for one in status.get("conditions") or ()}}
+
+
+def _apply_mirror(api: Api, obj: dict[str, Any], status: dict[str, Any], version: str) -> dict[str, Any]:
+    """The status alone where the mirror is as our last write left it, at `version`; else all of it."""
+    if version and version != WRITING:
+        try:
+            return apply_status(
+                api, {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, "status": status}
+            )
+        except ClusterError as exc:
+            if not isinstance(exc, PreconditionFailed) and exc.status != NOT_FOUND:
+                raise
+    _apply_anew(api, obj)
+    return apply_status(api, {**obj, "status": status})
 
 
 def _apply_anew(api: Api, obj: dict[str, Any]) -> None:

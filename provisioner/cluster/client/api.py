@@ -28,8 +28,6 @@ from provisioner.errors import (
 )
 from provisioner.values import Identity, JsonObject, ObjectRef
 
-# A kind that is not known may be new: discovery is read again for it, but not more often than this.
-DISCOVERY_AGAIN_SECONDS = 1.0
 PAGE = 500
 LIST_RESTARTS = 5
 # A resourceVersion that no object has: apply with it creates, and is refused where the object exists (seen on 1.36.3).
@@ -108,9 +106,13 @@ class ClusterClient:
         found = self._discovery.until(moment, _documents_over(bounded))
         return ClusterClient(bounded, found, self.identity, self._before_send)
 
-    def afresh(self) -> ClusterClient:
-        """The same over the same connections, with a discovery of its own that has read nothing yet."""
-        return ClusterClient(self._transport, self._discovery.afresh(), self.identity, self._before_send)
+    def within(self, seconds: float) -> ClusterClient:
+        """The same, with a discovery that is no older than that; a kind that is not known in it is looked for now."""
+        return ClusterClient(self._transport, self._discovery.within(seconds), self.identity, self._before_send)
+
+    @property
+    def discovery(self) -> ResourceDiscovery:
+        return self._discovery
 
     def close(self) -> None:
         """Drop the idle connections. The cluster can still be used."""
@@ -148,7 +150,7 @@ class ClusterClient:
         served = self._discovery.served()
         if found := served.of_kind(group, version, kind):
             return found
-        served = self._discovery.served(at_most_seconds=DISCOVERY_AGAIN_SECONDS)
+        served = self._discovery.served_again()
         found = served.of_kind(group, version, kind)
         if found is None and served.is_unknown(group, version):
             raise Unreachable(f"the API {group}/{version or '*'} is registered but does not answer")

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from provisioner.errors import ClusterError, InvalidObject, OutOfTime, Unreachable
+from provisioner.errors import ClusterError, InvalidObject, OutOfTime, PratiqueError, Unreachable
 from provisioner.unserved import Absence, absence_of
 
 DISCOVERY_SECONDS = 300.0
+# A kind that is not known may be new: discovery is read again for it, but not more often than this.
+DISCOVERY_AGAIN_SECONDS = 1.0
 
 AGGREGATED = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -168,11 +170,14 @@ def _segment(name: str) -> str:
 
 @dataclass(slots=True)
 class _KeptServed:
-    """The last reading, shared by all that read the same server; `at` is time.monotonic."""
+    """The last reading, shared by all that read the same server; `at` is time.monotonic. `failure` is of the last one
+    that failed, at `failed_at`."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     served: Served | None = None
     at: float = 0.0
+    failure: PratiqueError | None = None
+    failed_at: float = 0.0
 
 
 class ResourceDiscovery:
@@ -182,15 +187,30 @@ class ResourceDiscovery:
         self._fetch = fetch
         self._kept = _KeptServed()
         self._until = math.inf
+        self._oldest_seconds = DISCOVERY_SECONDS
+        self._began = time.monotonic()
 
-    def served(self, *, at_most_seconds: float = DISCOVERY_SECONDS) -> Served:
+    def served(self, *, at_most_seconds: float = math.inf) -> Served:
         """What was read within `at_most_seconds`, else what is read now."""
-        kept = self._kept
+        kept, began = self._kept, time.monotonic()
         with self._turn():
-            if kept.served is None or time.monotonic() - kept.at > at_most_seconds:
-                kept.served = self._read()
+            if kept.failure is not None and kept.failed_at > began:
+                raise kept.failure  # of a reading that was waited for: the next one would end in the same way
+            oldest = min(at_most_seconds, self._oldest_seconds)
+            if kept.served is None or time.monotonic() - kept.at > oldest:
+                try:
+                    kept.served = self._read()
+                except OutOfTime:
+                    raise  # the time of this one alone
+                except PratiqueError as exc:
+                    kept.failure, kept.failed_at = exc, time.monotonic()
+                    raise
                 kept.at = time.monotonic()
             return kept.served
+
+    def served_again(self) -> Served:
+        """For a kind that is not known, so that it may be new: as it is since this view was made, and of late."""
+        return self.served(at_most_seconds=min(DISCOVERY_AGAIN_SECONDS, time.monotonic() - self._began))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -203,15 +223,32 @@ class ResourceDiscovery:
         finally:
             self._kept.lock.release()
 
-    def afresh(self) -> ResourceDiscovery:
-        return ResourceDiscovery(self._fetch)
+    def within(self, seconds: float) -> ResourceDiscovery:
+        """The same reading, read anew where it is older than that."""
+        found = self._view(self._fetch)
+        found._oldest_seconds = seconds
+        return found
 
     def until(self, moment: float, fetch: Callable[[str], dict[str, Any]]) -> ResourceDiscovery:
         """The same reading; what has to be read is fetched by `fetch`, and waited for until `moment` (time.monotonic),
         when OutOfTime is raised."""
-        found = ResourceDiscovery(fetch)
-        found._kept, found._until = self._kept, min(moment, self._until)
+        found = self._view(fetch)
+        found._until, found._began = min(moment, self._until), self._began
         return found
+
+    def _view(self, fetch: Callable[[str], dict[str, Any]]) -> ResourceDiscovery:
+        found = ResourceDiscovery(fetch)
+        found._kept, found._until, found._oldest_seconds = self._kept, self._until, self._oldest_seconds
+        return found
+
+    def known(self) -> tuple[Served, float] | None:
+        """The last reading and how many seconds old it is, for another process."""
+        kept = self._kept
+        return (kept.served, time.monotonic() - kept.at) if kept.served is not None else None
+
+    def learn(self, served: Served, age_seconds: float) -> None:
+        """Take over what another process has read."""
+        self._kept.served, self._kept.at = served, time.monotonic() - age_seconds
 
     def forget(self) -> None:
         with self._kept.lock:

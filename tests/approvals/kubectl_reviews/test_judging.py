@@ -45,7 +45,7 @@ def test_a_review_of_the_present_round_under_policies_in_force_may_count() -> No
         ({}, None, IN_FORCE, 1, "not-found", "BundleDeployment web has no request web-2"),
         ({"deployment_name": "other"}, REQUEST, IN_FORCE, 1, "not-found", "BundleDeployment other has no request"),
         ({"round": 2}, REQUEST, IN_FORCE, 1, "old-round", "in round 3, and this review is of round 2"),
-        ({}, REQUEST, IN_FORCE, MAX_PER_HOUR + 1, "too-many", "61 reviews within an hour"),
+        ({}, REQUEST, IN_FORCE, MAX_PER_HOUR + 1, "too-many", "more than 60 reviews within an hour"),
     ],
     ids=["no policy", "policy of now", "too new", "changed", "no request", "other deployment", "old round", "too many"],
 )

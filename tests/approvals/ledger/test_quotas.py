@@ -9,12 +9,14 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from approvals import services, tasks
+from approvals import controllers, services, tasks
 from approvals.errors import TooMany
 from approvals.ledger import pivots, quotas
+from approvals.ledger.pivots import SpecWriter
 from approvals.lifecycle import OPEN
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
 from approvals.steps.mirroring import conditions
+from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.databases import manage
 from tests.support.approvals.fixtures import World
@@ -44,6 +46,19 @@ def settle(name: str) -> None:
 def sweep() -> None:
     for pk in quotas.waiting().values_list("pk", flat=True):
         pivots.take_up(pk)
+
+
+def test_S40_a_listed_controller_has_a_limit_of_its_own_and_takes_no_room_from_people(
+    here: World, settings: Settings
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_CONTROLLER": 5}
+    brought = SpecWriter(Identity("system:serviceaccount:argocd:controller"), controllers.VIA)
+    for number in range(1, 7):
+        pivots.see(cluster=here.cluster, obj=world.seen(f"c{number}", world.spec()), writer=brought)
+    assert open_ones() == ["c1", "c2", "c3", "c4", "c5"]
+    assert "the limit per requester is 5" in BundleDeployment.objects.get(name="c6").waiting_words
+    wish(here, "rita-1", here.rita)
+    assert "rita-1" in open_ones()
 
 
 def test_S25_what_kubectl_asks_for_beyond_the_quota_waits_and_is_taken_up_in_order(here: World) -> None:
@@ -212,6 +227,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 from approvals.ledger import pivots, quotas
+from approvals.ledger.pivots import SpecWriter
 from approvals.models import Cluster, Request
 settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_ONE"] = 2
 cluster = Cluster.objects.create(name="c", uid="u", created_at=timezone.now())

@@ -90,6 +90,8 @@ def test_S05_who_is_known_by_the_name_is_the_author_whatever_the_name_is_later(h
         Identity("kubernetes-admin", ("system:masters",)),
         Identity("system:admin", ("system:masters", "system:authenticated")),
         Identity("system:anonymous", ("system:unauthenticated",)),
+        Identity("system:kube-controller-manager"),
+        Identity("guest", ("system:unauthenticated",)),
         Identity("system:node:one", ("system:nodes",)),
         Identity("system:serviceaccount:argocd:other"),
     ],

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
+from approvals import services
+from approvals.errors import InvalidInput
+from approvals.ledger import pivots
+from approvals.ledger.pivots import SpecWriter
 from approvals.models import Request
 from approvals.watch import mirrors
 from approvals.watch.mirrors import SeenMirrors
-from provisioner.values import ObjectRef
+from provisioner.values import Identity, ObjectRef
+from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import once_answered, wait_until
@@ -138,3 +143,35 @@ def test_the_watch_sees_an_edit_and_a_deletion(mirrored: tuple[Station, Request]
         wait_until(lambda: watch._seen[name] == mirrors.GONE)
     finally:
         watch.end()
+
+
+def test_a_mirror_says_unknown_where_the_page_does_and_no_more_when_it_is_known(sandbox_station: Station) -> None:
+    station = sandbox_station
+    source = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
+    deployment = station.look_after(station.wish(f"{station.namespace}-who", source))
+    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
+    station.edit(ref, lambda live: live["spec"].update(config={"a": "b"}))
+    seen: Any = station.api.get(ref)
+    pivots.see(cluster=station.cluster, obj=seen, writer=None)
+    station.look_after(deployment)
+    request = station.latest(deployment)
+    assert shown(station, request)["spec"]["requester"] == {
+        "username": "rita and unknown requesters",
+        "groups": [],
+        "via": "browser",
+    }
+    pivots.see(cluster=station.cluster, obj=seen, writer=SpecWriter(Identity("rita", ("requesters",)), "kubectl"))
+    station.look_after(deployment)
+    assert shown(station, request)["spec"]["requester"]["username"] == "rita"
+
+
+def test_annotations_that_somebody_has_filled_are_said_with_the_remedy(sandbox_station: Station) -> None:
+    station = sandbox_station
+    source = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
+    deployment = station.wish(f"{station.namespace}-full", source)
+    ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
+    station.edit(ref, lambda live: live["metadata"].update(annotations={"example.com/full": "x" * (256 * 1024 - 16)}))
+    with pytest.raises(InvalidInput, match="kubectl annotate bundledeployment NAME KEY-"):
+        services.pause_deployment(
+            by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="why", via="browser"
+        )

@@ -94,7 +94,7 @@ def test_it_is_asked_again_before_the_last_part_of_what_is_large(scene: Scene) -
 
 def test_every_guard_is_asked_whoever_it_acts_as(scene: Scene) -> None:
     one, other = Guard(), Guard()
-    guarded = scene.cluster.guarded(one).afresh().guarded(other)
+    guarded = scene.cluster.guarded(one).within(10.0).guarded(other)
     guarded.create(config(scene, "new"))
     assert (one.asked, other.asked) == (1, 1)
     one.is_shut = True

@@ -1,0 +1,40 @@
+"""A cluster whose authors are known, registered for the bench of many BundleDeployments at once.
+
+python -m tests.bench.watching.brought KUBECONFIG NAMESPACE
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import django
+import yaml
+
+from tests.support.folders import ROOT
+
+ADMISSION = ("author-stamp.yaml", "authors.yaml", "finalizer.yaml")
+
+
+def main(kubeconfig: Path, namespace: str) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
+    django.setup()
+    from approvals.audit import Actor
+    from approvals.services import register_cluster  # the apps are there only now
+    from tests.support.journeys import station
+
+    api = station.Api.connect(kubeconfig.read_text(), context="admin", timeout_seconds=60)
+    station.prepare(api, namespace)
+    account = f"system:serviceaccount:{namespace}:controller"
+    api.apply(
+        station.binding(f"{namespace}-controller", "cluster-admin", station.user_subject(account)), field_manager="b"
+    )
+    for file in ADMISSION:
+        for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text()):
+            api.apply(obj, field_manager="bench", force=True)
+    register_cluster(name="one", kubeconfig=kubeconfig.read_text(), context="pratique", by=Actor("bench", "shell"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

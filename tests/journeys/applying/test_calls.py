@@ -1,0 +1,65 @@
+"""What one BundleDeployment costs the API server from the first sight to the review: pinned, because there are many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+import yaml
+from django.utils import timezone
+
+from approvals import instruments
+from approvals.models import Request
+from approvals.steps.mirroring import mirror
+from tests.support.journeys.contents import bundles
+from tests.support.journeys.station import Station
+from tests.support.servers.registry import Registry
+
+
+def made(station: Station) -> Counter[str]:
+    """The calls of this process to the cluster so far, by their verb; `read` is discovery and /version."""
+    found: Counter[str] = Counter()
+    for metric in instruments.api_calls.collect():
+        for sample in metric.samples:
+            if sample.name.endswith("_total") and sample.labels["cluster"] == station.cluster.name:
+                found[sample.labels["verb"]] += int(sample.value)
+    return found
+
+
+def config_map(name: str) -> dict[str, bytes]:
+    return {"map.yaml": yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}).encode()}
+
+
+def test_the_calls_for_one_deployment_from_seen_to_in_review(sandbox_station: Station, registry: Registry) -> None:
+    station, moments = sandbox_station, []
+    for number in (1, 2):  # the second one is what each of many costs: what is served is known
+        name = f"{station.namespace}-{number}"
+        deployment = station.wish(name, bundles.image(registry, name, config_map(name)))
+        moments = [made(station)]
+        for step in (station.look_after, lambda _: station.work(), station.look_after, station.look_after):
+            step(deployment)
+            moments.append(made(station))
+        assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+    shown, reported, reviewed, again = (dict(after - before) for before, after in pairwise(moments))
+    # The finalizer; the mirrored request and its status; the status of the deployment.
+    assert shown == {"get": 1, "apply": 4, "create": 1}
+    assert reported == {"get": 4, "ask": 3, "list": 6, "read": 1, "apply": 1}
+    assert reviewed == {"get": 1, "apply": 2, "create": 1}
+    assert again == {"get": 1}, "what is as it was is no write"
+
+
+def test_where_many_come_at_once_each_is_first_shown_with_its_report(
+    sandbox_station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station = sandbox_station
+    monkeypatch.setattr(mirror, "CROWD", 1)
+    nowhere = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
+    first, second = (station.wish(f"{station.namespace}-{number}", nowhere) for number in (1, 2))
+    before = made(station)
+    station.look_after(second)
+    assert dict(made(station) - before) == {"get": 1, "apply": 1}, "the finalizer alone"
+    Request.objects.update(created_at=timezone.now() - mirror.SHOWN_WITHIN)
+    station.look_after(second)
+    assert station.latest(second).mirrored_at, "it is not hidden for longer"
+    station.look_after(first)
