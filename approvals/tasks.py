@@ -18,7 +18,7 @@ from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.steps.advance import advance
-from approvals.steps.cataloguing import turns
+from approvals.steps.cataloguing import comparing, turns
 from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.polling import Poll
@@ -163,7 +163,7 @@ def _sweep_references(now: datetime) -> None:
     catalogs.read_anew(now)
     for pk in {*turns.in_line(now), *catalogs.to_show(now)[:POLLS_A_SWEEP]}:
         wake.catalog(pk)
-    for pk in catalogs.comparisons.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+    for pk in comparing.in_line(now):
         wake.comparison(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
         try:

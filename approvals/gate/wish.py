@@ -137,7 +137,7 @@ def _surroundings(request: Request, api: Api) -> policy.ConstraintFacts:
         kubernetes_version=api.version(),
         apis=frozenset(policy.api_name(one.group, one.version, one.kind) for one in api.resources()),
         versions={
-            name: version_words(one.active_revision.request.spec).split(" ")[0]
+            name: version_words(one.active_revision.request.spec, one.active_revision.request.bundles).split(" ")[0]
             for name, one in running.items()
             if one.active_revision
         },

@@ -74,6 +74,13 @@ class OfferedUpgrade:
     source_problem_since: datetime | None = None
 
     @property
+    def problem_parts(self) -> tuple[str, str, str]:
+        """The problem, the rule that would end it as YAML, and the remedy, as far as it has them."""
+        words, _, more = self.problem.partition("\n")
+        rule, _, remedy = more.partition("\n\n")
+        return words, rule, remedy
+
+    @property
     def source_words(self) -> str:
         """Why it is so stands in the Catalog, for those who may get it (S09)."""
         if self.source_problem_since is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from approvals.lifecycle import State
 from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, VoidedRound
 from provisioner.values import Section, Severity
 
+NOT_CHOSEN = "no version chosen"
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 # These stand open when the page opens.
 LOUD = (Severity.CRITICAL, Severity.BREAKING, Severity.UNKNOWN)
@@ -143,11 +144,19 @@ def timeline_of(request: Request) -> list[AuditEntry]:
     return list(AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number"))
 
 
-def version_words(spec: Mapping[str, Any] | None) -> str:
-    """What people call the version that a spec asks for: tag, short commit, file name; of its first source."""
+def version_words(spec: Mapping[str, Any] | None, bundles: Iterable[Mapping[str, Any]] = ()) -> str:
+    """What people call the version that a spec asks for: tag, short commit, file name; of its first source.
+
+    Of a package of a catalog it is that of the bundle that was chosen, of `bundles` as a request keeps them, and what
+    is asked for until then.
+    """
     sources = (spec or {}).get("sources") or [{}]
     source = sources[0]
     body = source.get(source.get("kind", "")) or {}
+    if source.get("kind") == "catalog":
+        place = str(source.get("destination") or "")
+        chosen = next((str(one["version"]) for one in bundles if one["destination"] == place), "")
+        return (chosen or str(body.get("version") or "") or NOT_CHOSEN) + _more_sources(spec)
     return _version(body) + _more_sources(spec)
 
 

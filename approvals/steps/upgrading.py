@@ -68,7 +68,10 @@ def _look(deployment: BundleDeployment) -> None:
 
 def _with_remedy(exc: PratiqueError) -> str:
     remedy = exc.remedy if isinstance(exc, Refusal) else ""
-    return f"{exc}. {remedy}" if remedy else str(exc)
+    words = str(exc).rstrip()
+    if not remedy:
+        return words
+    return f"{words}\n\n{remedy}" if "\n" in words else f"{words}. {remedy}"
 
 
 def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:

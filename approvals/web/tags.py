@@ -211,7 +211,7 @@ def version(request: Request | None, name: str) -> str:
 @register.filter
 def source_version(request: Request | None, name: str) -> str:
     """What people call the source of a request of the deployment `name`: `1.0.0` of an archive `name-1.0.0`."""
-    words = visible(version_words(request.spec)) if request else ""
+    words = visible(version_words(request.spec, request.bundles)) if request else ""
     return re.sub(rf"^{re.escape(name)}-(?=v?\d)", "", words)
 
 

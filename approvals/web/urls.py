@@ -54,7 +54,6 @@ urlpatterns = [
     path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),
     path("deployments/new", deployments.new, name="deployment-new"),
-    path("deployments/new/proposal", installing.propose, name="deployment-proposal"),
     path("deployments/new/proposal/again", installing.again, name="deployment-proposal-again"),
     path("deployments/offers", offers.show, name="deployment-offers"),
     path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),

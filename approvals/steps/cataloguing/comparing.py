@@ -24,12 +24,12 @@ from approvals.catalogs import comparisons
 from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, chart_of, own_names
 from approvals.errors import LostClaim
 from approvals.ledger import claims
-from approvals.models import BundleComparison
+from approvals.models import BundleComparison, TaskClaim
 from approvals.models import Content as ContentRow
 from approvals.steps.cataloguing.changed_lines import changed_lines
 from approvals.steps.cataloguing.compared import ComparedBundles, record_of
 from approvals.steps.sources import check_object_count, egress, image_source, limits
-from approvals.working import Work, WorkStep
+from approvals.working import Work, WorkStep, in_turn
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
@@ -40,11 +40,11 @@ from provisioner.values import Content, GroupKind
 
 logger = logging.getLogger(__name__)
 
-# So many at once over all workers, and of one person: what is asked for out of curiosity holds up neither requests nor
-# the others who ask.
-AT_ONCE = 2
+# So many at once over all workers, on one cluster, and of one person: what is asked for out of curiosity holds up
+# neither requests nor the others who ask (S40).
+AT_ONCE = 3
+ON_ONE_CLUSTER = 2
 AT_ONCE_EACH = 1
-TURN_SECONDS = 5
 AGAIN_SECONDS = 15
 FETCH_SECONDS = 300.0
 # For one comparison as a whole.
@@ -68,14 +68,12 @@ class CompareBundles(Work):
             return False
         if row.look_again_at is not None and row.look_again_at > timezone.now():
             return False
-        with (
-            claims.place(f"{self.task} of", row.user_id or 0, AT_ONCE_EACH) as is_their_turn,
-            claims.place(self.task, 0, AT_ONCE if is_their_turn else 0) as is_free,
-        ):
-            if is_free:
-                self._compare(row, worker)
-            else:
-                comparisons.put_off(row, _in(TURN_SECONDS), why="waiting for other comparisons")
+        if row.pk not in in_line(timezone.now(), but=row.pk):
+            comparisons.note_progress(row, "waiting for other comparisons")
+            return False
+        self._compare(row, worker)
+        for pk in in_line(timezone.now()):
+            wake.comparison(pk)
         return False
 
     def step(self) -> WorkStep:
@@ -118,6 +116,23 @@ class CompareBundles(Work):
         with transaction.atomic(durable=True):
             claims.check_still_held(self.rows, worker)
             comparisons.fail(row, code=exc.code, words=str(exc), now=timezone.now())
+
+
+def in_line(now: datetime, but: int = 0) -> list[int]:
+    """The comparisons that may be worked on now, in the order in which they get the places that are free.
+
+    What is claimed has a place, `but` that of who asks: it is claimed to be looked at, and may have to wait.
+    """
+    held = TaskClaim.objects.filter(claims.held(), task=CompareBundles.task).exclude(key=but)
+    at_work = set(held.values_list("key", flat=True))
+    waiting, taken = {}, []
+    for number, (pk, user, cluster) in enumerate(comparisons.due(now).values_list("pk", "user", "cluster")):
+        groups = (str(user), str(cluster), "")
+        if pk in at_work:
+            taken.append(groups)
+        else:
+            waiting[pk] = groups, number
+    return in_turn(waiting, taken, (AT_ONCE_EACH, ON_ONE_CLUSTER, AT_ONCE))
 
 
 @dataclass(frozen=True, slots=True)

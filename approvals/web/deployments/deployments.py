@@ -32,7 +32,7 @@ from approvals.web.access_decorators import (
 )
 from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
-from approvals.web.deployments.installing import Proposal, proposal
+from approvals.web.deployments.installing import Proposal, proposal, propose
 from approvals.web.deployments.progress import HISTORY, progress
 from approvals.web.deployments.spec import folded_yaml, format_of
 from approvals.web.paging import page_of
@@ -84,6 +84,9 @@ def live(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 def new(http: HttpRequest) -> HttpResponse:
     """Write a new BundleDeployment to the cluster as the viewer; Kubernetes decides whether they may."""
     clusters = readable_or_silent(http)
+    if http.POST.keys() & {"propose", "use_namespace"}:
+        proposed = propose(http)
+        return _form(http, NewForm(clusters, initial=proposed.initial), None, may_create(http, clusters), proposed)
     proposed = proposal(http)
     form = NewForm(clusters, http.POST or None, initial=proposed.initial if proposed else None)
     if http.method == "GET" or not form.is_valid():

@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -23,7 +22,7 @@ from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.web import following
-from approvals.web.access_decorators import only_by_form, person, signed_in
+from approvals.web.access_decorators import person, signed_in
 from approvals.web.following import Followed
 from approvals.web.rendering import part_of
 from provisioner.catalogs import Package
@@ -55,6 +54,21 @@ class InstallWish:
     @classmethod
     def of(cls, query: Any) -> InstallWish:
         return cls(**{name: str(query.get(name, "")).strip()[:MAX_WORD] for name in NAMED})
+
+    @classmethod
+    def of_form(cls, posted: Any) -> InstallWish:
+        """As it is typed; a name that is as the package alone suggests it was not, so that the bundle may say another.
+
+        `use_namespace` is the bundle's, where somebody has chosen that.
+        """
+        wish = cls.of(posted)
+        namespace, account = own_names(wish.package)
+        typed = str(posted.get("use_namespace") or wish.install_namespace)[:MAX_WORD]
+        return replace(
+            wish,
+            install_namespace="" if typed == namespace else typed,
+            service_account="" if wish.service_account == account else wish.service_account,
+        )
 
     @property
     def query(self) -> str:
@@ -101,7 +115,11 @@ def proposal(http: HttpRequest) -> Proposal | None:
     try:
         return _proposal(http, wish, is_with_form=True) if wish.is_of_catalog else None
     except CouldNotAsk:
-        return Proposal(wish, _initial(wish, ""), why_not=NOT_ASKED.format(cluster=wish.cluster, catalog=wish.catalog))
+        return _unasked(wish)
+
+
+def _unasked(wish: InstallWish) -> Proposal:
+    return Proposal(wish, _initial(wish, ""), why_not=NOT_ASKED.format(cluster=wish.cluster, catalog=wish.catalog))
 
 
 def _proposal(http: HttpRequest, wish: InstallWish, *, is_with_form: bool) -> Proposal | None:
@@ -121,18 +139,27 @@ def _proposal(http: HttpRequest, wish: InstallWish, *, is_with_form: bool) -> Pr
     return Proposal(wish, _initial(wish, offered, found), _part(http, wish, asked, known))
 
 
-@only_by_form
-@signed_in
-def propose(http: HttpRequest) -> HttpResponse:
-    """Have account and rights worked out, and go back to the form, filled in as it was."""
-    wish = InstallWish.of(http.POST)
+def propose(http: HttpRequest) -> Proposal:
+    """Have account and rights worked out for what is typed, where that is what was pressed; what is known of it so far.
+
+    All that was typed stays in the form. Raises InvalidInput, NotAllowed and NotFound.
+    """
+    wish = InstallWish.of_form(http.POST)
     if not wish.is_of_catalog:
         raise InvalidInput("A package of a catalog is missing.", field="package")
     try:
-        services.compare_bundles(by=person(http), asked=_asked(http, wish, _place(http, wish)))
+        if http.POST.get("propose") == "start":
+            services.compare_bundles(by=person(http), asked=_asked(http, wish, _place(http, wish)))
+        found = _proposal(http, wish, is_with_form=True)
     except CouldNotAsk as silence:
         messages.error(http, f"Account and rights are not being worked out. {silence}.")
-    return redirect(f"{reverse('deployment-new')}?{wish.query}")
+        found = _unasked(wish)
+    found = found or Proposal(wish, {})
+    rest = found.initial.get("rest") or {}
+    as_offered = ("", f"format: {rest.get('format')}")
+    typed = {name: value for name, value in http.POST.items() if name != "rest" or value.strip() not in as_offered}
+    own = {name: found.initial[name] for name in ("install_namespace", "service_account") if name in found.initial}
+    return replace(found, initial={**found.initial, **typed, **own})
 
 
 @require_safe
@@ -194,16 +221,13 @@ def _part(http: HttpRequest, wish: InstallWish, asked: AskedComparison, known: _
     is_waiting = row is not None and row.state == BundleComparison.State.WAITING
     suggested = str(found["suggested_namespace"]) if found else ""
     is_elsewhere = found is not None and suggested not in ("", found["install_namespace"])
-    there = replace(wish, install_namespace=suggested).query if is_elsewhere else ""
     facts = {
         "asked": asked,
         "row": row,
         "result": found,
         "has_namespace": _has_namespace(http, asked, found) if found else None,
         "is_in_form": known.is_in_form,
-        "elsewhere": there,
-        "suggested": suggested,
-        "address": f"{reverse('deployment-new')}?{wish.query}",
+        "suggested": suggested if is_elsewhere else "",
     }
     return Followed(
         name="proposal",

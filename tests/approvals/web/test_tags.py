@@ -33,13 +33,33 @@ def test_a_severity_that_nobody_knows_is_shown_as_unknown() -> None:
         ({"kind": "git", "git": {"repository": "https://x", "ref": {"commit": "b" * 40}}}, "b" * 12),
         ({"kind": "http", "http": {"url": "https://x/app-1.0.tar.gz?token=s"}}, "app-1.0"),
         ({"kind": "configMap", "configMap": {"name": "local"}}, "local"),
+        ({"kind": "catalog", "catalog": {"name": "charts", "package": "beacon"}}, "no version chosen"),
+        ({"kind": "catalog", "catalog": {"name": "charts", "package": "beacon", "version": "<2"}}, "<2"),
         ({}, ""),
     ],
-    ids=["tag", "no tag", "digest", "git tag", "commit", "archive", "config map", "nothing"],
+    ids=[
+        "tag",
+        "no tag",
+        "digest",
+        "git tag",
+        "commit",
+        "archive",
+        "config map",
+        "a package",
+        "a version of it",
+        "nothing",
+    ],
 )
 def test_a_version_is_what_people_call_it(source: dict[str, Any], words: str) -> None:
     assert version_words({"sources": [source]}) == words
     assert version_words({"sources": [source, source]}) == f"{words} +1"
+
+
+def test_a_package_of_a_catalog_has_the_version_of_the_bundle_that_was_chosen() -> None:
+    sources = [{"kind": "catalog", "catalog": {"name": "charts", "package": "beacon"}, "destination": "a"}]
+    bundles = [{"destination": "", "version": "9.0.0"}, {"destination": "a", "version": "1.2.0"}]
+    request = Request(spec={"sources": sources}, bundles=bundles, bundle_version="")
+    assert (tags.version(request, "app"), version_words(request.spec)) == ("1.2.0", "no version chosen")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_account_and_rights_are_proposed_without_scripts(
     page.goto(site["deployment-install"].replace("1.1.0", "1.2.0"))
     page.get_by_role("button", name="Propose account and rights").click()
     comparisons.finish(BundleComparison.objects.get(state="waiting", wish__before=""), is_first=True)
-    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("button", name="Look again").click()
     pw.expect(page.get_by_text("ServiceAccount, roles and bindings to apply")).to_be_visible()
     pw.expect(page.get_by_role("button", name="Copy")).to_have_count(0)
     pw.expect(page.get_by_label("Install namespace")).to_have_value("harbour")

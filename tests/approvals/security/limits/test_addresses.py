@@ -66,7 +66,6 @@ FILTERED = {
     "clusters",
     "deployment-new",
     "deployment-offers",
-    "deployment-proposal",
     "deployment-proposal-again",
     "deployments",
     "inbox",

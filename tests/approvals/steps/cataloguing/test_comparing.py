@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
 
 from approvals import services
 from approvals.catalogs.comparisons import ComparisonWish
+from approvals.ledger import claims
 from approvals.models import BundleComparison
 from approvals.steps.cataloguing import comparing
 from approvals.steps.cataloguing.comparing import CompareBundles, Pace
 from approvals.working import do
 from provisioner.errors import BadSource
 from provisioner.source import EgressPolicy
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 from tests.support.comparisons import asked, begun, port
@@ -62,6 +67,25 @@ def test_a_comparison_that_takes_too_long_is_not_begun_again(here: World, monkey
     row.refresh_from_db()
     assert (row.state, row.attempts, row.problem_code) == ("failed", 1, "out-of-time")
     assert row.problem == "the comparison took more than 600 s: it was ended before rendering it"
+
+
+def test_S40_who_asked_first_comes_first_and_one_cluster_never_has_all_places(here: World) -> None:
+    users = [here.ada, here.ada, here.bert, here.rita]
+    there = world.cluster("there")
+    rows = [
+        BundleComparison.objects.create(
+            key=str(at), cluster=where, wish={}, user=user, position=at, asked_at=timezone.now() + timedelta(seconds=at)
+        )
+        for at, (user, where) in enumerate(
+            [*((one, here.cluster) for one in users), (User.objects.create(username="alan"), there)]
+        )
+    ]
+    (first, _, third, fourth, elsewhere) = (row.pk for row in rows)
+    assert comparing.in_line(timezone.now()) == [first, third, elsewhere]
+    claims.take(claims.rows_of_task(CompareBundles.task, first), "worker")
+    assert comparing.in_line(timezone.now()) == [third, elsewhere]
+    BundleComparison.objects.filter(pk=third).delete()
+    assert comparing.in_line(timezone.now()) == [fourth, elsewhere]
 
 
 def test_few_are_at_work_at_once_whoever_asks(here: World, monkeypatch: pytest.MonkeyPatch) -> None:

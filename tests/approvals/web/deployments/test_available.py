@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.utils import timezone
 
 from approvals.ledger import pivots
 from approvals.ledger.packages import choosing
-from approvals.models import BundleDeployment
+from approvals.models import BundleDeployment, FollowedPackage
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer
 from tests.support.approvals import world
@@ -54,6 +55,17 @@ def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(here
     assert re.search(r'id="deployment"\s+name="deployment"\s+class="mono"\s+value="lighthouse"', text)
     assert re.search(r'id="to"\s+name="to"\s+class="mono"\s+list="bundles"\s+value="harbour.v1.1.0"', text)
     assert 'role="alert"' not in text
+
+
+def test_the_rule_that_would_let_somebody_see_what_is_offered_can_be_copied(here: World, browse: Browse) -> None:
+    offered(here, "1.1.0")
+    rule = "kind: Role\nrules: []"
+    words = f"rita may not get it; this would allow it:\n{rule}\n\nA cluster administrator grants it."
+    FollowedPackage.objects.update(problem=words, problem_since=timezone.now())
+    text = opened(browse(here.ada), PAGE)
+    assert f'<pre class="code" tabindex="0">{rule}</pre>' in text
+    assert "rita may not get it; this would allow it:</p>" in text
+    assert "<p>A cluster administrator grants it.</p>" in text
 
 
 def test_who_may_create_no_deployment_is_led_to_the_package_alone(here: World, browse: Browse) -> None:

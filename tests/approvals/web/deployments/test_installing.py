@@ -25,6 +25,7 @@ PAGE = f"/deployments/new?{QUERY}"
 # The token of a form, a nonce, and how an answer is named in the log.
 PASSING = re.compile(r'csrf\w*&?[^>]*>|nonce="[^"]*"|[0-9a-f-]{32,36}')
 POSTED = {"cluster": "prod", "catalog": "port", "package": "harbour", "channel": "stable", "version": "<1.2.0"}
+PRESSED = {**POSTED, "propose": "start"}
 
 
 def field(text: str, name: str) -> str:
@@ -49,9 +50,7 @@ def test_the_form_is_filled_in_before_anything_is_worked_out(here: World, browse
 def test_account_and_least_rights_are_proposed_by_a_worker_and_fill_the_form_in(here: World, browse: Browse) -> None:
     port(here, "ada")
     client = browse(here.ada)
-    answer = client.post("/deployments/new/proposal", POSTED)
-    assert (answer.status_code, answer["Location"]) == (302, PAGE)
-    text = opened(client, PAGE)
+    text = text_of(client.post(PAGE, PRESSED))
     assert "Working out account and rights" in text
     assert 'hx-trigger="every 2s' in text
     row = BundleComparison.objects.get()
@@ -68,6 +67,42 @@ def test_account_and_least_rights_are_proposed_by_a_worker_and_fill_the_form_in(
     assert "Fill in the form" not in text, "it is"
 
 
+def test_proposing_keeps_what_is_typed_and_works_the_rights_out_for_it(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    client = browse(here.ada)
+    typed = {
+        "name": "buoy",
+        "install_namespace": "quay",
+        "service_account": "keeper",
+        "labels": "team=port",
+        "deadline": "7",
+        "kind": "catalog",
+        "rest": "format: registry-v1\nrevisionHistoryLimit: 3",
+    }
+    for pressed in ("start", "look"):
+        text = text_of(client.post(PAGE, {**PRESSED, **typed, "propose": pressed}))
+        shown = {name: field(text, name) for name in ("name", "install_namespace", "service_account", "deadline")}
+        assert shown == {name: typed[name] for name in shown}
+        assert all(words in text for words in ("team=port", "revisionHistoryLimit: 3"))
+        assert text.count('name="install_namespace"') == text.count('name="service_account"') == 1
+        row = BundleComparison.objects.get()
+        assert (row.wish["namespace"], row.wish["account"]) == ("quay", "keeper")
+        finish(row, is_first=True)
+    assert "kind: ClusterRoleBinding" in text
+    assert text.index('id="id_version"') < text.index('id="proposal"'), "it stands below the fields that it uses"
+
+
+def test_what_only_the_name_of_the_package_suggests_was_not_typed(here: World, browse: Browse) -> None:
+    port(here, "ada")
+    guess = {"install_namespace": "harbour", "service_account": "harbour-installer"}
+    browse(here.ada).post(PAGE, {**PRESSED, **guess})
+    wish = BundleComparison.objects.get().wish
+    assert (wish["namespace"], wish["account"]) == ("", "")
+    BundleComparison.objects.all().delete()
+    browse(here.ada).post(PAGE, {**PRESSED, **guess, "use_namespace": "port-system"})
+    assert BundleComparison.objects.get().wish["namespace"] == "port-system"
+
+
 def test_who_may_not_create_a_deployment_or_get_the_catalog_is_offered_nothing(here: World, browse: Browse) -> None:
     port(here, "ada")
     finish(begun(here, before=""), is_first=True)
@@ -80,7 +115,7 @@ def test_who_may_not_create_a_deployment_or_get_the_catalog_is_offered_nothing(h
         text = text_of(client.get(PAGE))
         assert "Propose account" not in text
         assert "ServiceAccount&quot;" not in text
-        assert client.post("/deployments/new/proposal", POSTED).status_code in (403, 404)
+        assert client.post(PAGE, PRESSED).status_code in (403, 404)
         assert client.get(f"/deployments/new/proposal/again?{QUERY}").status_code == 404
 
 
@@ -153,9 +188,8 @@ def test_asking_for_the_rights_leads_back_to_the_form_where_the_cluster_does_not
 ) -> None:
     port(here, "ada")
     silent(here)
-    posted = {**POSTED, "install_namespace": "quay", "service_account": "keeper"}
-    answer = browse(here.ada).post("/deployments/new/proposal", posted, follow=True)
-    text = text_of(answer)
+    posted = {**PRESSED, "install_namespace": "quay", "service_account": "keeper"}
+    text = text_of(browse(here.ada).post(PAGE, posted))
     assert "Account and rights are not being worked out" in text
     assert (field(text, "install_namespace"), field(text, "service_account")) == ("quay", "keeper")
     assert BundleComparison.objects.count() == 0
@@ -187,7 +221,7 @@ def test_S02_who_is_nobody_on_a_cluster_is_told_the_same_whether_it_exists(here:
     changes = "/catalogs/prod/port/packages/harbour/changes"
     for ask in (
         lambda name: client.get(PAGE.replace("prod", name)),
-        lambda name: client.post("/deployments/new/proposal", {**POSTED, "cluster": name}),
+        lambda name: client.post(PAGE, {**PRESSED, "cluster": name}),
         lambda name: client.get(f"/deployments/new/proposal/again?{QUERY.replace('prod', name)}"),
         lambda name: client.get(changes.replace("prod", name)),
     ):
