@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0082_history_by_name"),
+        ("approvals", "0085_known_powers"),
     ]
 
     operations = [
