@@ -4,15 +4,16 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('approvals', '0082_history_by_name'),
+        ("approvals", "0086_cluster_refusals"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='kubectlreview',
-            name='reviewer',
-            field=models.CharField(blank=True, help_text='who made it, as the object says, for turns alone; empty: unread', max_length=253),
+            model_name="kubectlreview",
+            name="reviewer",
+            field=models.CharField(
+                blank=True, help_text="who made it, as the object says, for turns alone; empty: unread", max_length=253
+            ),
         ),
     ]
