@@ -18,7 +18,7 @@ from approvals.ledger.pivots.asking import ensure_deletion_request, ensure_reque
 from approvals.ledger.pivots.problems import problem_of
 from approvals.ledger.pivots.requesters import correct_requesters, join
 from approvals.ledger.pivots.writers import SpecWriter
-from approvals.lifecycle import SUPERSEDABLE, Event
+from approvals.lifecycle import AT_WORK, SUPERSEDABLE, Event
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, SpecWrite
 from provisioner.api_groups import OWN_GROUP
@@ -55,7 +55,9 @@ def see(
     elif generation < deployment.generation:
         return deployment
     hold_open(deployment)
-    is_asked_again = bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
+    # While a request is applied, what is asked for stands in the annotation until it can be done.
+    is_at_work = bool(deployment.pk) and deployment.requests.filter(state__in=AT_WORK).exists()
+    is_asked_again = not is_at_work and bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta)
     if meta.get("deletionTimestamp"):

@@ -1,15 +1,17 @@
 """From seen specs to requests."""
 
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from approvals import services
 from approvals.errors import Changed, TooMany
-from approvals.ledger import pivots
-from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
+from approvals.ledger import pivots, rounds
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, VoidedRound
 from approvals.selectors import lists
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -205,17 +207,50 @@ def test_S30_what_cannot_be_read_is_asked_for_again_while_it_is_open(here: World
     assert (facts["code"], facts["why"]) == (code, "its bytes")
 
 
+@pytest.mark.parametrize("by", ["kubectl", "browser"])
 @pytest.mark.parametrize(
-    ("state", "code"), [("in_review", "cluster-away"), ("in_review", ""), ("applying", "key-missing")]
+    ("state", "after"), [("in_review", "stale"), ("approved", "stale"), ("preparing", "preparing"), ("stale", "stale")]
 )
-def test_what_can_be_read_or_is_at_work_is_not_ended_by_asking_again(here: World, state: str, code: str) -> None:
+def test_what_is_open_is_reported_again_where_somebody_asks(here: World, by: str, state: str, after: str) -> None:
+    """The page said what to do first, it was done, and asking again did nothing: the report stayed as it was."""
+    made = services.create_deployment(
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    world.in_review(made.requests.get())
+    Request.objects.update(state=state, problem_code="cluster-away", look_again_at=timezone.now() + timedelta(hours=1))
+    if by == "browser":
+        services.ask_again(by=acting(here.rita), deployment=made, via="browser")
+    else:
+        world.wish(here.cluster, again(made, "1"))
+        world.wish(here.cluster, again(made, "1"))
+    request = Request.objects.get()
+    assert (request.state, request.look_again_at, request.is_requester_known) == (after, None, True)
+    assert [one["username"] for one in request.requesters] == ["rita"]
+    voided = [(one.code, one.words) for one in VoidedRound.objects.all()]
+    who = "rita" if by == "browser" else "somebody"
+    is_voided = state in ("in_review", "approved")
+    assert voided == ([("asked-again", f"{who} asked for a new report: a new review is needed")] if is_voided else [])
+    assert rounds.made_by_itself(Request(pk=request.pk, round=2)) == 0, "people may ask as often as they like"
+
+
+def test_a_round_that_was_denied_is_not_taken_back_by_asking_again(here: World) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.review(world.in_review(deployment.requests.get()), acting(here.ada), decision="Deny")
+    world.wish(here.cluster, again(deployment, "1"))
+    assert Request.objects.get().state == "in_review"
+
+
+def test_what_is_at_work_is_asked_for_again_when_it_has_ended(here: World) -> None:
     deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     world.in_review(deployment.requests.get())
-    Request.objects.update(state=state, problem_code=code)
+    Request.objects.update(state="applying", problem_code="key-missing")
     world.wish(here.cluster, again(deployment, "1"))
-    assert [one.state for one in Request.objects.all()] == [state]
-    with pytest.raises(Changed):
+    assert [one.state for one in Request.objects.all()] == ["applying"]
+    with pytest.raises(Changed, match="being applied"):
         services.ask_again(by=acting(here.rita), deployment=deployment, via="browser")
+    Request.objects.update(state="applied", problem_code="")
+    world.wish(here.cluster, again(deployment, "1"))
+    assert [one.state for one in Request.objects.order_by("number")] == ["applied", "preparing"]
 
 
 @pytest.mark.parametrize(("code", "count"), [("key-missing", 3), ("", 2)])
@@ -257,8 +292,6 @@ def test_asking_again_in_the_browser_writes_the_annotation_as_the_person(here: W
     made = services.create_deployment(
         by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
-    with pytest.raises(Changed):
-        services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     Request.objects.update(problem_code="key-missing")
     services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     Request.objects.update(state="expired")
