@@ -20,6 +20,7 @@ from approvals.ledger.pivots import listing
 from approvals.ledger.pivots.problems import keep_problem, problem_of
 from approvals.ledger.pivots.writers import (
     SpecWriter,
+    answers_for,
     asker_of,
     person_record,
     requesters_of_spec,
@@ -247,6 +248,7 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
         return requesters_of_spec(deployment, asking.stands_for)
     writers, is_known = ([], True) if asking.to_revision else writers_of(deployment)
     requesters = with_asker(writers, asking.asker) if asking.asker else writers
+    is_known = is_known or (asking.again and asking.asker is not None and answers_for(deployment, asking.asker))
     return requesters, bool(requesters) and is_known and not asking.is_by_nobody
 
 

@@ -68,8 +68,8 @@ def see(
         ensure_request(deployment, again=is_asked_again, asker=asker)
     labels.follow(deployment)
     if asker:
-        is_theirs = not is_asked_again and not rollback_to and not deployment.deletion_requested_at
-        join(deployment, asker, is_theirs=is_theirs)
+        is_again = not rollback_to and not deployment.deletion_requested_at
+        join(deployment, asker, is_theirs=is_again and not is_asked_again, is_again=is_again)
     return deployment
 
 
