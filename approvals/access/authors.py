@@ -81,7 +81,8 @@ def why_author(identity: Identity, request: models.Request, unknown: Sequence[mo
 
     `unknown` are writes of its spec that nobody known has made. What Kubernetes does not answer holds.
     """
-    names = {("User", str(one["username"])) for one in request.requesters if _is_by_name(one)}
+    here = {one["username"] for one in request.requesters if not _is_by_name(one)}
+    names = {("User", str(one["username"])) for one in request.requesters if one["username"] not in here}
     questions: dict[AccessRequest, str] = {}
     if unknown or not request.is_requester_known:
         names |= {("User", one.proved_as) for one in unknown if one.proved_as}

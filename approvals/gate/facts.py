@@ -291,6 +291,7 @@ class GateFacts:
     grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     unreviewed: Fact[Unreviewed] = NOT_READ
     collisions: Fact[Collisions] = NOT_READ
+    came: Fact[tuple[str, ...]] = NOT_READ
     unmet: Fact[str] = NOT_READ
     offers: Fact[tuple[str, ...]] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ

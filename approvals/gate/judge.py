@@ -240,6 +240,14 @@ def _collisions(facts: GateFacts) -> Iterator[Reason]:
     )
 
 
+def _came(facts: GateFacts) -> Iterator[Reason]:
+    """What the report said was missing is there now, so that it is not as people read it."""
+    came = value_of(facts.came)
+    if came:
+        words = f"{some_phrases(came, SHOWN)}: a new report and review are needed"
+        yield reason(RefusalKind.CAUSE_OVER, words, facts.about)
+
+
 def _revoked(facts: GateFacts) -> Iterator[Reason]:
     """A revoked revision is nowhere to go back to (S16)."""
     words = value_of(facts.revoked)
@@ -360,7 +368,7 @@ _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
         _account,
         requesters.own_right,
     ),
-    GateQuestion.DECIDE: (_collisions, _offers, requesters.reads_still_allowed, people.decided),
+    GateQuestion.DECIDE: (_collisions, _came, _offers, requesters.reads_still_allowed, people.decided),
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, _plan),
     GateQuestion.GO_ON: (_account, _wish, requesters.reads_still_allowed, *_PEOPLE, _unseen, _pause),

@@ -5,7 +5,7 @@ All that is refused is waited for: nothing is touched before every object can be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -15,6 +15,7 @@ from approvals.gate import deletions
 from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, RefusedObject, Unseen
 from approvals.gate.planning import installer_of, owned, plan_options, running_content
 from approvals.gate.policies import reviewed_report
+from approvals.gate.remedies import RefusalKind
 from approvals.gate.wish import learn
 from approvals.models import Finding, Report, Request
 from provisioner import pipeline
@@ -36,7 +37,10 @@ from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 LACKING = "PRE-RULES"
 # The finding about an object that is someone else's.
 FOREIGN = "OWN-02"
+# A kind that nothing serves, and a right that the installing account lacks for one object.
+MISSING = ("PRE-07", "PRE-01", LACKING)
 MAX_LOOKED_AT = 20
+MAX_CURED = 3
 NOT_ADOPTABLE = "it belongs to someone else and cannot be adopted; the reason is shown only to people who may get it"
 
 
@@ -112,6 +116,29 @@ def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) 
     if not report.findings.filter(rule=FOREIGN).exists():
         return Known(Collisions(), timezone.now(), How.RECORDS)
     return learn(lambda: _collisions(request, from_record(report.body).plan, connect()))
+
+
+def came_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[tuple[str, ...]]:
+    """What the report says is missing and is there by now, in words: kinds, and rights of the installing account.
+
+    Of most requests it is one query. A no of the API server that is none of RBAC can look like a right that is missing,
+    so that it is believed MAX_CURED times at most.
+    """
+    is_lacking = report.findings.filter(rule__in=MISSING).exists()
+    if not is_lacking or request.voided_rounds.filter(code=RefusalKind.CAUSE_OVER.value.code).count() >= MAX_CURED:
+        return Known((), timezone.now(), How.RECORDS)
+    return learn(lambda: tuple(_came(request, from_record(report.body).plan, connect())))
+
+
+def _came(request: Request, plan: Plan, api: Api) -> Iterator[str]:
+    met = [one for one in plan.actions if one.problem]
+    kinds = {(one.ref.group, one.ref.version, one.ref.kind) for one in met if one.problem_code == UnknownKind.code}
+    for group, version, kind in sorted(kinds):
+        if api.resource_of(group, version, kind) is not None:
+            yield f"the cluster serves {kind} in {f'{group}/' if group else ''}{version} now"
+    refused = [one for one in met if one.problem_code == Forbidden.code]
+    if refused and not refused_writes(api, installer_of(request.spec), refused):
+        yield "the installing ServiceAccount has the rights to write what it could not write before"
 
 
 def _foreign(plan: Plan) -> list[PlannedAction]:

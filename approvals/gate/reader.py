@@ -23,7 +23,7 @@ from approvals.gate.answers import GateQuestion
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import About, Fact, GateFacts, How, Known, ReadUnattended, Running, Sources, Unseen
 from approvals.gate.people import accepted
-from approvals.gate.planned import Approved, collisions_of, plan_facts
+from approvals.gate.planned import Approved, came_of, collisions_of, plan_facts
 from approvals.gate.wish import PendingFacts, learn, unmet_words
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
@@ -77,6 +77,7 @@ def deciding(request: Request) -> GateFacts:
         unreviewed=deletions.by_report(request, reach),
         collisions=collisions_of(request, report, reach),
         offers=_record(lambda: choosing.worse_now(request)),
+        came=came_of(request, report, reach),
     )
 
 

@@ -168,6 +168,9 @@ class RefusalKind(Enum):
         _REVIEW_AGAIN,
     )
     COLLISION_OVER = RefusalRow(Next.REPORT_AGAIN, "collision-over", "the conflicting objects are gone", _REVIEW_AGAIN)
+    CAUSE_OVER = RefusalRow(
+        Next.REPORT_AGAIN, "cause-over", "what the report said was missing in the cluster is there now", _REVIEW_AGAIN
+    )
     CHANGES_AGAIN = RefusalRow(
         Next.END,
         ChangesAgain.code,

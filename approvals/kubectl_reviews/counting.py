@@ -35,7 +35,7 @@ from approvals.kubectl_reviews.judging import (
     unproved,
 )
 from approvals.locks import for_change
-from approvals.models import Cluster, KubectlReview, Request, Review, ReviewAdmission
+from approvals.models import AuthorAdmission, Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
@@ -79,11 +79,17 @@ def note_gone(cluster: Cluster, uid: str) -> None:
 
 
 def pending_clusters(now: datetime) -> list[int]:
-    """Clusters with reviews to count, or whose policies have not been looked at for a while."""
+    """Clusters with reviews to count, or whose policies have not been looked at for a while.
+
+    Policies of authors that have just come into force are looked at as soon as MARGIN is over: only what is written
+    after that look has an author.
+    """
     stale = now - timedelta(seconds=LOOK_SECONDS)
     reviewed = KubectlReview.objects.filter(finished_at__isnull=True).values("cluster")
     lately = ReviewAdmission.objects.filter(looked_at__gt=stale).values("cluster")
-    due = Cluster.objects.filter(Q(pk__in=reviewed) | ~Q(pk__in=lately), uid__isnull=False)
+    fresh = AuthorAdmission.objects.filter(sure_from=None, since__lt=now - admission.MARGIN)
+    ripe = fresh.filter(looked_at__lte=F("since") + admission.MARGIN).values("cluster")
+    due = Cluster.objects.filter(Q(pk__in=reviewed) | Q(pk__in=ripe) | ~Q(pk__in=lately), uid__isnull=False)
     return list(due.values_list("pk", flat=True))
 
 

@@ -26,7 +26,7 @@ def follow(deployment: BundleDeployment) -> None:
     row = locked(request.pk)
     known = _kept([*row.earlier_labels, row.labels])
     facts = {"labels": deployment.labels, "labelsBefore": row.labels}
-    if not lifecycle.may(State(row.state), Event.FIND_STALE) or _is_denied(row):
+    if not lifecycle.may(State(row.state), Event.FIND_STALE) or rounds.is_denied(row):
         row.labels, row.earlier_labels = deployment.labels, known
         row.save(update_fields=["labels", "earlier_labels"])
         audit.record(verb="request.labels", actor=MACHINE, request=row, facts=facts)
@@ -53,12 +53,6 @@ def earlier(latest: Request | None) -> list[dict[str, str]]:
 def are_all_kept(request: Request) -> bool:
     """Whether all labels that count are known; else every guard has to be taken for one that selects the request."""
     return len(request.earlier_labels) <= MAX_KEPT
-
-
-def _is_denied(row: Request) -> bool:
-    """Whether somebody has denied this very round: no other labels take that back before it is counted."""
-    given = row.reviews.counted().filter(round=row.round, subject_digest=row.subject_digest, decision="Deny")
-    return given.exists()
 
 
 def _kept(label_maps: list[dict[str, str]]) -> list[dict[str, str]]:

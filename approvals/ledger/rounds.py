@@ -10,15 +10,17 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.audit import MACHINE
-from approvals.ledger.moves import move
-from approvals.lifecycle import Event
-from approvals.models import Request, VoidedRound
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import SUPERSEDABLE, Event, State, may
+from approvals.models import BundleDeployment, Request, VoidedRound
 from provisioner.values import PlanDifference
 
 # Objects that the record names; how many more there are is said beside them.
 MAX_OBJECTS = 50
 # The code of a round that ended because the deployment has other labels.
 LABELS_CHANGED = "labels-changed"
+# Of one that ended because somebody asked for a new report.
+ASKED_AGAIN = "asked-again"
 
 
 def void(
@@ -55,4 +57,29 @@ def made_by_itself(request: Request) -> int:
 
     Labels count as well: a controller may write them as fast as any object.
     """
-    return 0 if request.round == 1 else request.voided_rounds.count()
+    return 0 if request.round == 1 else request.voided_rounds.exclude(code=ASKED_AGAIN).count()
+
+
+def report_anew(deployment: BundleDeployment, by: str) -> bool:
+    """Have the open request reported again because somebody, `by` if known, asked for that; False where none is open.
+
+    What is being prepared is looked at at once. A round that somebody has denied is not taken back.
+    """
+    request = deployment.requests.filter(state__in=SUPERSEDABLE).first()
+    if request is None:
+        return False
+    row = locked(request.pk)
+    if not may(State(row.state), Event.FIND_STALE):
+        row.look_again_at = None
+        row.save(update_fields=["look_again_at"])
+        wake.request(row.pk)
+    elif not is_denied(row):
+        words = f"{by or 'somebody'} asked for a new report: a new review is needed"
+        void(row, code=ASKED_AGAIN, words=words, facts={"why": words}, look_again_at=None)
+    return True
+
+
+def is_denied(row: Request) -> bool:
+    """Whether somebody has denied this very round: nothing takes that back before it is counted."""
+    given = row.reviews.counted().filter(round=row.round, subject_digest=row.subject_digest, decision="Deny")
+    return given.exists()

@@ -22,15 +22,8 @@ from approvals.errors import (
     TooMany,
 )
 from approvals.ledger import authors, pivots, quotas
-from approvals.ledger.pivots import (
-    ASK_AGAIN,
-    PAUSE_REASON,
-    PAUSE_REASON_LENGTH,
-    ROLLBACK_TO,
-    SpecWriter,
-    why_unreadable,
-)
-from approvals.lifecycle import AT_WORK, OPEN
+from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, SpecWriter
+from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import revisions
 from provisioner.api_groups import OWN_GROUP
@@ -120,10 +113,11 @@ def ask_again(*, by: Caller, deployment: BundleDeployment, via: str) -> BundleDe
     """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
 
     For a request that failed, expired or was denied, for one whose stored bytes cannot be read, and for a branch or
-    tag that has moved. Raises Changed where another request is still open.
+    tag that has moved. One that is open is reported again, and its reviews no longer count. Raises Changed while one is
+    being applied.
     """
-    if not all(why_unreadable(one) for one in deployment.requests.filter(state__in=OPEN)):
-        raise Changed(f"{deployment.name} has an open request: decide or withdraw that request first")
+    if deployment.requests.filter(state__in=AT_WORK).exists():
+        raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     now = timezone.now().isoformat()
     return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)

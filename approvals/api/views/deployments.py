@@ -87,7 +87,7 @@ class DeploymentViewSet(ClusterScoped):
     @extend_schema(request=None, responses=shapes.DeploymentSerializer)
     @action(detail=True, methods=["post"], url_path="ask-again")
     def ask_again(self, request: Http, **_: Any) -> Response:
-        """Fetch the sources again and create a new request; 409 while a request is open."""
+        """Fetch the sources again and create a new request, or report the open one again; 409 while one is applied."""
         changed = services.ask_again(by=caller_of(request), deployment=self.get_object(), via=VIA)
         return Response(self.get_serializer(changed).data)
 

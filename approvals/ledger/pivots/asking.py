@@ -14,12 +14,13 @@ from django.utils import timezone
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
 from approvals.errors import UNREADABLE, KeyMissing
-from approvals.ledger import labels, quotas
+from approvals.ledger import labels, quotas, rounds
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import listing
 from approvals.ledger.pivots.problems import keep_problem, problem_of
 from approvals.ledger.pivots.writers import (
     SpecWriter,
+    answers_for,
     asker_of,
     person_record,
     requesters_of_spec,
@@ -63,10 +64,12 @@ def ensure_request(
     """Make the request that a locked deployment's spec calls for, if there is none yet; also after an apply ended.
 
     `again`: also where there was one and it is settled, or what is stored for it cannot be read, because somebody,
-    `asker` if known, asks for it once more.
+    `asker` if known, asks for it once more. One that is open is reported again.
     """
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE
+    if is_same and again and latest and not why_unreadable(latest) and rounds.report_anew(deployment, _named(asker)):
+        return None
     if is_same and latest and not (again and (latest.state in SETTLED or why_unreadable(latest))):
         return None
     if deployment.deletion_requested_at or not _make_room(deployment):
@@ -149,6 +152,8 @@ def ensure_deletion_request(deployment: BundleDeployment, asker: SpecWriter | No
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose == Request.Purpose.DELETE
     is_kept = latest is not None and latest.state in OPEN and not (again and why_unreadable(latest))
+    if is_same and is_kept and again:
+        rounds.report_anew(deployment, _named(asker))
     if is_same and (is_kept or (asker is None and not again)):
         # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
         return
@@ -169,6 +174,10 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Sp
     else:
         keep_problem(deployment, problem_of(deployment.spec))
         _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
+
+
+def _named(asker: SpecWriter | None) -> str:
+    return asker.identity.username if asker else ""
 
 
 def _waiting_asker(deployment: BundleDeployment, purpose: str) -> SpecWriter | None:
@@ -240,6 +249,7 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
         return requesters_of_spec(deployment, asking.stands_for)
     writers, is_known = ([], True) if asking.to_revision else writers_of(deployment)
     requesters = with_asker(writers, asking.asker) if asking.asker else writers
+    is_known = is_known or (asking.again and asking.asker is not None and answers_for(deployment, asking.asker))
     return requesters, bool(requesters) and is_known and not asking.is_by_nobody
 
 

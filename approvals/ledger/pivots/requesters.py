@@ -8,7 +8,7 @@ from approvals import audit, wake
 from approvals.audit import Actor
 from approvals.ledger.pivots.asking import ensure_request
 from approvals.ledger.pivots.listing import list_askers
-from approvals.ledger.pivots.writers import SpecWriter, joined, with_asker, writers_of
+from approvals.ledger.pivots.writers import SpecWriter, answers_for, joined, with_asker, writers_of
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request
 
@@ -26,12 +26,16 @@ def correct_requesters(deployment: BundleDeployment, writer: SpecWriter) -> None
         _note_requesters(request, joined(writers, but_last=request.requesters), is_known, writer)
 
 
-def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool) -> None:
-    """Who asks is a requester as well, also where the watch saw it first; `is_theirs`: it saw this very asking."""
+def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool, is_again: bool) -> None:
+    """Who asks is a requester as well, also where the watch saw it first; `is_theirs`: it saw this very asking.
+
+    `is_again`: they ask for the same once more, and may answer for all of it.
+    """
     request = deployment.requests.order_by("-number").first()
     if request is None:
         return
     is_known = request.is_requester_known or (is_theirs and writers_of(deployment)[1])
+    is_known = is_known or (is_again and answers_for(deployment, asker))
     if request.state == State.FAILED and is_known and not request.is_requester_known:
         ensure_request(deployment, again=True, asker=asker)
     elif request.state in OPEN:

@@ -25,7 +25,7 @@ from approvals.ledger.pivots.asking import (
 from approvals.ledger.pivots.problems import problem_of
 from approvals.ledger.pivots.requesters import correct_requesters, join
 from approvals.ledger.pivots.writers import SpecWriter
-from approvals.lifecycle import SUPERSEDABLE, Event, State
+from approvals.lifecycle import AT_WORK, SUPERSEDABLE, Event, State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Request, SpecWrite
 from provisioner.api_groups import OWN_GROUP
@@ -65,7 +65,9 @@ def see(
         return deployment
     hold_open(deployment)
     gone_at, deployment.gone_at = deployment.gone_at, None
-    is_asked_again = bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
+    # While a request is applied, what is asked for stands in the annotation until it can be done.
+    is_at_work = bool(deployment.pk) and deployment.requests.filter(state__in=AT_WORK).exists()
+    is_asked_again = not is_at_work and bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None)
     if meta.get("deletionTimestamp"):
@@ -78,8 +80,8 @@ def see(
         ensure_request(deployment, again=is_asked_again, asker=asker)
     labels.follow(deployment)
     if asker:
-        is_theirs = not is_asked_again and not rollback_to and not deployment.deletion_requested_at
-        join(deployment, asker, is_theirs=is_theirs)
+        is_again = not rollback_to and not deployment.deletion_requested_at
+        join(deployment, asker, is_theirs=is_again and not is_asked_again, is_again=is_again)
     return deployment
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from django.contrib.auth.models import User
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
 from approvals import access, controllers
@@ -101,8 +101,34 @@ def asker_of(wish: Mapping[str, Any]) -> SpecWriter | None:
 
 
 def writers_of(deployment: BundleDeployment) -> tuple[list[dict[str, Any]], bool]:
-    """All who wrote the spec since what runs was asked for (S05), and whether every one of them is known."""
-    return _writers_since(deployment, _applied(deployment).aggregate(last=Max("generation"))["last"] or 0)
+    """All who wrote the spec since what runs was asked for (S05), and whether every one of them is known.
+
+    Whoever is unknown and wrote before a request whose requesters are known is answered for by them (`answers_for`).
+    """
+    writers, _ = _writers_since(deployment, _applied(deployment).aggregate(last=Max("generation"))["last"] or 0)
+    return writers, _are_answered_for(deployment)
+
+
+def answers_for(deployment: BundleDeployment, asker: SpecWriter) -> bool:
+    """Whether whoever asks now, by a door of ours, answers for the whole spec.
+
+    They do if they wrote it as it stands and ask for it once more. Then they are its requester (S05, S07, S08), also
+    where somebody unknown wrote before them; an approver who may have been that one is doubted all the same (S43). They
+    are told by name and account, or by name and uid as the cluster has proved both: a name alone is nobody (S01).
+    """
+    write = deployment.writes.filter(generation=deployment.generation).exclude(username="").first()
+    if write is None or write.username != asker.identity.username:
+        return False
+    uid, other = write.uid, asker.identity.uid
+    is_account = asker.user is not None and write.user_id == asker.user.pk
+    return uid == other != "" or (is_account and (uid == other or "" in (uid, other)))
+
+
+def _are_answered_for(deployment: BundleDeployment) -> bool:
+    """Whether every write is of somebody known, or older than a request whose requesters are, or than what runs."""
+    deploys = deployment.requests.filter(purpose=Request.Purpose.DEPLOY)
+    answered = deploys.filter(Q(is_requester_known=True) | Q(state=State.APPLIED)).aggregate(last=Max("generation"))
+    return not deployment.writes.filter(generation__gt=answered["last"] or 0, username="").exists()
 
 
 def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[dict[str, Any]], bool]:
@@ -116,6 +142,7 @@ def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[
     before = _applied(deployment).filter(generation__lt=of.generation).aggregate(last=Max("generation"))["last"] or 0
     writers, is_known = _writers_since(deployment, before)
     requesters = joined(writers, but_last=of.requesters)
+    is_known = is_known or _are_answered_for(deployment)
     return requesters, bool(requesters) and is_known and of.is_requester_known
 
 

@@ -14,6 +14,7 @@ from approvals import access, services
 from approvals.access import Permission
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger.pivots import why_unreadable
+from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment
 from approvals.selectors import floating, keyset, lists
 from approvals.selectors import revisions as known_revisions
@@ -149,11 +150,15 @@ def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 @of_deployment
 def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """The same wish once more; the new request is where to look next."""
+    before = lists.open_request(deployment=deployment)
     services.ask_again(by=person(http), deployment=deployment, via=VIA)
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
-    messages.success(http, "Requested again: the sources are being fetched.")
+    if before and made.pk == before.pk:
+        messages.success(http, "A new report is being prepared. Reviews of the earlier one no longer count.")
+    else:
+        messages.success(http, "Requested again: the sources are being fetched.")
     return redirect("request", uid=made.uid)
 
 
@@ -225,6 +230,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
     facts = {
         **stands,
         "may_request_again": open_request is None or bool(why_unreadable(open_request)),
+        "may_look_again": open_request is not None and open_request.state not in AT_WORK,
         "revisions": lists.revisions(deployment=deployment, limit=HISTORY),
         "rows": with_health_words(person(http), deployment, Paginator(rows, OBJECTS).get_page(http.GET.get("page"))),
         "search": search,

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from approvals.admission import REVIEWS, PolicySet, look
 from approvals.admission.policies import shipped
-from approvals.models import ReviewAdmission
+from approvals.kubectl_reviews import pending_clusters
+from approvals.models import AuthorAdmission, ReviewAdmission
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.support.approvals.fixtures import World
@@ -50,6 +51,24 @@ def test_S06_a_cluster_whose_clock_is_ahead_dates_its_policies_itself(here: Worl
     stored = Stored(ahead)
     assert since(stored, here) == ahead
     assert since(stored, here) == ahead
+
+
+@pytest.mark.parametrize(
+    ("seconds", "looked_after", "is_sure", "is_due"),
+    [(11, 0, False, True), (9, 0, False, False), (11, 10.5, False, False), (11, 0, True, False)],
+    ids=["the margin is over", "not yet", "looked at since", "sure already"],
+)
+def test_policies_of_authors_are_looked_at_as_soon_as_they_can_prove_one(
+    here: World, seconds: float, looked_after: float, is_sure: bool, is_due: bool
+) -> None:
+    """Who wrote 44 s after the policies was unknown, and a second later known: the second look came 20 s after the first."""
+    now = timezone.now()
+    since = now - timedelta(seconds=seconds)
+    ReviewAdmission.objects.create(cluster=here.cluster, looked_at=now)
+    looked_at = since + timedelta(seconds=looked_after)
+    sure_from = 7 if is_sure else None
+    AuthorAdmission.objects.create(cluster=here.cluster, since=since, looked_at=looked_at, sure_from=sure_from)
+    assert (here.cluster.pk in pending_clusters(now)) is is_due
 
 
 def test_policies_of_long_ago_stand_since_they_were_seen(here: World) -> None:

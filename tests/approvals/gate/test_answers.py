@@ -118,6 +118,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     "the plan does more": {"APPLY": "report again: plan-changed"},
     "it meets what is somebody else's": {"DECIDE": "wait: collides"},
     "what it met is gone": {"DECIDE": "report again: collision-over"},
+    "what was missing is there": {"DECIDE": "report again: cause-over"},
     "rights are missing": {"APPLY": "wait: missing-rights"},
     "objects are refused": {"APPLY": "wait: collides"},
     "another revision runs": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: not-running"},

@@ -1,16 +1,22 @@
 """From seen specs to requests."""
 
 from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from approvals import services
 from approvals.errors import Changed, TooMany
-from approvals.ledger import pivots
-from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request
+from approvals.ledger import pivots, rounds
+from approvals.ledger.pivots import SpecWriter
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, VoidedRound
 from approvals.selectors import lists
+from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
@@ -188,10 +194,10 @@ def test_S25_a_cluster_takes_so_many_open_requests(here: World, settings: Any) -
         services.create_deployment(name="second", **wish)
 
 
-def again(deployment: BundleDeployment, value: str, wish: dict[str, Any] | None = None) -> dict[str, Any]:
+def again(deployment: BundleDeployment, value: str, wish: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
     """The deployment as it is in the cluster, with the annotation that asks once more."""
     annotations = {"core.rukpak.io/ask-again": value}
-    return world.seen("strimzi", wish or world.spec(), uid=deployment.uid, annotations=annotations)
+    return world.seen("strimzi", wish or world.spec(), uid=deployment.uid, annotations=annotations, **meta)
 
 
 def test_what_failed_is_asked_for_again_by_an_annotation_and_only_once_for_each_value(here: World) -> None:
@@ -224,17 +230,98 @@ def test_S30_what_cannot_be_read_is_asked_for_again_while_it_is_open(here: World
     assert (facts["code"], facts["why"]) == (code, "its bytes")
 
 
+@pytest.mark.parametrize("by", ["kubectl", "browser"])
 @pytest.mark.parametrize(
-    ("state", "code"), [("in_review", "cluster-away"), ("in_review", ""), ("applying", "key-missing")]
+    ("state", "after"), [("in_review", "stale"), ("approved", "stale"), ("preparing", "preparing"), ("stale", "stale")]
 )
-def test_what_can_be_read_or_is_at_work_is_not_ended_by_asking_again(here: World, state: str, code: str) -> None:
+def test_what_is_open_is_reported_again_where_somebody_asks(here: World, by: str, state: str, after: str) -> None:
+    """The page said what to do first, it was done, and asking again did nothing: the report stayed as it was."""
+    made = services.create_deployment(
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    world.in_review(made.requests.get())
+    Request.objects.update(state=state, problem_code="cluster-away", look_again_at=timezone.now() + timedelta(hours=1))
+    if by == "browser":
+        services.ask_again(by=acting(here.rita), deployment=made, via="browser")
+    else:
+        world.wish(here.cluster, again(made, "1"))
+        world.wish(here.cluster, again(made, "1"))
+    request = Request.objects.get()
+    assert (request.state, request.look_again_at, request.is_requester_known) == (after, None, True)
+    assert [one["username"] for one in request.requesters] == ["rita"]
+    voided = [(one.code, one.words) for one in VoidedRound.objects.all()]
+    who = "rita" if by == "browser" else "somebody"
+    is_voided = state in ("in_review", "approved")
+    assert voided == ([("asked-again", f"{who} asked for a new report: a new review is needed")] if is_voided else [])
+    assert rounds.made_by_itself(Request(pk=request.pk, round=2)) == 0, "people may ask as often as they like"
+
+
+def by_kubectl(person: User) -> SpecWriter:
+    """Stamped by the API server, with a uid that the operator's mapping lacks."""
+    return replace(
+        world.writer(person), via="kubectl", identity=Identity(person.username, (), f"uid-{person.username}")
+    )
+
+
+@pytest.mark.parametrize("state", ["failed", "in_review"])
+@pytest.mark.parametrize(
+    ("wrote_last", "asks", "is_known"),
+    [
+        pytest.param("rita", "rita", True, id="who wrote it as it stands"),
+        pytest.param("rita", "bert", False, id="somebody else"),
+        pytest.param("rita", "", False, id="nobody can tell who"),
+        pytest.param("", "rita", False, id="nobody can tell who wrote last"),
+    ],
+)
+def test_S05_who_wrote_a_spec_and_asks_for_it_again_answers_for_it(
+    here: World, state: str, wrote_last: str, asks: str, is_known: bool
+) -> None:
+    """One unknown write made a deployment a dead end: whatever a known person did, its requester stayed unknown."""
+    obj = world.seen("strimzi", world.spec("1"))
+    uid = obj["metadata"]["uid"]
+    world.wish(here.cluster, obj)
+    people = {"rita": here.rita, "bert": here.bert}
+    changed = world.seen("strimzi", world.spec("2"), uid=uid, generation=2)
+    writer = by_kubectl(here.rita) if wrote_last else None
+    deployment = pivots.see(cluster=here.cluster, obj=changed, writer=writer)
+    assert not Request.objects.get(number=2).is_requester_known, "nobody knows who wrote the first generation"
+    world.in_review(Request.objects.get(number=2))
+    Request.objects.filter(number=2).update(state=state)
+    asked = again(deployment, "1", world.spec("2"), generation=2)
+    pivots.see(cluster=here.cluster, obj=asked, writer=None, asker=world.writer(people[asks]) if asks else None)
+    request = Request.objects.order_by("-number")[0]
+    assert (request.number, request.state) == ((3, "preparing") if state == "failed" else (2, "stale"))
+    assert request.is_requester_known is is_known
+    assert [one.generation for one in pivots.unknown_writes(request)] == ([1] if wrote_last else [1, 2]), (
+        "doubted still"
+    )
+    if is_known:
+        later = world.seen("strimzi", world.spec("3"), uid=uid, generation=3)
+        world.wish(here.cluster, later, here.rita)
+        assert Request.objects.order_by("-number")[0].is_requester_known, "what she answered for stays hers"
+        unknown = world.seen("strimzi", world.spec("4"), uid=uid, generation=4)
+        world.wish(here.cluster, unknown)
+        assert not Request.objects.order_by("-number")[0].is_requester_known
+
+
+def test_a_round_that_was_denied_is_not_taken_back_by_asking_again(here: World) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.review(world.in_review(deployment.requests.get()), acting(here.ada), decision="Deny")
+    world.wish(here.cluster, again(deployment, "1"))
+    assert Request.objects.get().state == "in_review"
+
+
+def test_what_is_at_work_is_asked_for_again_when_it_has_ended(here: World) -> None:
     deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     world.in_review(deployment.requests.get())
-    Request.objects.update(state=state, problem_code=code)
+    Request.objects.update(state="applying", problem_code="key-missing")
     world.wish(here.cluster, again(deployment, "1"))
-    assert [one.state for one in Request.objects.all()] == [state]
-    with pytest.raises(Changed):
+    assert [one.state for one in Request.objects.all()] == ["applying"]
+    with pytest.raises(Changed, match="being applied"):
         services.ask_again(by=acting(here.rita), deployment=deployment, via="browser")
+    Request.objects.update(state="applied", problem_code="")
+    world.wish(here.cluster, again(deployment, "1"))
+    assert [one.state for one in Request.objects.order_by("number")] == ["applied", "preparing"]
 
 
 @pytest.mark.parametrize(("code", "count"), [("key-missing", 3), ("", 2)])
@@ -276,8 +363,6 @@ def test_asking_again_in_the_browser_writes_the_annotation_as_the_person(here: W
     made = services.create_deployment(
         by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
-    with pytest.raises(Changed):
-        services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     Request.objects.update(problem_code="key-missing")
     services.ask_again(by=acting(here.rita), deployment=made, via="browser")
     Request.objects.update(state="expired")

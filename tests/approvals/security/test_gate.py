@@ -364,6 +364,16 @@ def test_S43_who_may_borrow_the_name_of_a_known_requester_is_not_enough(
     assert (look(unasked).state == "in_review") is is_doubted
 
 
+def test_S43_who_requested_it_here_as_well_is_not_taken_for_somebody_who_borrowed_the_name(
+    here: World, unasked: Request
+) -> None:
+    asker = {"username": "rita", "uid": "u", "groups": [], "via": "kubectl", "user_id": None}
+    SpecWrite.objects.update(username="rita", via="kubectl")
+    Request.objects.update(is_requester_known=True, requesters=[asker, {**asker, "uid": "", "via": "browser"}])
+    here.kubernetes.allow("ada", "impersonate", "users /rita")
+    assert not approve(Request.objects.get(), here.ada).doubt
+
+
 def test_S05_who_may_only_delete_it_may_have_deleted_it(here: World, unasked: Request) -> None:
     Request.objects.update(purpose="delete")
     here.kubernetes.allow("ada", "delete")

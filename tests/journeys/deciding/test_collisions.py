@@ -147,6 +147,26 @@ class Boats:
         return self.station.latest(deployment)
 
 
+def test_what_the_report_says_to_do_first_is_noticed_when_it_was_done(station: Station, registry: Registry) -> None:
+    """The kind was installed as the report said, and the report stayed as it was until somebody denied it."""
+    boats = Boats(station)
+    request = boats.wish(registry, "early", boats.boat("v1"))
+    assert (request.state, request.round, planned(request, "Boat")["problemCode"]) == ("in_review", 1, "unknown-kind")
+    station.work()
+    request.refresh_from_db()
+    assert request.round == 1, "nothing came"
+    boats.serve("v1")
+    station.work()
+    request.refresh_from_db()
+    assert (request.state, request.round, planned(request, "Boat")["problem"]) == ("in_review", 2, "")
+    voided = request.voided_rounds.get()
+    assert (voided.code, voided.words) == (
+        "cause-over",
+        f"the cluster serves Boat in {boats.group}/v1 now: a new report and review are needed",
+    )
+    assert station.approve(request.deployment).state == "applied"
+
+
 def test_S20_what_it_collides_with_goes_with_its_kind_and_that_kind_is_asked_for(
     any_station: Station, registry: Registry
 ) -> None:

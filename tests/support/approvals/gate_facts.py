@@ -287,6 +287,10 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
         frozenset({GateQuestion.APPLY}),
     ),
     "the revision is revoked": (_set(revoked=known("revision 1 is revoked")), frozenset({GateQuestion.RESTORE})),
+    "what was missing is there": (
+        _set(came=known(("the cluster serves Boat in harbour.example/v1 now",))),
+        frozenset({GateQuestion.DECIDE}),
+    ),
     "it expired": (_about(expires_at=NOW), _GATE | {GateQuestion.DECIDE}),
 }
 
