@@ -80,10 +80,9 @@ def layers() -> str:
     lines = markdown.heading_of_page(
         "Layers",
         "the import contracts in pyproject.toml",
-        "A module imports only from layers below its own. `make lint` checks it, and a new module fails until "
-        "it is named "
-        "in a layer. Modules in one box do not import each other, unless they are separated by a colon in "
-        "pyproject.toml.",
+        "A module imports only from layers below its own. `make lint` checks it, and a new module beside these fails "
+        "until it is named in a layer. Modules in one box do not import each other, unless they are separated by a "
+        "colon in pyproject.toml. In other folders modules import each other as they need, but never in a circle.",
     )
     layered = {it["containers"][0]: it["layers"] for it in _contracts() if it["type"] == "layers"}
     for package in DRAWN:

@@ -1,9 +1,8 @@
-"""Every room has an import contract, holds few modules, says what it is for, and what others may use of it."""
+"""Every room holds few modules, says what it is for, and what others may use of it."""
 
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,24 +11,11 @@ PACKAGES = ("approvals", "provisioner")
 # Generated in their order, and imported by Django alone.
 NO_ROOM = ROOT / "approvals/migrations"
 ROOMS = sorted(path.parent for one in PACKAGES for path in ROOT.glob(f"{one}/**/__init__.py") if path.parent != NO_ROOM)
-MOST_MODULES = 16
+MOST_MODULES = 20
 
 
 def named(room: Path) -> str:
     return ".".join(room.relative_to(ROOT).parts)
-
-
-def contracts() -> list[dict[str, object]]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-
-
-def test_a_room_has_a_contract_that_names_each_of_its_modules() -> None:
-    layers = [one for one in contracts() if one["type"] == "layers"]
-    held = {
-        named(room): [one.get("exhaustive") for one in layers if one.get("containers") == [named(room)]]
-        for room in ROOMS
-    }
-    assert {room: found for room, found in held.items() if found != [True]} == {}
 
 
 def test_a_room_holds_few_modules() -> None:
