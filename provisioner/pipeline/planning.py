@@ -12,6 +12,7 @@ from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.known import Options
 from provisioner.cluster.plan.planning import plan as make_plan
 from provisioner.render import content_digest
+from provisioner.retention import LOSES_NOTHING, kept_keys
 from provisioner.review.base.difference import mask_secret
 from provisioner.schema.fields import is_same
 from provisioner.values import (
@@ -85,14 +86,24 @@ def plan_offline(content: Content, previous: Content | None) -> Plan:
 
 
 def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
-    body = manifest.body
+    body = _as_it_stays(manifest.body, old.body) if old else manifest.body
     before, after = _masked(old.body if old else None, body)
     action = Action.CREATE
-    if manifest.hook:
-        action = Action.RERUN if old else Action.CREATE
+    if manifest.hook and old is not None:  # as on a cluster: what stays, or holds data, is made anew as any other
+        is_left = old.hook is not None and manifest.ref.group_kind in LOSES_NOTHING
+        action = Action.RERUN if is_left else Action.REPLACE
     elif old is not None:
         action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
     return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
+
+
+def _as_it_stays(new: JsonObject, old: JsonObject) -> JsonObject:
+    """`new` with the keys of a Secret that an apply leaves behind."""
+    kept = kept_keys(old, new)
+    if not kept:
+        return new
+    left = {key: value for key, value in old["stringData"].items() if key in kept}
+    return {**new, "stringData": {**left, **(new.get("stringData") or {})}}
 
 
 def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:
