@@ -23,8 +23,33 @@ LOSES_NOTHING = frozenset(
     }
 )
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
+# What else goes, where an object holds data or other objects.
+CONSEQUENCE_OF_DELETION = {
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "every object of its kind goes with it",
+    GroupKind("", "Namespace"): "everything in it goes with it",
+    GroupKind("", "PersistentVolumeClaim"): "its data may go with it",
+    GroupKind("", "PersistentVolume"): "its data may go with it",
+    STATEFUL_SET: "its pods stop, and its volumes are left behind",
+    GroupKind("", "Secret"): "programs that read it stop working, and Pratique cannot restore its values",
+}
 _TAKING = frozenset({Action.DELETE, Action.REPLACE})
 _WRITING = frozenset({Action.UPDATE, Action.ADOPT})
+
+
+def kept_keys(old: JsonObject, new: JsonObject) -> set[str]:
+    """Keys of a Secret that stay when `new` is applied after `old`, and that `new` does not have.
+
+    Server-side apply takes away what it owns: a key that was written as stringData is stored as data, and owned under
+    the name that it was written with.
+    """
+    if (old.get("kind"), old.get("apiVersion")) != ("Secret", "v1"):
+        return set()
+    plain, *named = (_keys(each.get(part)) for each, part in ((old, "stringData"), (old, "data"), (new, "stringData")))
+    return plain.difference(*named, _keys(new.get("data")))
+
+
+def _keys(part: object) -> set[str]:
+    return {str(key) for key in part} if isinstance(part, Mapping) else set()
 
 
 def takes_claims_along(stateful_set: JsonObject) -> bool:

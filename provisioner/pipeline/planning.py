@@ -15,6 +15,7 @@ from provisioner.cluster.plan.planning import plan as make_plan
 from provisioner.cluster.plan.pruning import let_go
 from provisioner.cluster.tracking import FIELD_MANAGER
 from provisioner.render import content_digest
+from provisioner.retention import LOSES_NOTHING, kept_keys
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.facts import SECRET
 from provisioner.schema.fields import is_same
@@ -94,11 +95,12 @@ def plan_offline(content: Content, previous: Content | None, *, is_for_reader: b
 
 
 def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
-    body = manifest.body
+    body = _as_it_stays(manifest.body, old.body) if old else manifest.body
     before, after = _masked(old.body if old else None, body)
     action = Action.CREATE
-    if manifest.hook:
-        action = Action.RERUN if old else Action.CREATE
+    if manifest.hook and old is not None:  # as on a cluster: what stays, or holds data, is made anew as any other
+        is_left = old.hook is not None and manifest.ref.group_kind in LOSES_NOTHING
+        action = Action.RERUN if is_left else Action.REPLACE
     elif old is not None:
         action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
     return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
@@ -106,6 +108,15 @@ def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
 
 def _is_kept_secret(planned: PlannedAction) -> bool:
     return planned.action is Action.NONE and planned.ref.group_kind == SECRET
+
+
+def _as_it_stays(new: JsonObject, old: JsonObject) -> JsonObject:
+    """`new` with the keys of a Secret that an apply leaves behind."""
+    kept = kept_keys(old, new)
+    if not kept:
+        return new
+    left = {key: value for key, value in old["stringData"].items() if key in kept}
+    return {**new, "stringData": {**left, **(new.get("stringData") or {})}}
 
 
 def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:

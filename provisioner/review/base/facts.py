@@ -22,6 +22,7 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     Lookup,
+    Manifest,
     ObjectIdentity,
     ObjectRef,
     Plan,
@@ -190,7 +191,8 @@ class WayBack:
 class StateFacts:
     """The objects of one side of a change, for what can be said of a state alone (an image without digest).
 
-    `lookups` are what a chart was told: values of Secrets that come from there are not the bundle's own.
+    `lookups` are what a chart was told: values of Secrets that come from there are not the bundle's own. Nor are keys
+    that are not `written` in the bundle, which others or an earlier version left in the object.
     """
 
     objects: tuple[JsonObject, ...]
@@ -200,6 +202,7 @@ class StateFacts:
     is_offline: bool = False
     around: ClusterSurroundings = field(default_factory=ClusterSurroundings)
     lookups: tuple[Lookup, ...] = ()
+    written: Mapping[ObjectIdentity, frozenset[str]] = field(default_factory=dict)
     _named: tuple[tuple[ObjectRef, JsonObject], ...] | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -295,7 +298,7 @@ class Facts:
     def state(self) -> StateFacts:
         """What will be, as the cluster would store it where it could be asked: others' fields included (S11)."""
         if self._state is None:
-            object.__setattr__(self, "_state", self._side(self._results(), self.content.lookups))
+            object.__setattr__(self, "_state", self._side(self._results(), self.content))
         assert self._state is not None
         return self._state
 
@@ -314,15 +317,23 @@ class Facts:
         """What was approved before; nothing for a first request."""
         if self._previous_state is None:
             objects = tuple(one.body for one in self.previous.manifests) if self.previous else ()
-            lookups = self.previous.lookups if self.previous else ()
-            object.__setattr__(self, "_previous_state", self._side(objects, lookups))
+            object.__setattr__(self, "_previous_state", self._side(objects, self.previous))
         assert self._previous_state is not None
         return self._previous_state
 
-    def _side(self, objects: tuple[JsonObject, ...], lookups: tuple[Lookup, ...]) -> StateFacts:
-        content = self.content
+    def _side(self, objects: tuple[JsonObject, ...], side: Content | None) -> StateFacts:
+        content, lookups = self.content, side.lookups if side else ()
+        written = {one.ref.identity: _keys_of(one.body) for one in (side.manifests if side else ()) if _is_secret(one)}
         namespace, account = content.install_namespace, content.service_account
-        return StateFacts(objects, namespace, account, self.live, self.is_offline, self.around, lookups)
+        return StateFacts(objects, namespace, account, self.live, self.is_offline, self.around, lookups, written)
+
+
+def _is_secret(manifest: Manifest) -> bool:
+    return manifest.ref.group_kind == SECRET
+
+
+def _keys_of(secret: JsonObject) -> frozenset[str]:
+    return frozenset(str(key) for part in ("data", "stringData") for key in mapping(secret.get(part)))
 
 
 def _uid(obj: JsonObject) -> str:

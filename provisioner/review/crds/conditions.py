@@ -35,7 +35,7 @@ _CONDITIONS: Mapping[str, str] = {
     "SCH-35": "an object leaves it out",
     "SCH-36": "an object has null there",
     "SCH-38": "an object does not keep the rule",
-    "SCH-38t": "an object is written again",
+    "SCH-38t": "an object is written",
     "SCH-39": "an object does not keep the rule",
     "SCH-46": "an object has an item twice there",
     "SCH-47": "an object has two items with the same keys there",
@@ -67,6 +67,8 @@ def without_condition(words: str) -> str:
 def condition(finding: Finding) -> str:
     """Of which objects a finding is true: `an object has more than 253 characters there`."""
     rule, evidence = finding.rule, finding.evidence
+    if rule == "SRV-03" and evidence.get("because"):  # of what differs between the two versions
+        return condition(replace(finding, rule=str(evidence["because"])))
     if evidence.get("limit"):
         return _of_limit(str(evidence["limit"]), evidence)
     if rule in {"SCH-25", "SCH-26"} and mapping(evidence.get("new")):

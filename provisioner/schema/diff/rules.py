@@ -185,10 +185,9 @@ def _likeness(was: str, now: str) -> float:
 
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[SchemaChange]:
     if bool(was.get("optionalOldSelf")) != bool(now.get("optionalOldSelf")):
-        verdict = SchemaVerdict(writers=D)
-        return [
-            SchemaChange("SCH-42", path, f"when rule {_quoted(now['rule'])} runs changed (optionalOldSelf)", verdict)
-        ]
+        does = "judges new objects, too" if now.get("optionalOldSelf") else "no longer judges new objects"
+        words = f"rule {_quoted(now['rule'])} {does} (optionalOldSelf)"
+        return [SchemaChange("SCH-42", path, words, SchemaVerdict(writers=D))]
     if {**was, "rule": ""} != {**now, "rule": ""} or was["rule"] != now["rule"]:
         return [harmless("SCH-41", path, f"only the words of rule {_quoted(now['rule'])} changed")]
     return []
@@ -197,7 +196,8 @@ def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Sc
 def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
-        words = f"rule {_quoted(text)} added: it refuses edits, and unchanged parts are not spared"
+        refuses = "new objects and edits" if rule.get("optionalOldSelf") else "edits"
+        words = f"rule {_quoted(text)} added: it refuses {refuses}, and unchanged parts are not spared"
         return SchemaChange("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
     return narrowed("SCH-38", path, f"rule {_quoted(text)} added", new=text)
 

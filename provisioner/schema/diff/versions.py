@@ -89,6 +89,7 @@ def _problem(change: SchemaChange, source: str, target: str, *, is_forward: bool
         return SchemaChange(
             "SRV-04", at, f"{shown(at)}: {source} and {target} have different defaults", BEHAVIOUR, False, facts
         )
+    facts = {**change.facts, **facts, "because": change.rule}
     if change.verdict.severity is Severity.BREAKING:
         return narrowed(
             "SRV-03", at, f"{shown(at)}: {target} refuses what {source} accepts ({change.message})", **facts

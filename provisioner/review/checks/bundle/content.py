@@ -34,7 +34,9 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
     looked_up = {key for one in state.lookups for key in one.keys}
     for ref, obj in state.named:
         if ref.group_kind == SECRET:
-            yield from _of_secret(ref, obj, _looked_up_of(ref, looked_up, state.install_namespace))
+            written = state.written.get(ref.identity)
+            others = _looked_up_of(ref, looked_up, state.install_namespace)
+            yield from _of_secret(ref, obj, others if written is None else others | (_keys_of(obj) - written))
         yield from _of_texts(ref, _without_values(obj) if ref.group_kind == SECRET else obj)
 
 
@@ -44,9 +46,14 @@ def _looked_up_of(ref: ObjectRef, looked_up: set[str], install_namespace: str) -
     return {key.removeprefix(place) for key in looked_up for place in places if key.startswith(place)}
 
 
-def _of_secret(ref: ObjectRef, obj: JsonObject, looked_up: set[str]) -> Iterator[Finding]:
-    parts = (mapping(obj.get(part)) for part in ("data", "stringData"))
-    keys = sorted({str(key) for part in parts for key, value in part.items() if value not in ("", None)} - looked_up)
+def _keys_of(secret: JsonObject) -> set[str]:
+    """The keys with a value."""
+    parts = (mapping(secret.get(part)) for part in ("data", "stringData"))
+    return {str(key) for part in parts for key, value in part.items() if value not in ("", None)}
+
+
+def _of_secret(ref: ObjectRef, obj: JsonObject, others: set[str]) -> Iterator[Finding]:
+    keys = sorted(_keys_of(obj) - others)
     if keys:
         names = some(keys, 5)
         message = (

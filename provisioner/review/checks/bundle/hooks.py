@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from provisioner.retention import LOSES_NOTHING
+from provisioner.retention import CONSEQUENCE_OF_DELETION, LOSES_NOTHING
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, said
 from provisioner.review.base.text import visible
@@ -78,7 +78,9 @@ def _of_run(manifest: Manifest, planned: PlannedAction | None) -> Finding:
     if planned and planned.action is Action.REPLACE:
         whose = "" if planned.before is not None else ", and is not known to be this deployment's,"
         does = f"{does}. What has this name now{whose} is deleted first"
-        rule = replace(rule, severity=Severity.DANGEROUS)
+        loses = CONSEQUENCE_OF_DELETION.get(ref.group_kind) if ref.group_kind not in LOSES_NOTHING else None
+        does = f"{does}, and {loses}" if loses else does
+        rule = replace(rule, severity=Severity.BREAKING if loses else Severity.DANGEROUS)
     return rule.at(ref, does, evidence=evidence, key=[*moments, hook.weight])
 
 

@@ -16,8 +16,10 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
+from provisioner.retention import CONSEQUENCE_OF_DELETION, kept_keys
 from provisioner.review.base.changes import FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
+from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
 from provisioner.review.checks.objects.offline import OfflineResult, is_untried, try_offline
@@ -44,6 +46,7 @@ _FIT_OFFLINE = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
 _NOT_TRIED = ReviewRule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
 _WARNED = ReviewRule("OBJ-05", Section.OBJECTS, Severity.NOTABLE)
 _ADDED_BY_OTHERS = ReviewRule("OBJ-06", Section.OBJECTS, Severity.DANGEROUS)
+_KEY_STAYS = ReviewRule("OBJ-06", Section.OBJECTS, Severity.NOTABLE)
 _REFUSED_OFFLINE = ReviewRule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
 _REPLACED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING)
 _DELETED_WITH_DATA = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING)
@@ -61,15 +64,6 @@ _BEING_DELETED = ReviewRule("OBJ-08", Section.OBJECTS, Severity.BREAKING)
 _NOT_PLANNED = ReviewRule("OBJ-09", Section.OBJECTS, Severity.UNKNOWN)
 
 _NAMESPACE = GroupKind("", "Namespace")
-_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_CONSEQUENCE_OF_DELETION = {
-    _CRD: "every object of its kind goes with it",
-    _NAMESPACE: "everything in it goes with it",
-    GroupKind("", "PersistentVolumeClaim"): "its data may go with it",
-    GroupKind("", "PersistentVolume"): "its data may go with it",
-    GroupKind("apps", "StatefulSet"): "its pods stop, and its volumes are left behind",
-    SECRET: "programs that read it stop working, and Pratique cannot restore its values",
-}
 # Lists in which an item of somebody else changes what runs, or who may do what.
 _WATCHED = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes", "env", "webhooks", "subjects"})
 # The server itself mounts every pod's token.
@@ -78,6 +72,7 @@ _MOUNTED_BY_SERVER = "kube-api-access-"
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
+    known = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
     untried: dict[str, list[ObjectRef]] = {}
     fitting: list[ObjectRef] = []
@@ -96,6 +91,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             warned = replace(planned, notes=()) if is_told else planned
             yield from _of_warnings(warned, planned.uid or facts.salt, is_new=is_new)
         yield from _of_others(planned, wished.get(planned.ref.identity))
+        yield from _of_keys_that_stay(planned, known.get(planned.ref.identity), wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
     if fitting:
@@ -143,7 +139,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
 def _of_deletion(ref: ObjectRef) -> Finding:
     if ref.group == RBAC_GROUP:
         return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; the section on permissions lists the rights that are lost")
-    consequence = _CONSEQUENCE_OF_DELETION.get(ref.group_kind)
+    consequence = CONSEQUENCE_OF_DELETION.get(ref.group_kind)
     if consequence:
         return _DELETED_WITH_DATA.at(ref, f"Deletes {said(ref)}: {consequence}")
     return _DELETED.at(ref, f"Deletes {said(ref)}")
@@ -290,6 +286,17 @@ def _of_others(planned: PlannedAction, wished: JsonObject | None) -> Iterator[Fi
             f"{said(planned.ref)} keeps {name} in {place}, which this bundle does not set: somebody else put it there"
         )
         yield _ADDED_BY_OTHERS.at(planned.ref, message, path=path, evidence={"item": name}, key=name)
+
+
+def _of_keys_that_stay(planned: PlannedAction, old: JsonObject | None, new: JsonObject | None) -> Iterator[Finding]:
+    """Keys of a Secret that were written as stringData, and are written no more."""
+    names = sorted(kept_keys(old, new)) if old and new and planned.action in {Action.UPDATE, Action.NONE} else []
+    if names:
+        message = (
+            f"{said(planned.ref)} keeps {some([visible(name) for name in names], noun='keys')}, which this content "
+            "leaves out: what was written as stringData stays until somebody deletes it"
+        )
+        yield _KEY_STAYS.at(planned.ref, message, path=("data",), evidence={"keys": names}, key=names)
 
 
 def _foreign_items(wished: object, found: object, path: Path) -> Iterator[tuple[Path, str]]:

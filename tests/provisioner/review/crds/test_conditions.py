@@ -14,7 +14,7 @@ from provisioner.review.output.headline import headline
 from provisioner.values import Certainty, Finding, GroupKind, Report, Severity
 from tests.support.provisioner.cases import FOLDER, report_of
 from tests.support.provisioner.contents import content_with
-from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
+from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of, listed, mapped, obj, root, version
 
 KEPT = {"x-kubernetes-preserve-unknown-fields": True}
 THINGS = frozenset({GroupKind("example.com", "Thing")})
@@ -65,6 +65,25 @@ def test_it_says_which_objects_it_is_true_of(old: JsonDict, new: JsonDict, words
     verb = "breaks" if found.severity is Severity.BREAKING else "matters"
     assert found.message.endswith(f"; {verb} only if {words}")
     assert found.certainty is Certainty.DEPENDS_ON_OBJECTS
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (obj("b", b=TEXT), "an object has that part without b"),
+        (obj(b={**TEXT, "maxLength": 3}), "an object has more than 3 characters there"),
+        (obj(b=WHOLE), "an object has something else there than an integer"),
+    ],
+)
+def test_what_differs_between_versions_says_so_too(other: JsonDict, words: str) -> None:
+    """Whichever rule the difference would be within one version."""
+    sides = [
+        [version(schema=root(obj(b=TEXT)))],
+        [version(schema=root(obj(b=TEXT))), version("v2", root(other), storage=False)],
+    ]
+    old, new = (content_with(crd(*side)) for side in sides)
+    found = [it for it in look_offline(new, old).findings if it.rule == "SRV-03" and it.evidence.get("to") == "v2"]
+    assert [it.message.rpartition(" only if ")[2] for it in found] == [words]
 
 
 def test_the_headline_and_the_record_say_so_too() -> None:

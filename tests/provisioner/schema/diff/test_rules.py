@@ -182,6 +182,19 @@ def test_a_rule_that_only_runs_at_another_time_is_one_change(rule: str, is_added
     found = changes(*(sides if is_added else reversed(sides)))
     told = [(it.rule, it.severity) for it in found if it.verdicts["api"] is SAFE]  # a rule that no longer compiles
     assert told == [("SCH-42", DANGEROUS)]
+    (words,) = [it.message for it in found if it.rule == "SCH-42"]
+    assert words.endswith(
+        f"{'judges new objects, too' if is_added else 'no longer judges new objects'} (optionalOldSelf)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_optional", "words"), [(False, "refuses edits,"), (True, "refuses new objects and edits,")]
+)
+def test_a_new_rule_about_the_old_value_says_what_it_refuses(is_optional: bool, words: str) -> None:
+    more = {"optionalOldSelf": True} if is_optional else {}
+    found = changes(TEXT, ruled("self == oldSelf.orValue('x')" if is_optional else "self == oldSelf", **more))
+    assert [words in it.message for it in found if it.rule == "SCH-38t"] == [True]
 
 
 def test_a_rule_of_dynamic_type_that_only_runs_at_another_time_is_one_change() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import Check, Facts
 from provisioner.review.checks.bundle import hooks
 from provisioner.review.checks.objects import objects
@@ -86,6 +87,38 @@ def test_a_hook_in_the_place_of_an_object_is_dangerous() -> None:
     ours = with_hook(JOB, Action.REPLACE)
     ours = replace(ours, plan=replace(ours.plan, actions=(replace(ours.plan.actions[0], before=JOB),)))
     assert told(ours, "HOOK-01")[0].message.endswith("What has this name now is deleted first")
+
+
+CLAIM = an_object("v1", "PersistentVolumeClaim", "data", "shop", spec={"accessModes": ["ReadWriteOnce"]})
+
+
+@pytest.mark.parametrize(
+    ("obj", "was_hook", "severity", "words"),
+    [
+        pytest.param(CLAIM, False, Severity.BREAKING, "is deleted first, and its data may go with it", id="a claim"),
+        pytest.param(
+            CLAIM, True, Severity.BREAKING, "and its data may go with it", id="a claim that was a hook before"
+        ),
+        pytest.param(
+            an_object("apps/v1", "StatefulSet", "db", "shop", spec={"template": {"spec": {"containers": []}}}),
+            False,
+            Severity.BREAKING,
+            "and its pods stop, and its volumes are left behind",
+            id="a stateful set",
+        ),
+        pytest.param(config_map(), False, Severity.DANGEROUS, "is deleted first", id="a ConfigMap"),
+        pytest.param(config_map(), True, Severity.SAFE, "before other objects are written", id="a hook's ConfigMap"),
+    ],
+)
+def test_offline_a_hook_takes_the_place_of_what_was_there_as_on_a_cluster(
+    obj: dict[str, Any], was_hook: bool, severity: Severity, words: str
+) -> None:
+    hook = Hook.at([BEFORE])
+    before = replace(content_with(), manifests=(Manifest(obj, hook=hook if was_hook else None),))
+    found = look_offline(replace(before, manifests=(Manifest(obj, hook=hook),)), before)
+    (finding,) = [one for one in found.findings if one.rule == "HOOK-01"]
+    assert (finding.severity, finding.is_new) == (severity, not was_hook)
+    assert finding.message.endswith(words)
 
 
 @pytest.mark.parametrize(("hook", "is_new"), [(Hook.at([BEFORE]), False), (Hook.at([AFTER]), True)])

@@ -13,6 +13,7 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
+from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.objects import builtin, objects
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -330,3 +331,26 @@ def test_a_replacement_names_only_what_forces_it() -> None:
     found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
     assert "spec.serviceName" in found.message
     assert "image" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stay", "changed"),
+    [
+        pytest.param({"stringData": {"a": "1", "b": "2"}}, {"stringData": {"a": "1"}}, ["b"], False, id="left out"),
+        pytest.param({"stringData": {"a": "1", "b": "2"}}, {"data": {"a": "MQ=="}}, ["b"], True, id="of both"),
+        pytest.param({"stringData": {"a": "1", "b": "2"}}, {}, ["a", "b"], False, id="all left out"),
+        pytest.param({"data": {"b": "Mg=="}}, {"data": {}}, [], True, id="written as data"),
+        pytest.param({"data": {"b": "Mg=="}, "stringData": {"b": "2"}}, {}, [], True, id="written as both"),
+        pytest.param({"stringData": {"b": "2"}}, {"stringData": {"b": "3"}}, [], True, id="another value"),
+    ],
+)
+def test_keys_that_were_written_as_string_data_stay(
+    old: dict[str, Any], new: dict[str, Any], stay: list[str], changed: bool
+) -> None:
+    before, after = (an_object("v1", "Secret", "a", "shop", **one) for one in (old, new))
+    found = look_offline(content_with(after), content_with(before))
+    assert [one.evidence["keys"] for one in found.findings if one.rule == "OBJ-06"] == ([stay] if stay else [])
+    assert [one.action for one in found.plan.actions] == [Action.UPDATE if changed else Action.NONE]
+    written = {*new.get("data", {}), *new.get("stringData", {})}
+    told = [set(one.evidence["keys"]) for one in found.findings if one.rule == "SEC-01"]
+    assert told == ([written] if written else []), "of the bundle's own values only"
