@@ -123,7 +123,7 @@ def requester_of(
     cluster: Cluster, obj: Mapping[str, Any], who: Identity, proved_at: datetime, *, is_catalog: bool = False
 ) -> SpecWriter | None:
     """Who is stamped, as the requester of what was written; None where that name says nothing about who asked."""
-    # A shared certificate of system:masters names nobody, and a name of the cluster's own no person (S12, S43).
+    # A shared certificate of system:masters names nobody, and a name of the cluster's own no person (S12).
     if access.is_human(who):
         return _person(cluster, who, proved_at)
     meta, spec = obj["metadata"], obj.get("spec") or {}

@@ -28,17 +28,20 @@ class Turns(Generic[T]):
         self._groups: OrderedDict[str, deque[tuple[str, T]]] = OrderedDict()
         # Of an object of which something waits: in which group, and how much.
         self._waiting: dict[str, tuple[str, int]] = {}
+        self._count = 0
 
     def __len__(self) -> int:
-        return sum(count for _, count in self._waiting.values())
+        return self._count
 
     def put(self, group: str, uid: str, item: T) -> None:
+        self._count += 1
         group, count = self._waiting.get(uid, (group, 0))
         self._waiting[uid] = (group, count + 1)
         self._groups.setdefault(group, deque()).append((uid, item))
 
     def take(self) -> T:
         """The next one; there has to be one."""
+        self._count -= 1
         group, waiting = self._groups.popitem(last=False)
         uid, item = waiting.popleft()
         if waiting:

@@ -1,4 +1,4 @@
-"""Whose names are no person's, so that they review nothing unless the operator lists them (S12, S43)."""
+"""Whose names are no person's, so that they review nothing unless the operator lists them (S12)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOBODYS = [
 
 
 @pytest.mark.parametrize("who", NOBODYS, ids=lambda who: who.username)
-def test_S43_a_name_that_is_nobodys_own_reviews_only_where_it_is_listed(who: Identity, settings: Any) -> None:
+def test_S12_a_name_that_is_nobodys_own_reviews_only_where_it_is_listed(who: Identity, settings: Any) -> None:
     assert access.is_machine(who)
     settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [who.username]}
     assert not access.is_machine(who)
