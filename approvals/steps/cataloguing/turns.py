@@ -36,13 +36,14 @@ def take(catalog: Catalog, now: datetime) -> bool:
 
 def in_line(now: datetime) -> list[int]:
     """The catalogs that may be read now, in the order in which they get the places that are free."""
-    rows = Catalog.objects.filter(Q(look_at__lte=now) | Q(reading_since__isnull=False)).order_by("look_at", "pk")
+    known = Catalog.objects.filter(Q(look_at__lte=now) | Q(reading_since__isnull=False)).order_by("look_at", "pk")
+    rows = list(known.only("cluster", "authors", "look_at", "reading_since"))
     tasks = TaskClaim.objects.filter(task=TASK)
     held = set(tasks.filter(claims.held()).values_list("key", flat=True))
     suspects = set(tasks.filter(worker_deaths__gt=0).values_list("key", flat=True))
     resting = set(tasks.filter(rests_until__gte=now).values_list("key", flat=True))
     waiting, taken = {}, []
-    for number, row in enumerate(rows.only("cluster", "authors", "look_at", "reading_since")):
+    for number, row in enumerate(rows):
         groups = (catalogs.author_of(row), str(row.cluster_id), "")
         if row.reading_since is not None and row.pk in held:
             taken.append(groups)

@@ -86,8 +86,8 @@ def new(http: HttpRequest) -> HttpResponse:
     """Write a new BundleDeployment to the cluster as the viewer; Kubernetes decides whether they may."""
     clusters = readable_or_silent(http)
     if http.POST.keys() & {"propose", "use_namespace"}:
-        proposed = propose(http)
-        return _form(http, NewForm(clusters, initial=proposed.initial), None, may_create(http, clusters), proposed)
+        found = propose(http)
+        return _form(http, NewForm(clusters, initial=found.initial), None, may_create(http, clusters), found)
     proposed = proposal(http)
     form = NewForm(clusters, http.POST or None, initial=proposed.initial if proposed else None)
     if http.method == "GET" or not form.is_valid():

@@ -156,9 +156,11 @@ def propose(http: HttpRequest) -> Proposal:
         found = _unasked(wish)
     found = found or Proposal(wish, {})
     rest = found.initial.get("rest") or {}
-    as_offered = ("", f"format: {rest.get('format')}")
-    typed = {name: value for name, value in http.POST.items() if name != "rest" or value.strip() not in as_offered}
-    own = {name: found.initial[name] for name in ("install_namespace", "service_account") if name in found.initial}
+    as_offered = [f"{text}{end}" for text in ("", f"format: {rest.get('format')}") for end in ("", "\n", "\r\n")]
+    typed = {name: value for name, value in http.POST.dict().items() if name != "rest" or value not in as_offered}
+    own: dict[str, Any] = {
+        name: found.initial[name] for name in ("install_namespace", "service_account") if name in found.initial
+    }
     return replace(found, initial={**found.initial, **typed, **own})
 
 

@@ -57,8 +57,8 @@ def row_of(station: Station, obj: Mapping[str, Any]) -> Catalog:
 
 
 def look(row: Catalog) -> Catalog:
-    """As when its time has come."""
-    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
+    """As when its time has come, and nobody's before it."""
+    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now() - timedelta(days=1))
     do(RefreshCatalog(row.pk))
     return Catalog.objects.select_related("edition", "cluster").get(pk=row.pk)
 

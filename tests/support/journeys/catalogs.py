@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -48,8 +49,8 @@ def publish(registry: Registry, row: Catalog, content: Iterable[Mapping[str, Any
 
 
 def look_at_source(row: Catalog) -> None:
-    """As when its time has come."""
-    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
+    """As when its time has come, and nobody's before it."""
+    Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now() - timedelta(days=1))
     do(RefreshCatalog(row.pk))
 
 
