@@ -14,13 +14,14 @@ from approvals.ledger import labels, waiting
 from approvals.oidc import discovery
 from approvals.project.serving import heads
 from approvals.proxies import headers
-from approvals.web.requests.changes import drawing, folding
+from approvals.web.requests.changes import folding
 from approvals.working import shares, warden
 from provisioner.cli import objects
 from provisioner.expressions import limits
 from provisioner.render import scalars
 from provisioner.render.helm import limits as helm
 from provisioner.render.limits import YamlLimits
+from provisioner.review.base import long_lines
 from tests.support.folders import ROOT
 
 MIB = 1024 * 1024
@@ -52,7 +53,7 @@ SENTENCES = {
     "bodies": f"| request bodies | {whole(heads.MAX_BODY / MIB)} MiB,",
     "lines": (
         f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
-        f" {whole(drawing.MAX_CHARACTERS)} characters of each, {whole(drawing.MAX_FULL)} of one that is opened"
+        f" {whole(long_lines.MAX_CHARACTERS)} characters of each, {whole(long_lines.MAX_FULL)} of one that is opened"
     ),
     "objects of the command line": (
         f"`--objects` with {whole(objects.MAX_FILES)} files, {whole(objects.MAX_BYTES / MIB)} MiB"

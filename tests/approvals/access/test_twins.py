@@ -66,12 +66,12 @@ def config(name: str, **data: str) -> Object:
 
 
 def service(name: str, app: str, kind: str = "ClusterIP") -> Object:
-    spec = {"selector": {"app": app}, "ports": [{"port": 80}], "type": kind}
+    spec: Object = {"selector": {"app": app}, "ports": [{"port": 80}], "type": kind}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def workload(*, secret: str = "", config: str = "", image: str = "example.com/web:1") -> Object:
-    sources = [{"secretRef": {"name": secret}}] if secret else []
+    sources: list[Object] = [{"secretRef": {"name": secret}}] if secret else []
     sources += [{"configMapRef": {"name": config}}] if config else []
     labels = {"app": "web"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": image, "envFrom": sources}]}}
@@ -81,9 +81,9 @@ def workload(*, secret: str = "", config: str = "", image: str = "example.com/we
 
 def webhook(name: str, policy: str) -> Object:
     rule = {"apiGroups": ["shop.example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["orders"]}
-    hook = {"name": "orders.shop.example.com", "rules": [rule], "sideEffects": "None", "failurePolicy": policy}
+    hook: Object = {"name": "orders.shop.example.com", "rules": [rule], "sideEffects": "None", "failurePolicy": policy}
     hook |= {"clientConfig": {"url": "https://example.com/x"}, "admissionReviewVersions": ["v1"]}
-    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    kind: Object = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
     return {**kind, "metadata": {"name": name}, "webhooks": [hook]}
 
 
