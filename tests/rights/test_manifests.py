@@ -22,7 +22,7 @@ from tests.support.folders import ROOT
 from tests.support.patience import scaled
 
 DEPLOY = ROOT / "deploy/kubernetes"
-FILES = ("accounts.yaml", "network-policies.yaml", "bucket.yaml", "pratique.yaml", "migrate.yaml")
+FILES = ("accounts.yaml", "network-policies.yaml", "bucket.yaml", "content.yaml", "pratique.yaml", "migrate.yaml")
 TOKEN_PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
 MEETS_CLUSTER = {str(process) for process in Process}
 FILL_IN = "# FILL IN:"
