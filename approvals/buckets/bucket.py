@@ -95,6 +95,9 @@ class Bucket(Storage):
             page = client.list_objects_v2(Bucket=self.where.bucket, Prefix=self.where.prefix, MaxKeys=1)
         self._contents(page)
 
+    def room(self) -> None:
+        return None
+
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
         with self._worded("reading an object") as client:
             try:

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,6 +27,10 @@ FOLDER_MODE = 0o700
 # What a killed process was writing; nobody writes one file for longer.
 UNFINISHED = ".unfinished"
 UNFINISHED_AGE = timedelta(hours=1)
+# A look writes so much, and a success counts for so long: probes and scrapes ask every few seconds.
+PROBE_BYTES = 64 * 1024
+PROBE_SECONDS = 30.0
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,12 @@ class StoredFile:
     def finished_name(self) -> str:
         """Of an unfinished one, the name that it was to get."""
         return self.name.removesuffix(UNFINISHED).rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    free_bytes: int
+    size_bytes: int
 
 
 class ContentFiles(Protocol):
@@ -66,7 +79,10 @@ class ContentFiles(Protocol):
         """
 
     def look(self) -> None:
-        """Raises OSError or StoreUnavailable where it cannot be read now; answers within seconds."""
+        """Raises OSError or StoreUnavailable where it cannot be used now; answers within seconds."""
+
+    def room(self) -> Room | None:
+        """None where the store has no end. Raises OSError."""
 
 
 def each_or_raise(acts: Iterable[Callable[[], int]]) -> int:
@@ -93,10 +109,18 @@ class PrivateFiles(FileSystemStorage):
     def __init__(self, **options: object):
         modes = {"file_permissions_mode": FILE_MODE, "directory_permissions_mode": FOLDER_MODE}
         super().__init__(**{**modes, **options})  # type: ignore[arg-type]  # the options of Django's class
+        self._written_at = -PROBE_SECONDS
+
+    def open(self, name: str, mode: str = "rb") -> Any:
+        with self._as_unavailable("read"):
+            return super().open(name, mode)
 
     def replace(self, name: str, parts: Iterable[bytes]) -> None:
         """Have `name` hold these bytes, after a crash as well: the old ones stay until the new ones are on the disk."""
-        target = Path(self.path(name))
+        with self._as_unavailable("written"):
+            self._replace(Path(self.path(name)), parts)
+
+    def _replace(self, target: Path, parts: Iterable[bytes]) -> None:
         self._make_folder(target.parent)
         scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}{UNFINISHED}")
         try:
@@ -125,7 +149,38 @@ class PrivateFiles(FileSystemStorage):
         return 1
 
     def look(self) -> None:
-        self.exists("sha256")
+        """Write something: a full or read-only folder can be read all the same."""
+        if time.monotonic() - self._written_at < PROBE_SECONDS:
+            return
+        name = f"probe-{secrets.token_hex(8)}"
+        self.replace(name, [bytes(PROBE_BYTES)])
+        self.delete(name)
+        self._written_at = time.monotonic()
+
+    def room(self) -> Room:
+        disk = shutil.disk_usage(self.location)
+        return Room(disk.free, disk.total)
+
+    @contextlib.contextmanager
+    def _as_unavailable(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as exc:
+            if exc.errno is None:  # not the system's: of whoever gives the parts
+                raise
+            is_full = exc.errno in (errno.ENOSPC, errno.EDQUOT)
+            todo = "make room or enlarge the volume" if is_full else "check the folder"
+            why = f"the content store cannot be {done}: {exc.strerror or type(exc).__name__}"
+            raise StoreUnavailable(f"{why}; {self._room_words()}; {todo} (PRATIQUE_CONTENT_DIR)") from exc
+
+    def _room_words(self) -> str:
+        try:
+            room = self.room()
+        except OSError:
+            return "how much is free cannot be found out"
+        return f"{room.free_bytes // MIB:,} of {room.size_bytes // MIB:,} MiB are free"
 
     def make_private(self, name: str) -> None:
         """Take from others what an older version let them read: the file and the folders above it."""

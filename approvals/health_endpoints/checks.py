@@ -118,7 +118,7 @@ def check_content() -> None:
     except StoreUnavailable as exc:
         raise NotReady(str(exc)) from exc
     except OSError as exc:
-        raise NotReady("the content store cannot be read: see PRATIQUE_CONTENT_DIR") from exc
+        raise NotReady("the content store cannot be used: see PRATIQUE_CONTENT_DIR") from exc
 
 
 def check_keys() -> None:

@@ -9,19 +9,24 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from approvals import instruments
+from approvals.metrics.content_store import ContentStoreCollector
 from approvals.metrics.queue import QueueCollector
 from approvals.metrics.records import RecordsCollector
 from approvals.metrics.sources import Kept
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-SOURCES = (Kept("database", RecordsCollector()), Kept("queue", QueueCollector()))
+SOURCES = (
+    Kept("database", RecordsCollector()),
+    Kept("queue", QueueCollector()),
+    Kept("content_store", ContentStoreCollector()),
+)
 
 
 def exposition(*, of_service: bool = True) -> tuple[bytes, str]:
     """(body, content type) in Prometheus' text format.
 
-    With `of_service` also what the records and the queue say, read at most every KEPT_SECONDS by this process; a
-    source that does not answer is told by pratique_database_up and pratique_queue_up, and never fails the scrape.
+    With `of_service` also what SOURCES say, read at most every KEPT_SECONDS by this process; one that does not answer
+    is told by pratique_database_up and its like, and never fails the scrape.
     """
     parts = [generate_latest(_of_processes())]
     if of_service:

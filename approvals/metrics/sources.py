@@ -45,7 +45,9 @@ class Kept:
             if time.monotonic() - self._read_at >= KEPT_SECONDS:
                 self._read()
             found, is_up = self._found, self._is_up
-        up = GaugeMetricFamily(f"pratique_{self.name}_up", f"Whether the {self.name} answered the last scrape.")
+        up = GaugeMetricFamily(
+            f"pratique_{self.name}_up", f"Whether the {self.name.replace('_', ' ')} answered the last scrape."
+        )
         up.add_metric([], float(is_up))
         yield up
         yield from found

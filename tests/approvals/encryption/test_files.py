@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -13,7 +14,9 @@ import pytest
 
 from approvals import store
 from approvals.encryption import files
-from approvals.errors import Undecipherable
+from approvals.errors import StoreUnavailable, Undecipherable
+from approvals.health_endpoints import checks
+from approvals.metrics.exposition import SOURCES
 from approvals.project import privacy
 from provisioner import render
 from tests.support.secrets import keep, secret
@@ -62,6 +65,40 @@ def test_a_write_that_breaks_off_leaves_the_old_bytes(folder: Path) -> None:
         storage.replace("sha256/aa/b", broken())
     assert [one.name for one in storage.stored()] == ["sha256/aa/b"]
     assert (folder / "sha256/aa/b").read_bytes() == b"old"
+
+
+def test_a_full_folder_is_unavailable_in_words_in_probes_and_in_metrics(
+    db: None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content_store = next(source for source in SOURCES if source.name == "content_store")
+    assert keep("one")
+    checks._kept.forget()
+    assert checks._kept.answers()["content"] == "ok"
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "PROBE_SECONDS", 0)  # the last look was long ago
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(
+        StoreUnavailable, match=r"No space left on device; [\d,]+ of [\d,]+ MiB are free; make room"
+    ) as told:
+        keep("two")
+    checks._kept.forget()
+    assert checks._kept.answers()["content"] == str(told.value)
+    content_store.forget()
+    assert {family.name: family.samples[0].value for family in content_store.collect()} == {
+        "pratique_content_store_up": 0
+    }
+
+    monkeypatch.undo()
+    content_store.forget()
+    found = {family.name: family.samples[0].value for family in content_store.collect()}
+    assert found["pratique_content_store_up"] == 1
+    assert 0 < found["pratique_content_store_free_bytes"] < found["pratique_content_store_size_bytes"]
+    assert {one.name.partition("/")[0] for one in files.content_files().stored()} == {"sha256"}, (
+        "nothing is left behind"
+    )
 
 
 def test_S30_an_sqlite_database_and_what_lies_beside_it_are_the_services_alone(

@@ -33,6 +33,11 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     ),
     "PratiqueQueueAway": ({"pratique_queue_up": "0x180"}, {"pratique_queue_up": "1x180"}),
     "PratiqueQueueLong": ({"pratique_queue_messages": "501x180"}, {"pratique_queue_messages": "499x180"}),
+    "PratiqueContentStoreAway": ({"pratique_content_store_up": "0x180"}, {"pratique_content_store_up": "1x180"}),
+    "PratiqueContentStoreFull": (
+        {"pratique_content_store_free_bytes": "9x180", "pratique_content_store_size_bytes": "100x180"},
+        {"pratique_content_store_free_bytes": "11x180", "pratique_content_store_size_bytes": "100x180"},
+    ),
     "PratiqueWorkStuck": (
         {'pratique_idlest_request_seconds{state="preparing"}': "4000x180"},
         {'pratique_idlest_request_seconds{state="in_review"}': "4000x180"},
