@@ -10,6 +10,7 @@ from statistics import median
 from django.utils import timezone
 
 from approvals import instruments
+from approvals.refusals import note_answer
 from provisioner.cluster.client.exchanges import Exchange, Observer
 
 _OUTCOMES = {401: "refused", 403: "refused", 404: "not_found", 409: "conflict", 410: "gone", 429: "throttled"}
@@ -49,6 +50,8 @@ def observer_of(cluster: str) -> Observer:
             _answers[cluster].append((timezone.now(), exchange.seconds))
         else:
             _silences[cluster] = timezone.now()
+        if exchange.verb != "watch":  # which breaks off without harm, and is answered once
+            note_answer(cluster, exchange.status)
 
     return observe
 

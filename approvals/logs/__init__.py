@@ -8,7 +8,7 @@ Modules that other rooms use:
 - `gunicorn`: gunicorn's own lines in our form
 """
 
-from approvals.logs.shape import CONSOLE, JSON, configuration, hide
+from approvals.logs.shape import CONSOLE, JSON, configuration, hide, process_name
 from approvals.logs.taking_over import say, service_of, take_over
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "configuration",
     "gunicorn",
     "hide",
+    "process_name",
     "say",
     "service_of",
     "take_over",

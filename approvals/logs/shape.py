@@ -39,6 +39,11 @@ def of_process(name: str) -> None:
     _process[0] = name
 
 
+def process_name() -> str:
+    """web, worker, beat or watch; "" for a command of a person."""
+    return _process[0]
+
+
 def configuration(style: str) -> dict[str, Any]:
     """Django's LOGGING. `style` is "json" (one object a line, on standard error) or "console"."""
     return {

@@ -125,12 +125,17 @@ def _clusters(now: datetime) -> Iterator[Metric]:
     contact = _gauge("pratique_cluster_contact_seconds", "Time since the watch last reached the cluster.", "cluster")
     watched = _gauge("pratique_cluster_watched", "Whether a process holds the watch of the cluster.", "cluster")
     trouble = _gauge("pratique_cluster_trouble", "Whether the cluster's page shows a problem.", "cluster")
-    for one in figures.clusters():
+    left = _gauge(
+        "pratique_cluster_credentials_left_seconds", "Time until the registered credentials end, if they do.", "cluster"
+    )
+    for one in figures.clusters(now):
         if one.reached_at:
             contact.add_metric([one.name], _age(one.reached_at, now))
         watched.add_metric([one.name], float(one.watched_until is not None and one.watched_until >= now))
         trouble.add_metric([one.name], float(one.has_problem))
-    yield from (contact, watched, trouble)
+        if one.credentials_end:
+            left.add_metric([one.name], (one.credentials_end - now).total_seconds())
+    yield from (contact, watched, trouble, left)
 
 
 def _drifts(now: datetime) -> Iterator[Metric]:

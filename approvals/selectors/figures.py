@@ -3,14 +3,14 @@ that grows with the clusters and not with time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min, Q, Sum
+from django.db.models import BooleanField, Count, ExpressionWrapper, Min, Q, Sum
 
 from approvals.lifecycle import OPEN, SETTLED
 from approvals.models import BundleDeployment, ChatDelivery, Cluster, Drift, Request
+from approvals.refusals import has_problem
 
 SETTLED_WITHIN = timedelta(hours=24)
 
@@ -59,6 +59,7 @@ class ClusterFigures:
     reached_at: datetime | None
     watched_until: datetime | None
     has_problem: bool
+    credentials_end: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,10 @@ def deployments(now: datetime) -> list[Deployments]:
     return [Deployments(*row) for row in groups]
 
 
-def clusters() -> list[ClusterFigures]:
-    rows: Iterable[tuple[str, datetime | None, datetime | None, str]] = Cluster.objects.order_by("name").values_list(
-        "name", "reached_at", "watched_until", "problem"
-    )
-    return [ClusterFigures(name, reached, until, bool(problem)) for name, reached, until, problem in rows]
+def clusters(now: datetime) -> list[ClusterFigures]:
+    found = Cluster.objects.order_by("name").annotate(has_problem=ExpressionWrapper(has_problem(now), BooleanField()))
+    rows = found.values_list("name", "reached_at", "watched_until", "has_problem", "credentials_end")
+    return [ClusterFigures(*row) for row in rows]
 
 
 def open_drifts() -> list[DriftFigures]:

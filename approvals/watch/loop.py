@@ -18,7 +18,7 @@ from typing import Any
 from django.db import DataError, OperationalError, close_old_connections
 from django.utils import timezone
 
-from approvals import instruments
+from approvals import instruments, refusals
 from approvals.access.port import connect
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
@@ -32,6 +32,7 @@ from approvals.watch.mirrors import SeenMirrors
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.credentials import end_of_credentials
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import Expired, PratiqueError, UnknownKind
 
@@ -150,7 +151,11 @@ def note_contact(cluster: Cluster, api: Api) -> None:
     cluster.refresh_from_db()
     is_same = cluster.uid == uid
     problem = "" if is_same else f"this is a different cluster: its kube-system has uid {uid}, expected {cluster.uid}"
-    Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now(), version=version, problem=problem)
+    end, now = end_of_credentials(cluster.kubeconfig, trusted=True) if cluster.kubeconfig else None, timezone.now()
+    Cluster.objects.filter(pk=cluster.pk).update(reached_at=now, version=version, problem=problem, credentials_end=end)
+    cluster.credentials_end = end
+    if words := refusals.end_of_credentials(cluster, now):
+        logger.warning("cluster credentials end", extra={"cluster": cluster.name, "problem": words})
     if not is_same:
         raise PratiqueError(problem)
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals import access, admission
+from approvals import access, admission, refusals
 from approvals.access import Answers, Permission
 from approvals.health_endpoints import notes
 from approvals.models import Cluster
@@ -28,6 +28,8 @@ class ShownCluster:
     """
 
     cluster: Cluster
+    problem: str
+    ending: str
     permission: Permission
     username: str
     is_watched: bool
@@ -57,8 +59,10 @@ def index(http: HttpRequest) -> HttpResponse:
 def _shown(
     cluster: Cluster, permission: Permission, username: str, waiting: int, proofs: list[admission.PolicyNotice]
 ) -> ShownCluster:
-    is_watched = cluster.watched_until is not None and cluster.watched_until >= timezone.now()
+    now = timezone.now()
+    is_watched = cluster.watched_until is not None and cluster.watched_until >= now
     told = notes.about("rights")
     missing = None if told is None else told.get(cluster.name, "")
     answers = access.answers_of(cluster.name)
-    return ShownCluster(cluster, permission, username, is_watched, answers, missing, waiting, proofs)
+    problem, ending = refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now)
+    return ShownCluster(cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs)

@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.utils import timezone
 
+from approvals import refusals
 from approvals.models import Cluster
 from provisioner.review.base.text import visible
 
 
 class Command(BaseCommand):
     help = (
-        "List the clusters: name, uid, version, when each was last reached, and its problem. Credentials are not shown."
+        "List the clusters: name, uid, version, when each was last reached, its problem, and whether its credentials"
+        " end soon. Credentials are not shown."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        now = timezone.now()
         for cluster in Cluster.objects.defer("kubeconfig"):
             reached = cluster.reached_at.isoformat(timespec="seconds") if cluster.reached_at else "never reached"
             words = (cluster.name, cluster.uid or "no uid yet", cluster.version or "no version yet", reached)
-            self.stdout.write("  ".join(visible(word) for word in (*words, cluster.problem or "no problem")))
+            told = (refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now))
+            problem = "; ".join(one.replace("\n", "; ") for one in told if one)
+            self.stdout.write("  ".join(visible(word) for word in (*words, problem or "no problem")))

@@ -3,6 +3,7 @@
 - `access`: who may do what, asked of the API server
 - `answers`: what it answers
 - `api`: `Cluster`: all calls, as one identity
+- `credentials`: when those of a kubeconfig end
 - `discovery`: the kinds that it serves
 - `exchanges`: what an observer is told of each call
 - `failures`: its refusals as our errors
@@ -14,6 +15,7 @@ __all__ = [
     "access",
     "answers",
     "api",
+    "credentials",
     "discovery",
     "exchanges",
     "failures",

@@ -86,6 +86,14 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'pratique_cluster_contact_seconds{cluster="prod"}': "0+60x180"},
         {'pratique_cluster_contact_seconds{cluster="prod"}': "800x180"},
     ),
+    "PratiqueClusterTrouble": (
+        {'pratique_cluster_trouble{cluster="prod"}': "1x180"},
+        {'pratique_cluster_trouble{cluster="prod"}': "0x180"},
+    ),
+    "PratiqueClusterCredentialsEnd": (
+        {'pratique_cluster_credentials_left_seconds{cluster="prod"}': "604000x180"},
+        {'pratique_cluster_credentials_left_seconds{cluster="prod"}': "605000x180"},
+    ),
     "PratiqueClusterNotWatched": (
         {'pratique_cluster_watched{cluster="prod"}': "0x180", 'pratique_cluster_watched{cluster="other"}': "1x180"},
         {'pratique_cluster_watched{cluster="prod"}': "1x180"},
