@@ -240,6 +240,10 @@ class LostClaim(Withheld):
         super().__init__(message)
 
 
+class GivesWay(LostClaim):
+    """An approved request waits for the deployment that is being compared: what is left to compare comes after it."""
+
+
 class Busy(TryLater):
     """Drift correction writes for the deployment; an apply or a restore starts when that is done."""
 

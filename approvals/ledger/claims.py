@@ -25,13 +25,16 @@ from django.db.models import Case, DateTimeField, Expression, ExpressionWrapper,
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from approvals.errors import Busy, LostClaim
+from approvals.errors import Busy, GivesWay, LostClaim
 from approvals.ledger.held import HELD, claim_seconds, clock
-from approvals.lifecycle import WORKABLE
+from approvals.lifecycle import AT_WORK, WORKABLE, State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Request, TaskClaim
 
 logger = logging.getLogger(__name__)
+
+# Where no worker comes for a request that met Busy, drift is corrected all the same.
+GIVE_WAY_SECONDS = 60
 
 # The task of looking after a deployment; its other claim is that of drift correction.
 LOOK_AFTER = "look_after"
@@ -214,6 +217,20 @@ def hold_off_drift(deployment_id: int) -> None:
         raise Busy(f"drift of {row.name} is being corrected: this continues afterwards")
     if row.claimed_by:
         rows.update(claimed_by="", claimed_until=None, worker_deaths=F("worker_deaths") + 1)
+
+
+def held_up(deployment_id: int) -> QuerySet[Request]:
+    """Requests of the deployment that met Busy: whoever holds it for drift gives way to them."""
+    since = timezone.now() - timedelta(seconds=GIVE_WAY_SECONDS)
+    states = [State.APPROVED, *AT_WORK]
+    return Request.objects.filter(
+        deployment=deployment_id, state__in=states, problem_code=Busy.code, look_again_at__gt=since
+    )
+
+
+def check_nobody_is_held_up(deployment_id: int) -> None:
+    if held_up(deployment_id).exists():
+        raise GivesWay("an approved request waits for this deployment")
 
 
 def check_held_deployment(deployment_id: int, worker: str) -> None:

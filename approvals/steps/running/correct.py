@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from approvals import gate, instruments, store, wake
 from approvals.access.port import connect
-from approvals.errors import LostClaim
+from approvals.errors import GivesWay, LostClaim
 from approvals.gate import reader
 from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
@@ -41,6 +41,8 @@ from provisioner.values import Manifest, ObjectIdentity, ObjectRef
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 200
+# Before so many are compared, and before each is put back, it is seen whether an approved request waits.
+LOOKS_AT_ONCE = 40
 # What stands in the way passes by itself or by people: asked again after this long.
 AGAIN_SECONDS = 15
 SOON_SECONDS = 1
@@ -68,6 +70,8 @@ class Correct(Recurring):
         super().__init__(self.task, deployment_id, BundleDeployment.objects.filter(pk=deployment_id))
 
     def look(self, worker: str) -> bool:
+        if claims.held_up(self.key).exists():
+            return False
         is_due = _take_some(self.key, worker)
         optional.take(self.key, worker)
         strays.take(self.key, worker)
@@ -88,6 +92,9 @@ class Correct(Recurring):
 def correct(deployment_id: int) -> None:
     """Compare all that is due of a deployment; returns at once where another worker is at it."""
     do(Correct(deployment_id))
+    for pk in claims.held_up(deployment_id).values_list("pk", flat=True):
+        claims.held_up(deployment_id).filter(pk=pk).update(look_again_at=timezone.now())
+        wake.request(pk)
 
 
 def _take_some(deployment_id: int, worker: str) -> bool:
@@ -114,6 +121,8 @@ def _take_some(deployment_id: int, worker: str) -> bool:
         service = connect(deployment.cluster)
         installer = service.acting_as(installer_of(revision.request.spec)).guarded(claims.sure_sending(worker))
         _work(RevisionToCorrect(deployment, revision, service, installer, worker, now), items)
+    except GivesWay:
+        return False
     except LostClaim:
         instruments.lost_claims.labels("deployment").inc()
         return False
@@ -140,12 +149,19 @@ def _work(case: RevisionToCorrect, items: list[InventoryItem]) -> None:
         for one in items
     ]
     is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
-    looks = look_at(case.installer, held, manager=FIELD_MANAGER, is_scaled=is_scaled)
+    looks = list(_looks_at(case, held, is_scaled))
     found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
     _note_unknown(case, found.values(), left.words)
     to_correct = {key: pair for key, pair in found.items() if _note(case, *pair)}
     if to_correct:
         _put_all_back(case, to_correct, is_scaled)
+
+
+def _looks_at(case: RevisionToCorrect, held: Sequence[OwnObject], is_scaled: IsScaled) -> Iterator[Look]:
+    for start in range(0, len(held), LOOKS_AT_ONCE):
+        claims.check_nobody_is_held_up(case.deployment.pk)
+        some = held[start : start + LOOKS_AT_ONCE]
+        yield from look_at(case.installer, some, manager=FIELD_MANAGER, is_scaled=is_scaled)
 
 
 def _inventory(case: RevisionToCorrect) -> DatabaseInventory:
@@ -214,6 +230,7 @@ def _put_all_back(
         for item, look in pairs:
             if not claims.renew_deployment(case.deployment.pk, case.worker):
                 raise LostClaim
+            claims.check_nobody_is_held_up(case.deployment.pk)
             try:
                 _put_back(case, item, look, is_scaled)
             except LostClaim:

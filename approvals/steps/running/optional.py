@@ -101,6 +101,7 @@ def _check(case: RevisionToComplete) -> None:
     """Everything that S25 names, reviewers and guards included: this is a first write."""
     if not claims.renew_deployment(case.revision.deployment_id, case.worker):
         raise LostClaim
+    claims.check_nobody_is_held_up(case.revision.deployment_id)
     gate.require(case.revision.request, reader.creating(case.revision, case.service))
 
 

@@ -320,6 +320,35 @@ def test_while_a_newer_revision_is_applied_nothing_is_compared(any_station: Stat
     assert (it.live()["data"], Drift.objects.count()) == ({"version": "2"}, 0)
 
 
+def test_correcting_gives_way_to_an_approved_request_of_the_deployment(
+    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Running(sandbox_station, registry)
+    # Neither stands in the way of the second version.
+    it.edit(lambda live: live["data"].update(version="2"))
+    sandbox_station.api.delete(it.ref("ServiceAccount"))
+    sandbox_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    sandbox_station.work()
+    put_back, written, woken = step.put_back, [], []
+
+    def approve_meanwhile(*given: Any, **more: Any) -> Any:
+        if not written:
+            request = sandbox_station.agree(it.deployment)
+            tasks.advance_request(request.pk)
+            assert sandbox_station.latest(it.deployment).problem_code == "busy"
+            monkeypatch.setattr(step.wake, "request", woken.append)
+        written.append(given)
+        return put_back(*given, **more)
+
+    monkeypatch.setattr(step, "put_back", approve_meanwhile)
+    it.look()
+    assert len(written) == 1, "the rest comes after the request"
+    assert woken == [sandbox_station.latest(it.deployment).pk]
+    monkeypatch.undo()
+    sandbox_station.work()
+    assert sandbox_station.latest(it.deployment).state != "approved", "it goes on"
+
+
 def test_who_fights_is_named_and_answered_more_and_more_rarely(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
