@@ -3,9 +3,10 @@
 Modules that other rooms use:
 
 - `notes`: what `/readyz` tells beside its checks: what an operator should mend, though this process can work
+- `pulse`: whether the main loop of a worker, beat or watch still turns
 """
 
-from approvals.health_endpoints.checks import PROBES, is_ready
+from approvals.health_endpoints.checks import PROBES, healthz, is_ready
 from approvals.health_endpoints.content import tell_content_store
 from approvals.health_endpoints.listener import NOTHING, Listener, PlainResponse, Responder, open_socket
 from approvals.health_endpoints.plugins import tell_broken_plugins
@@ -16,9 +17,11 @@ __all__ = [
     "Listener",
     "PlainResponse",
     "Responder",
+    "healthz",
     "is_ready",
     "notes",
     "open_socket",
+    "pulse",
     "tell_broken_plugins",
     "tell_content_store",
 ]

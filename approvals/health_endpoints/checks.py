@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from approvals.encryption.files import content_files
 from approvals.errors import KeyMissing, StoreUnavailable, Undecipherable
-from approvals.health_endpoints import notes
+from approvals.health_endpoints import notes, pulse
 from approvals.health_endpoints.listener import PlainResponse, Responder
 from approvals.limits import crowding
 
@@ -28,6 +28,8 @@ class NotReady(Exception):
 
 
 def healthz(headers: Mapping[str, str]) -> PlainResponse:
+    if (seconds := pulse.still_seconds()) > pulse.STILL_SECONDS:
+        return PlainResponse.of({"status": f"the main loop has stood still for {seconds:.0f} s"}, 503)
     return PlainResponse.of({"status": "ok"})
 
 

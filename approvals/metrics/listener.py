@@ -1,4 +1,4 @@
-"""Each process's own /metrics, on an address of its own; the listener is that of the probes."""
+"""Each process's own /metrics, and whether it lives, on an address of its own; the listener is that of the probes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from django.conf import settings
 from django.db import connections
 
-from approvals.health_endpoints import NOTHING, Listener, PlainResponse, open_socket
+from approvals.health_endpoints import NOTHING, Listener, PlainResponse, healthz, open_socket
 from approvals.metrics.exposition import exposition
 from approvals.metrics.views import may_read
 
@@ -40,7 +40,7 @@ def serve(process: str) -> Listener | None:
 
 def answer_on(sock: socket.socket, process: str) -> Listener:
     """Serve /metrics of this process on `sock`, on which others may listen as well."""
-    listener = Listener("metrics", {PATH: partial(_answer, process in OF_SERVICE)}, sock)
+    listener = Listener("metrics", {PATH: partial(_answer, process in OF_SERVICE), "/healthz": healthz}, sock)
     listener.start()
     return listener
 

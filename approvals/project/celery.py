@@ -9,6 +9,7 @@ import structlog
 from celery import Celery
 from celery.signals import (
     beat_init,
+    before_task_publish,
     celeryd_init,
     setup_logging,
     task_postrun,
@@ -75,6 +76,14 @@ def serve_beat_metrics(**_: object) -> None:
     from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded now
 
     metrics.serve("beat")
+    before_task_publish.connect(note_turn)
+
+
+def note_turn(**_: object) -> None:
+    """Beat publishes every two seconds, or tries to."""
+    from approvals.health_endpoints import pulse  # noqa: PLC0415 - needs the apps, which are loaded now
+
+    pulse.note_turn()
 
 
 @task_prerun.connect

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @worker_ready.connect
 def hold_on_to_claims(**_: object) -> None:
-    Heartbeat(on_still=end_at_once).start()
+    Heartbeat(on_still=end_at_once, on_turn=health_endpoints.pulse.note_turn).start()
 
 
 @worker_ready.connect

@@ -20,11 +20,20 @@ STOP_SECONDS = 4.0
 
 
 class Heartbeat:
-    """`on_still` is called with the holders that made no progress, `on_stopped` once every claim is given back."""
+    """`on_still` is called with the holders that made no progress, `on_stopped` once every claim is given back.
 
-    def __init__(self, on_still: Callable[[Sequence[str]], None], on_stopped: Callable[[], None] = lambda: None):
+    `on_turn` is called at each beat, also where the database does not answer.
+    """
+
+    def __init__(
+        self,
+        on_still: Callable[[Sequence[str]], None],
+        on_stopped: Callable[[], None] = lambda: None,
+        on_turn: Callable[[], None] = lambda: None,
+    ):
         self._on_still = on_still
         self._on_stopped = on_stopped
+        self._on_turn = on_turn
         self._stop_at: float | None = None
 
     def start(self) -> None:
@@ -43,6 +52,7 @@ class Heartbeat:
                 logger.warning("the database does not answer", extra={"error": str(exc)})
             except Exception:  # a claim that nobody holds on to would count as a death of what is worked on
                 logger.exception("the heartbeat missed a beat")
+            self._on_turn()
             took = clock() - began
 
     def pause(self, took: float) -> float:

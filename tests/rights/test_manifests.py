@@ -187,6 +187,20 @@ def test_every_process_waits_for_the_migrations_and_the_job_for_nobody() -> None
         assert compose[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
 
 
+def test_every_process_has_a_probe_that_starts_no_process() -> None:
+    """`pratique-manage` would cost seconds of a processor each time."""
+    compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
+    for name in ("worker", "beat", "watch"):
+        (container,) = PODS[name]["spec"]["containers"]
+        assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
+        assert "metrics" in {port["name"] for port in container["ports"]}
+        assert "9090/healthz" in compose[name]["healthcheck"]["test"][-1]
+    (watch,) = [
+        one for one in objects("pratique.yaml") if one["kind"] == "Deployment" and one["metadata"]["name"] == "watch"
+    ]
+    assert watch["spec"]["replicas"] == 2
+
+
 @pytest.mark.thorough
 def test_a_pod_of_the_new_version_begins_when_the_migrations_are_there(tmp_path: Path) -> None:
     """The very command of the init containers, beside the very command of the Job."""

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections
 
-from approvals import metrics, rights
+from approvals import health_endpoints, metrics, rights
 from approvals.ledger import claims
 from approvals.watch.loop import Watches
 
@@ -40,6 +40,7 @@ class Command(BaseCommand):
                     watches.look()
                 except OperationalError as exc:
                     logger.warning("the database is not responding", extra={"error": type(exc).__name__})
+                health_endpoints.pulse.note_turn()
                 with suppress(Empty):
                     is_stopping = bool(stopping.get(timeout=LOOK_SECONDS))
         finally:

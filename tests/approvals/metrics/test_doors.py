@@ -6,16 +6,17 @@ import contextlib
 import http.client
 import re
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from approvals.health_endpoints import Listener, listener
+from approvals.health_endpoints import Listener, listener, pulse
 from approvals.health_endpoints.listener import MAX_OPEN
 from approvals.metrics.listener import serve
-from approvals.project import configuration
+from approvals.project import celery, configuration
 from tests.approvals.metrics.conftest import TOKEN, Scrape, key
 from tests.support.patience import scaled, wait_for
 from tests.support.servers.process import free_port
@@ -106,6 +107,18 @@ def test_a_worker_tells_of_itself_on_its_own_address(listening: int) -> None:
 def test_the_address_asks_for_the_token_where_there_is_one(listening: int, token: str) -> None:
     assert get(listening, "/metrics")[0] == 404
     assert get(listening, "/metrics", Authorization=f"Bearer {token}")[0] == 200
+
+
+def test_a_process_whose_main_loop_stands_still_does_not_live(
+    listening: int, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the token: kubelets have none."""
+    monkeypatch.setattr(pulse, "_turned_at", [])
+    assert get(listening, "/healthz")[0] == 200, "it has not begun"
+    monkeypatch.setattr(pulse, "_turned_at", [time.monotonic() - pulse.STILL_SECONDS - 1])
+    assert get(listening, "/healthz")[0] == 503
+    celery.note_turn()  # as beat, worker and watch do
+    assert get(listening, "/healthz")[0] == 200
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\nX: "], ids=["silent", "half"])
