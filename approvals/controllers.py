@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Any
 
 from approvals.operators_file import FileSection, each_once, yaml_of
-from approvals.source_refs import read_by, read_by_catalog
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
 
@@ -50,6 +49,8 @@ class WrittenWish:
 
 def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> WrittenWish | None:
     """What a BundleDeployment asks for; None where its sources cannot be read."""
+    from approvals.source_refs import read_by  # noqa: PLC0415 - loads git, OCI and catalogs; settings load this module
+
     try:
         reads = _named(read_by(spec))
     except BadSource:
@@ -60,6 +61,8 @@ def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: Mapping[st
 
 def catalog_wish_of(cluster: str, name: str, spec: Mapping[str, Any]) -> WrittenWish | None:
     """What a Catalog names; None where its source cannot be read."""
+    from approvals.source_refs import read_by_catalog  # noqa: PLC0415 - the same
+
     try:
         reads = _named(read_by_catalog(spec))
     except BadSource:

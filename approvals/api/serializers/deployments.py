@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals import refusals
 from approvals.access.sight import without_values
 from approvals.models import (
     BundleDeployment,
@@ -20,6 +22,11 @@ from approvals.services.revisions import MAX_REASON
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
+    problem = serializers.SerializerMethodField(help_text="as any process met it; empty for none")
+
+    def get_problem(self, cluster: Cluster) -> str:
+        return refusals.problem_of(cluster, timezone.now())
+
     class Meta:
         model = Cluster
         fields = ["name", "uid", "version", "reached_at", "problem"]

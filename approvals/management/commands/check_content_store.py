@@ -20,6 +20,7 @@ RIGHTS = {
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Try what processes do with the content store, and say which settings or rights are missing. Then say which "
         "contents are missing. It writes one small file and deletes it."

@@ -12,6 +12,7 @@ from approvals import retention
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Remove the reports and other details of requests that were settled more than PRATIQUE_KEEP_DAYS days ago, and "
         "stored content that nothing needs. Workers do the same every hour. Reviews, verdicts and the audit stay."

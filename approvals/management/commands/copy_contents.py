@@ -14,6 +14,7 @@ from approvals.errors import StoreUnavailable
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Copy all contents between a folder and the content store of the settings. Safe while other processes run. If "
         "it is interrupted, run it again: what is there already is checked, and not copied anew. Nothing is deleted."

@@ -14,6 +14,7 @@ from approvals.management.names import account_named, cluster_named
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Remove an account's identity on a cluster, mapped or verified. Sessions, API tokens and chat links "
         "that depend on it end at once. Anyone with a token of the cluster can sign in again, to a new account."

@@ -13,6 +13,7 @@ from provisioner.review.base.text import visible
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "List the clusters: name, uid, version, when each was last reached, its problem, and whether its credentials"
         " end soon. Credentials are not shown."

@@ -11,6 +11,7 @@ from provisioner.review.base.text import visible
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "List identities of accounts on each cluster, with sessions, API tokens and chat accounts. Secrets "
         "are not shown."

@@ -15,6 +15,7 @@ from approvals.management.names import account_named, cluster_named
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Map a local account to a Kubernetes user name and groups on a cluster. With --create the account is created"
         " without a password: `pratique-manage changepassword` sets one."

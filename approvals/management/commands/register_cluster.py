@@ -19,6 +19,7 @@ REMEDIES = {"may_replace": "; to replace it, add --replace", "could-not-ask": ",
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Register a cluster, or with --replace change the kubeconfig of a registered one."
         " `watch` sees to it within seconds."

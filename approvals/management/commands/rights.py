@@ -41,6 +41,7 @@ NOTHING = "# No registered person or account needs to be impersonated.\n"
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Print the roles and bindings that let web, worker and watch impersonate people and installing "
         "accounts, based on the registered ones: pratique-manage rights --cluster NAME | kubectl apply -f -"

@@ -16,6 +16,7 @@ PROBLEMS_SHOWN = 20
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "Encrypt everything stored with the first key of PRATIQUE_ENCRYPTION_KEYS. Safe while other processes"
         " run. If it is interrupted, run it again."

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import CommandError, call_command, get_commands
+from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.utils import timezone
 
 from approvals import access, services
@@ -299,6 +299,13 @@ def test_the_demos_own_command_has_its_settings_and_is_read_by_nobody_else(tmp_p
     text = program.read_text().replace("-m approvals.project.manage", f'-c "{telling}"')
     done = subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([*given.values()][:2])
+
+
+def test_commands_of_operators_load_no_page() -> None:
+    """Django's checks load every page: half of the seconds that a command took."""
+    ours = {name for name, app in get_commands().items() if app == "approvals"} - {"demo", "demo_seed", "watch"}
+    checked = {name for name in ours if load_command_class("approvals", name).requires_system_checks}
+    assert checked == set()
 
 
 def test_help_lists_the_commands_of_this_service_with_a_sentence_each() -> None:
