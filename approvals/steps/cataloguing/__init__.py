@@ -5,9 +5,11 @@ Modules that other rooms use:
 
 - `comparing`: what would change from one bundle to another
 - `refreshing`: one look at the source of a catalog
+- `turns`: whose catalog is read next
 """
 
 __all__ = [
     "comparing",
     "refreshing",
+    "turns",
 ]
