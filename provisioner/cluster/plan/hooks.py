@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.cluster.compare import masked, uid_of, version_of
-from provisioner.cluster.health.completion import has_end
 from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.plan.adopting import foreign, objection_to
 from provisioner.cluster.plan.helm_releases import is_left_by_hook
@@ -14,7 +13,10 @@ from provisioner.cluster.plan.known import PlanInputs, offline
 from provisioner.cluster.plan.proving import proved, replacement
 from provisioner.cluster.tracking import is_left_by
 from provisioner.retention import LOSES_NOTHING
-from provisioner.values import Action, Manifest, PlannedAction
+from provisioner.values import Action, GroupKind, Manifest, PlannedAction
+
+# These are there to run, and hold nothing.
+_RUN = frozenset({GroupKind("batch", "Job"), GroupKind("", "Pod")})
 
 
 def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
@@ -30,7 +32,7 @@ def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) 
         again = _rerun(scene, manifest)
         return replace(again, **_said(planned)) if last else planned
     is_left = last is not None and is_left_by(last, live) and uid_of(live) not in scene.options.others
-    if is_left and uid_of(live) != staying and not has_end(manifest.ref) and _is_kept(scene, manifest, live):
+    if is_left and uid_of(live) != staying and manifest.ref.group_kind not in _RUN and _is_kept(scene, manifest, live):
         return _left_as_it_is(manifest, live)
     if is_left and uid_of(live) != staying and manifest.ref.group_kind in LOSES_NOTHING:
         return replacement(scene, manifest, _rerun(scene, manifest))

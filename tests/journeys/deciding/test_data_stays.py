@@ -33,9 +33,9 @@ class Port:
         self.name = f"{station.namespace}-port"
         self.volume = f"{station.namespace}-volume"
 
-    def wish(self, *objects: dict[str, Any]) -> Request:
+    def wish(self, *objects: dict[str, Any], **options: Any) -> Request:
         files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files))
+        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files), **options)
         self.station.work()
         return self.station.latest(deployment)
 
@@ -400,9 +400,11 @@ def test_S15_where_objects_have_to_be_converted_the_wait_says_what_does_not_work
 def test_S39_a_claim_that_is_to_be_kept_stays_and_is_nobodys(port: Port, *, is_removal: bool) -> None:
     claim = port.claim("data")
     claim["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    claim["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
     deployment = port.run(KEPT, claim)
     uid = port.station.api.get(port.ref("PersistentVolumeClaim", "data"))["metadata"]["uid"]
     if is_removal:
+        port.station.look_after(deployment)
         services.delete_deployment(by=acting(port.station.people["rita"]), deployment=deployment, via="browser")
         port.station.work()
         request = port.station.latest(deployment)
@@ -418,3 +420,6 @@ def test_S39_a_claim_that_is_to_be_kept_stays_and_is_nobodys(port: Port, *, is_r
     if not is_removal:
         again = port.wish(KEPT, claim)
         assert again.reports.get().findings.filter(rule="OWN-02").exists()
+        again = port.wish(KEPT, claim, collisionProtection="IfNoController")
+        assert again.reports.get().actions["adopt"] == 1, "Helm's label, which we wrote, keeps it from nobody"
+        assert port.station.approve(deployment).state == "applied"
