@@ -76,7 +76,9 @@ FACTS: dict[str, ExpressionVariable] = {
         _COUNTS, "the same per severity; a guard that must not be overridden requires 0 here"
     ),
     "waived_rules": ExpressionVariable(_NAMES, "rule ids of the accepted findings"),
-    "actions": ExpressionVariable(_COUNTS, "planned objects per action: create, update, replace, adopt, delete, none"),
+    "actions": ExpressionVariable(
+        _COUNTS, "planned objects per action: create, update, replace, rerun, adopt, delete, orphan, skip, none"
+    ),
     "kinds": ExpressionVariable(_NAMES, "kinds to be created, changed or deleted, as Kind.group"),
     "namespaces": ExpressionVariable(_NAMES, "namespaces of the planned objects"),
     "purpose": ExpressionVariable("string", "deploy, delete or rollback"),

@@ -88,11 +88,14 @@ def give_up(request: Request, error: PratiqueError) -> None:
 def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Plan:
     """`plan` without the deletions that only people acknowledge; those objects stay, and stay ours.
 
+    So does what says that it is to be kept: the next try of the revision that failed may want it.
+
     `adopted` are those that were somebody's before the revision that failed.
     """
 
     def is_kept(one: PlannedAction) -> bool:
-        return one.action is Action.DELETE and (one.ref.identity in adopted or _takes_data_along(one))
+        is_asked = one.ref.identity in adopted or _takes_data_along(one)
+        return one.action is Action.ORPHAN or (one.action is Action.DELETE and is_asked)
 
     actions = tuple(one for one in plan.actions if not is_kept(one))
     return Plan(actions, plan_digest(actions))

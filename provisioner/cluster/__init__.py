@@ -9,6 +9,7 @@
 - `evidence`: what reports need of live objects, read in bounds
 - `health`: whether objects are what their specs ask for
 - `inventory`: the record of what is ours
+- `keep_policies`: by which words an object says that it is to be kept
 - `kept_data`: whether claims and volumes that were to stay do
 - `latecomers`: what was created in a CRD or namespace since its report
 - `order`: which object comes first
@@ -26,6 +27,7 @@ __all__ = [
     "evidence",
     "health",
     "inventory",
+    "keep_policies",
     "kept_data",
     "latecomers",
     "order",

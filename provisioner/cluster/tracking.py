@@ -15,6 +15,7 @@ from typing import Any
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import GroupKind, HookRun, JsonObject, ObjectRef
 
+FIELD_MANAGER = "pratique"
 NONCE = f"{OWN_GROUP}/nonce"
 OWNER = f"{OWN_GROUP}/owner"
 # Labels, as RukPak wrote them.

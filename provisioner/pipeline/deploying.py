@@ -12,10 +12,9 @@ from provisioner.cluster.health import observation
 from provisioner.cluster.inventory import HookRuns, Inventory, uids
 from provisioner.cluster.plan.known import Options
 from provisioner.cluster.plan.planning import plan as make_plan
-from provisioner.cluster.tracking import RevisionOwner
+from provisioner.cluster.tracking import FIELD_MANAGER, RevisionOwner
 from provisioner.errors import DigestMismatch
 from provisioner.health_checks import HealthCheck
-from provisioner.pipeline.planning import FIELD_MANAGER
 from provisioner.render import content_digest
 from provisioner.values import APPLYING, Content, Health, HelmRelease, HookMoment, ObjectOutcome, ObjectRef, Plan
 

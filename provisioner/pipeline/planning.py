@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import cleaned, masked
+from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.known import Options
 from provisioner.cluster.plan.planning import plan as make_plan
+from provisioner.cluster.plan.pruning import let_go
+from provisioner.cluster.tracking import FIELD_MANAGER
 from provisioner.render import content_digest
 from provisioner.review.base.difference import mask_secret
 from provisioner.schema.fields import is_same
@@ -26,8 +29,6 @@ from provisioner.values import (
     Plan,
     PlannedAction,
 )
-
-FIELD_MANAGER = "pratique"
 
 
 def plan_again(
@@ -80,7 +81,9 @@ def plan_offline(content: Content, previous: Content | None) -> Plan:
     for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
         for ref in deletions.refs:
             before, _ = _masked(old[ref.identity].body, None)
-            actions.append(PlannedAction(ref, Action.DELETE, before=before, is_proved=False))
+            planned = PlannedAction(ref, Action.DELETE, before=before, is_proved=False)
+            words = keep_words(old[ref.identity].body, is_removal=not content.manifests)
+            actions.append(let_go(planned, f"it says {words}") if words else planned)
     return Plan(tuple(actions), plan_digest(actions))
 
 

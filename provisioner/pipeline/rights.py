@@ -9,8 +9,9 @@ from provisioner.cluster.client.access import review_self
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.plan.known import Options
 from provisioner.cluster.plan.planning import plan as make_plan
+from provisioner.cluster.tracking import FIELD_MANAGER
 from provisioner.errors import ClusterError, TryLater
-from provisioner.pipeline.planning import FIELD_MANAGER, as_applied, in_order, plan_offline
+from provisioner.pipeline.planning import as_applied, in_order, plan_offline
 from provisioner.rbac import RbacSubject
 from provisioner.reading import all_rbac, live_rbac, namespaces, with_answers
 from provisioner.review.base.facts import Facts, Gap

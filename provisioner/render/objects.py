@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.api_groups import OWN_GROUP
+from provisioner.api_groups import DELETION_POLICY, OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.scopes import BUILT_IN, defined_scopes
-from provisioner.values import GroupKind, Hook, JsonObject, Manifest, ObjectIdentity, ObjectRef
+from provisioner.values import DeletionPolicy, GroupKind, Hook, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
-OUR_ANNOTATIONS = frozenset({f"{OWN_GROUP}/prune", f"{OWN_GROUP}/optional"})
+OUR_ANNOTATIONS = frozenset({DELETION_POLICY, f"{OWN_GROUP}/prune", f"{OWN_GROUP}/optional"})
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 SERVER_FIELDS = (
     "uid", "resourceVersion", "managedFields", "ownerReferences", "creationTimestamp", "deletionTimestamp",
@@ -197,6 +197,8 @@ def _check_words(each: Found, field: str, words: Any) -> None:
             raise each.refuse(f"metadata.{field}: content must not carry {key!r}, it is Pratique's own")
         if value is not None and not isinstance(value, str):
             raise each.refuse(f"metadata.{field}: {key!r} must be a text (quote it)")
+        if key == DELETION_POLICY and value != DeletionPolicy.ORPHAN:
+            raise each.refuse(f"metadata.{field}: {key!r} must be {DeletionPolicy.ORPHAN}, or be left out")
 
 
 def _placed(each: Found, body: dict[str, Any], is_namespaced: bool | None, install_namespace: str) -> JsonObject:

@@ -182,7 +182,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     private = [one for one in once if one.is_private]
     public = worst_first(folded(said_by_cause(one for one in once if not one.is_private)))
     wished = {one.ref.identity for one in facts.content.manifests}
-    staying = (one for one in facts.plan.actions if one.action is Action.NONE)
+    staying = (one for one in facts.plan.actions if one.action in (Action.NONE, Action.ORPHAN))
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}

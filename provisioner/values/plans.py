@@ -11,6 +11,7 @@ from provisioner.values.objects import JsonObject, ObjectRef
 class Action(StrEnum):
     """SKIP leaves an optional object out while the cluster does not serve its kind.
 
+    ORPHAN lets go of an object that is ours: it stays as it is, and belongs to no deployment from then on.
     RERUN runs a hook that ran for an earlier request: what that run left is deleted, and it is made anew.
     """
 
@@ -20,6 +21,7 @@ class Action(StrEnum):
     RERUN = "rerun"
     ADOPT = "adopt"
     DELETE = "delete"
+    ORPHAN = "orphan"
     SKIP = "skip"
     NONE = "none"
 

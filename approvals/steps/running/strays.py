@@ -21,6 +21,7 @@ from approvals.models import Request, Stray
 from approvals.steps.restore import KEPT
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of, version_of
+from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.order import is_built_in
 from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.cluster.tracking import has_named_owner, nonce_of
@@ -93,7 +94,10 @@ def _request_of(row: Stray) -> Request:
 
 
 def _holds_data(ref: ObjectRef, live: JsonObject) -> bool:
-    """A custom resource as well: what its controller has made for it now goes with it."""
+    """A custom resource as well: what its controller has made for it now goes with it. So does what says that it is to
+    be kept (S39)."""
+    if keep_words(live):
+        return True
     if ref.group_kind == STATEFUL_SET:
         return takes_claims_along(live)
     return ref.group_kind in KEPT or not is_built_in(ref.group)

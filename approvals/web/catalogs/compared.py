@@ -24,6 +24,7 @@ ACTIONS = (
     ("replace", "Replaced"),
     ("rerun", "Hooks that run again"),
     ("delete", "Removed"),
+    ("orphan", "Removed from the bundle, and kept"),
     ("hidden", "Changed or not: you may not get these"),
 )
 # What the rules that say something against a bundle find in a request.

@@ -245,6 +245,7 @@ def tiles(body: Record) -> list[Tile]:
         Tile(counted["rerun"], "hooks run again", "changes?action=rerun"),
         Tile(counted["adopt"], "adopted", "changes?action=adopt", "bad"),
         Tile(counted["delete"], "deleted", "changes?action=delete", "bad"),
+        Tile(counted["orphan"], "kept", "changes?action=orphan"),
     ]
     of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])
     of_crds = len({key_of(one["ref"]) for one in body["findings"] if one["ref"] and _breaks_crd(one)})

@@ -129,4 +129,4 @@ class Deleter:
         except PratiqueError as exc:
             words.append(f"it still names its owner: {exc}")
             said = exc.server_words
-        return ObjectOutcome(planned.ref, Action.NONE, state, "; ".join(words), planned.uid, server_words=said)
+        return ObjectOutcome(planned.ref, planned.action, state, "; ".join(words), planned.uid, server_words=said)

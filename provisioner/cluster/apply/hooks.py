@@ -18,6 +18,7 @@ from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.completion import has_end, until_completed
 from provisioner.cluster.health.watch import until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory
+from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.plan.pruning import in_served_version
 from provisioner.cluster.tracking import is_left_by
 from provisioner.errors import PratiqueError, PreconditionFailed, TryLater, UnknownKind, Withheld
@@ -75,6 +76,8 @@ class HookRunner:
             if last.moment is moment:  # a worker may have died before that
                 self._give_time_to_live(manifest, planned, last)
             return ObjectOutcome(ref, planned.action, OutcomeState.UNCHANGED, "it has run for this request", last.uid)
+        if planned.action is Action.NONE:  # it is kept as an earlier run left it
+            return ObjectOutcome(ref, planned.action, OutcomeState.UNCHANGED, "; ".join(planned.notes), planned.uid)
         if is_begun and planned.action is Action.REPLACE:
             self.inventory.forget(ref, planned.uid)  # which a worker may have died before
         try:
@@ -142,6 +145,8 @@ class HookRunner:
             return
         if live is None or not is_left_by(run, live):
             return
+        if not has_end(ref):
+            self.writer.check_not_kept(ref, live)
         uid = uid_of(live)
         try:
             self.writer.patiently(lambda: self.cluster.delete(ref, uid=uid))
@@ -162,15 +167,20 @@ class HookRunner:
             raise PreconditionFailed(words, status=409, server_words=why.server_words)
 
     def _clear(self, moment: HookMoment, manifest: Manifest) -> None:
-        """That it cannot be cleared is no failure of what has been done: the next run tries again.
+        """That it cannot be cleared is no failure of what has been done: the next run tries again. What says that it is
+        to be kept stays (S39).
 
         Where a worker carries on, the run may be the one of a later moment, which is not over.
         """
         run = self.runs.items().get(manifest.ref.identity)
         if run is None or not run.uid or not (run.is_current and run.has_succeeded and run.moment is moment):
             return
+        if keep_words(manifest.body):
+            return
         try:
-            self.cluster.delete(run.ref, uid=run.uid)
+            live = self.cluster.get(run.ref)
+            if live is not None and not keep_words(live):
+                self.cluster.delete(run.ref, uid=run.uid)
         except Withheld:
             raise
         except PratiqueError:

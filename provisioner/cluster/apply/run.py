@@ -185,7 +185,7 @@ class _Apply:
         late = self._hooks(content, HookMoment.AFTER, HookMoment.AFTER_DELETION)
         known = {one.ref.identity for one in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
-        released = [one for one in leaving if one.action is Action.NONE]
+        released = [one for one in leaving if one.action in (Action.NONE, Action.ORPHAN)]
         deleted = [one for one in leaving if one.action is Action.DELETE]
         going = deletion_phases((one.ref for one in deleted), bodies_of(deleted))
         changing = sum(changes(phase, self._actions) for phase in wished)
@@ -434,7 +434,7 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
         raise PlanChanged("the plan does not have the digest that it names")
     if wished - actions.keys():
         raise PlanChanged(f"the plan says nothing of {len(wished - actions.keys())} objects of the content")
-    leaves = {identity for identity, one in actions.items() if one.action is Action.DELETE}
+    leaves = {identity for identity, one in actions.items() if one.action in (Action.DELETE, Action.ORPHAN)}
     extra = {identity for identity, one in actions.items() if one.action is not Action.NONE} - leaves - wished
     if extra or leaves & wished:
         raise PlanChanged("the plan is not one of this content")

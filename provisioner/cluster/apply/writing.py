@@ -28,6 +28,7 @@ from provisioner.cluster.compare import (
 )
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.left_out import without_theirs
+from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.plan.expected_refusals import POD
 from provisioner.cluster.plan.helm_releases import hand_over, is_held_by, losers, without_marks
 from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
@@ -48,7 +49,7 @@ from provisioner.errors import (
     Unreachable,
     Withheld,
 )
-from provisioner.retention import STATEFUL_SET, takes_more
+from provisioner.retention import takes_more
 from provisioner.schema.fields import is_same
 from provisioner.values import (
     Action,
@@ -141,8 +142,7 @@ class ObjectWriter:
         nobody has written it since: then it is not read before.
         """
         uid, version = planned.uid, planned.resource_version
-        takes_claims = ref.group_kind == STATEFUL_SET
-        for _ in range(_REBASES if self.owner or takes_claims else 0):
+        for _ in range(_REBASES):
             if not version:
                 live = self.patiently(partial(self.cluster.get, ref))
                 if live is None:
@@ -150,6 +150,7 @@ class ObjectWriter:
                 if uid_of(live) != uid:
                     break
                 self._check_not_overtaken(ref, live)
+                self.check_not_kept(ref, live)
                 _check_takes_no_more(replace(planned, before=live), planned)
                 version = version_of(live)
             try:
@@ -159,9 +160,13 @@ class ObjectWriter:
                 continue
             return
         else:
-            if takes_claims:
-                raise LosesData(f"{ref} changes faster than it can be looked at: whether its claims stay is not known")
+            raise LosesData(f"{ref} changes faster than it can be looked at: whether its data is to stay is not known")
         self.patiently(partial(self.cluster.delete, ref, uid=uid))
+
+    def check_not_kept(self, ref: ObjectRef, live: JsonObject) -> None:
+        """Raise LosesData where the object, about to be deleted, says by now that it is to be kept (S39)."""
+        if words := keep_words(live):
+            raise LosesData(f"{ref} is to be kept since the plan was made", status=409, server_words=f"it says {words}")
 
     def release(self, ref: ObjectRef, uid: str) -> None:
         """Take our tracking from an object that stays and is not ours from now on, so that anybody may adopt it.

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from provisioner.cluster.compare import masked, uid_of
+from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.plan.adopting import foreign, objection_to
 from provisioner.cluster.plan.helm_releases import is_left_by_hook
 from provisioner.cluster.plan.known import PlanInputs, offline
 from provisioner.cluster.plan.proving import proved, replacement
 from provisioner.cluster.tracking import is_left_by
 from provisioner.retention import LOSES_NOTHING
-from provisioner.values import Action, Manifest, PlannedAction
+from provisioner.values import Action, GroupKind, Manifest, PlannedAction
+
+# These are there to run, and hold nothing.
+_RUN = frozenset({GroupKind("batch", "Job"), GroupKind("", "Pod")})
 
 
 def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
@@ -28,6 +32,8 @@ def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) 
         again = _rerun(scene, manifest)
         return replace(again, **_said(planned)) if last else planned
     is_left = last is not None and is_left_by(last, live) and uid_of(live) not in scene.options.others
+    if is_left and uid_of(live) != staying and manifest.ref.group_kind not in _RUN and _is_kept(scene, manifest, live):
+        return _left_as_it_is(manifest, live)
     if is_left and uid_of(live) != staying and manifest.ref.group_kind in LOSES_NOTHING:
         return replacement(scene, manifest, _rerun(scene, manifest))
     if is_left or uid_of(live) == staying:
@@ -36,7 +42,19 @@ def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) 
     if not is_of_release and (objection := objection_to(scene, live)):
         return foreign(manifest, live, objection)
     # What somebody else's object holds is not told (S09).
-    return replacement(scene, manifest, replace(offline(manifest, Action.REPLACE, live), before=None))
+    return replace(replacement(scene, manifest, offline(manifest, Action.REPLACE, live)), before=None)
+
+
+def _is_kept(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> bool:
+    running = scene.before.get(manifest.ref.identity)
+    return any(map(keep_words, (manifest.body, running.body if running else None, live)))
+
+
+def _left_as_it_is(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    """What the last run made, and is to be kept: it is not deleted to be made anew (S39)."""
+    before, _ = masked(live, None)
+    words = "an earlier run made it and an annotation says that it is to be kept: it stays as it is"
+    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, before, notes=(words,))
 
 
 def _rerun(scene: PlanInputs, manifest: Manifest) -> PlannedAction:

@@ -15,7 +15,7 @@ from provisioner.cluster.order import is_system_namespace
 from provisioner.cluster.plan import helm_releases
 from provisioner.cluster.plan.helm_releases import is_held_by
 from provisioner.cluster.plan.known import Options
-from provisioner.cluster.tracking import NONCE, OWNER_NAME, nonce_of
+from provisioner.cluster.tracking import FIELD_MANAGER, NONCE, OWNER_NAME, nonce_of
 from provisioner.values import CollisionProtection, GroupKind, JsonObject, ObjectRef
 
 _SECRET = GroupKind("", "Secret")
@@ -81,7 +81,8 @@ def present_owner(live: JsonObject, others: Mapping[str, str] | None = None) -> 
 
 
 def _is_labelled_by_hand(live: JsonObject) -> bool:
-    """Whether kubectl wrote the label that Helm puts on what it holds, as `helm template | kubectl apply` does.
+    """Whether kubectl wrote the label that Helm puts on what it holds, as `helm template | kubectl apply` does, or a
+    deployment of Pratique did that has let go of the object since: what it holds has a nonce, too.
 
     Most charts have it in their templates. Only a release has the annotations beside it, and where another tool wrote
     the label, that may hold the object without a mark of its own.
@@ -91,7 +92,8 @@ def _is_labelled_by_hand(live: JsonObject) -> bool:
         for entry in (live.get("metadata") or {}).get("managedFields") or []
         if f"f:{helm_releases.LABEL}" in (((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {})
     ]
-    return bool(writers) and all(one == _KUBECTL or one.startswith(f"{_KUBECTL}-") for one in writers)
+    known = (one in (_KUBECTL, FIELD_MANAGER) or one.startswith(f"{_KUBECTL}-") for one in writers)
+    return bool(writers) and all(known)
 
 
 def holder_of(live: JsonObject, *, is_let_go: bool = False) -> str:

@@ -11,6 +11,8 @@ from provisioner.cluster.client.failures import is_immutable_field
 from provisioner.cluster.compare import changes, cleaned, masked, share_texts, uid_of, version_of
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.left_out import without_theirs
+from provisioner.cluster.keep_policies import keep_words
+from provisioner.cluster.order import defined_kinds
 from provisioner.cluster.plan.expected_refusals import is_expected_refusal
 from provisioner.cluster.plan.known import NO_DRY_RUN, PlanInputs, body_of, offline, stopped
 from provisioner.cluster.plan.own_webhooks import untried_words
@@ -91,10 +93,20 @@ def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error
 
 
 def replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
-    """An object to be deleted and made anew; a problem where only the first of that would be done.
+    """An object to be deleted and made anew; a problem where only the first of that would be done, or where it says
+    that it is to be kept (S39).
 
     It is tried each time: nothing on the old object tells that the new one is refused now.
     """
+    running, kinds = scene.before.get(manifest.ref.identity), defined_kinds([manifest])
+    along = [one.body for one in scene.before.values() if one.ref.group_kind in kinds] if kinds else []
+    said = map(keep_words, (manifest.body, running.body if running else None, planned.before, *along))
+    if planned.action is Action.REPLACE and any(said):
+        words = (
+            f"{manifest.ref} has to be deleted to be made anew, and an annotation says that it is to be kept, or what "
+            "goes with it. If nobody needs it, delete it yourself, or first apply a version without that annotation"
+        )
+        return replace(planned, problem=words, problem_code=PreconditionFailed.code)
     try:
         found = refusal(scene.cluster, manifest, field_manager=scene.field_manager)
     except Unreachable as exc:

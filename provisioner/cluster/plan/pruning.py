@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.bulk_read import PARALLEL
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import masked, uid_of, version_of
-from provisioner.cluster.order import deletion_phases, is_system_namespace
-from provisioner.cluster.plan.known import PlanInputs, reviewed_action, says, stopped
+from provisioner.cluster.graph import NAMESPACE
+from provisioner.cluster.keep_policies import keep_words
+from provisioner.cluster.order import defined_kinds, deletion_phases, is_system_namespace
+from provisioner.cluster.plan.known import PlanInputs, reviewed_action, stopped
 from provisioner.cluster.plan.own_webhooks import untried_words
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.values import (
@@ -25,9 +26,6 @@ from provisioner.values import (
     ObjectRef,
     PlannedAction,
 )
-
-# An object that stays when its content has it no more.
-PRUNE, KEEP = f"{OWN_GROUP}/prune", "false"
 
 
 def leaving(
@@ -45,7 +43,7 @@ def leaving(
 def deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
     """In the order in which they go."""
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        planned = {one.ref.identity: one for one in pool.map(lambda ref: _deletion(scene, ref), refs)}
+        planned = _with_holders(scene, pool.map(lambda ref: _deletion(scene, ref), refs))
     ordered = deletion_phases((one.ref for one in planned.values()), bodies_of(planned.values()))
     return [planned[ref.identity] for phase in ordered for ref in phase.refs]
 
@@ -53,6 +51,26 @@ def deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[PlannedActio
 def bodies_of(actions: Iterable[PlannedAction]) -> dict[ObjectIdentity, JsonObject]:
     """The objects that the actions delete, as they were when that was planned."""
     return {one.ref.identity: one.before for one in actions if one.before}
+
+
+def _with_holders(scene: PlanInputs, actions: Iterable[PlannedAction]) -> dict[ObjectIdentity, PlannedAction]:
+    """The actions, where what would take an object that is kept along stays as well: its namespace, the definition of
+    its kind, an owner of it, and what these are in. What the content still has may be to be kept, too."""
+    planned = {one.ref.identity: one for one in actions}
+    running = [one for identity, one in scene.before.items() if identity in scene.brought and keep_words(one.body)]
+    kept = [(one.ref, one.before) for one in planned.values() if one.action is Action.ORPHAN]
+    kept += [(one.ref, None) for one in running]
+    going = {one.ref.identity: one for one in planned.values() if one.action is Action.DELETE}
+    kinds = {identity: defined_kinds([Manifest(one.before)]) for identity, one in going.items() if one.before}
+    while kept and going:
+        ref, live = kept.pop()
+        owners = {str(owner.get("uid")) for owner in ((live or {}).get("metadata") or {}).get("ownerReferences") or ()}
+        for identity, one in list(going.items()):
+            is_namespace = one.ref.group_kind == NAMESPACE and one.ref.name == ref.namespace
+            if is_namespace or one.uid in owners or ref.group_kind in kinds.get(identity, ()):
+                planned[identity] = let_go(one, f"{ref}, which is to be kept, would be deleted with it")
+                kept.append((one.ref, going.pop(identity).before))
+    return planned
 
 
 def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
@@ -63,8 +81,7 @@ def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
     ours = scene.inventory[ref.identity]
     planned = PlannedAction(ref, Action.DELETE, ours)
     if scene.options.is_orphaning:
-        words = f"{ref} stays as it is, because spec.deletionPolicy is {DeletionPolicy.ORPHAN}"
-        return _let_go(planned, f"{words}; from now on nobody looks after it")
+        return let_go(planned, f"spec.deletionPolicy is {DeletionPolicy.ORPHAN}")
     if is_system_namespace(ref):
         return replace(
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
@@ -88,15 +105,19 @@ def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
 def _deletion_of(scene: PlanInputs, planned: PlannedAction, live: dict[str, Any]) -> PlannedAction:
     ref = planned.ref
     if uid_of(live) != planned.uid:
-        return _let_go(planned, f"{ref} was made again by somebody else and stays")
-    running = scene.before.get(ref.identity)
-    if _is_kept(live) or (running and _is_kept(running.body)):
-        return _let_go(planned, f"{ref} stays, because it says {PRUNE}: {KEEP}; from now on nobody looks after it")
+        return replace(planned, action=Action.NONE, notes=(f"{ref} was made again by somebody else and stays",))
+    running, is_removal = scene.before.get(ref.identity), scene.options.is_removal
+    before, _ = masked(live, None)
+    if words := keep_words(running.body if running else None, is_removal=is_removal):
+        return let_go(replace(planned, before=before), f"it says {words}")
+    if words := keep_words(live, is_removal=is_removal):
+        # What the live object alone says is a value of it (S09).
+        told = replace(planned, before=before, server_words=f"it says {words}")
+        return let_go(told, "an annotation of the object in the cluster says so")
     stands = reviewed_action(scene, ref, live)
     if stands and stands.action is Action.DELETE:
         return stands
     untried = _untried_words(scene, planned)
-    before, _ = masked(live, None)
     return replace(
         planned,
         resource_version=version_of(live),
@@ -117,12 +138,9 @@ def _untried_words(scene: PlanInputs, planned: PlannedAction) -> str:
     return ""
 
 
-def _let_go(planned: PlannedAction, words: str) -> PlannedAction:
-    return replace(planned, action=Action.NONE, notes=(words,))
-
-
-def _is_kept(obj: JsonObject) -> bool:
-    return says(obj, PRUNE) == KEEP
+def let_go(planned: PlannedAction, why: str) -> PlannedAction:
+    """What stays, with why: the one note that it has is what its finding says."""
+    return replace(planned, action=Action.ORPHAN, notes=(f"{planned.ref} stays as it is, because {why}",))
 
 
 def in_served_version(cluster: ClusterClient, ref: ObjectRef) -> ObjectRef:

@@ -129,7 +129,8 @@ class _Remarks:
 
 def crds_of(report: Report) -> list[PlannedAction]:
     """The CRDs that a report plans to do something with, the one with the worst finding first."""
-    crds = [one for one in report.plan.actions if one.ref.group_kind == _CRD and one.action is not Action.NONE]
+    staying = (Action.NONE, Action.ORPHAN)
+    crds = [one for one in report.plan.actions if one.ref.group_kind == _CRD and one.action not in staying]
     ranks = {
         one.ref.identity: one.severity.rank
         for one in reversed(report.findings)

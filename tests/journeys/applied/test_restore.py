@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,6 +207,7 @@ def test_S16_what_holds_data_or_other_objects_is_never_deleted_to_put_something_
         leaving("", "PersistentVolumeClaim"),
         leaving("", "PersistentVolume"),
         leaving("apiextensions.k8s.io", "CustomResourceDefinition"),
+        replace(leaving("", "Secret"), action=Action.ORPHAN),
     ]
     config = leaving("", "ConfigMap")
     update = PlannedAction(ObjectRef("", "v1", "Namespace", "", "b"), Action.UPDATE, uid="u")

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from approvals import services
 from approvals.models import BundleDeployment, Report, Request
 from approvals.steps import approved as step
 from provisioner.errors import ClusterError
 from provisioner.values import ObjectRef
+from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import is_unreachable, until_served, wait_until
@@ -31,9 +33,9 @@ class Port:
         self.name = f"{station.namespace}-port"
         self.volume = f"{station.namespace}-volume"
 
-    def wish(self, *objects: dict[str, Any]) -> Request:
+    def wish(self, *objects: dict[str, Any], **options: Any) -> Request:
         files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files))
+        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files), **options)
         self.station.work()
         return self.station.latest(deployment)
 
@@ -391,3 +393,33 @@ def test_S15_where_objects_have_to_be_converted_the_wait_says_what_does_not_work
     wait_until(lambda: not is_refused(), "nobody converts")
     port.station.work()
     assert port.station.latest(deployment).state == "applied", port.station.latest(deployment).problem
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("is_removal", [False, True], ids=["dropped by a version", "with its deployment"])
+def test_S39_a_claim_that_is_to_be_kept_stays_and_is_nobodys(port: Port, *, is_removal: bool) -> None:
+    claim = port.claim("data")
+    claim["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    claim["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    deployment = port.run(KEPT, claim)
+    uid = port.station.api.get(port.ref("PersistentVolumeClaim", "data"))["metadata"]["uid"]
+    if is_removal:
+        port.station.look_after(deployment)
+        services.delete_deployment(by=acting(port.station.people["rita"]), deployment=deployment, via="browser")
+        port.station.work()
+        request = port.station.latest(deployment)
+    else:
+        request = port.wish(KEPT)
+    (told,) = request.reports.get().findings.filter(rule="DEL-04")
+    assert "stays as it is, because it says helm.sh/resource-policy: keep" in told.message
+    assert request.reports.get().actions["orphan"] == 1
+    assert port.station.approve(deployment).state == "applied"
+    live = port.station.api.get(port.ref("PersistentVolumeClaim", "data"))
+    assert (live["metadata"]["uid"], live["metadata"].get("deletionTimestamp")) == (uid, None)
+    assert not deployment.inventory.filter(name="data").exists()
+    if not is_removal:
+        again = port.wish(KEPT, claim)
+        assert again.reports.get().findings.filter(rule="OWN-02").exists()
+        again = port.wish(KEPT, claim, collisionProtection="IfNoController")
+        assert again.reports.get().actions["adopt"] == 1, "Helm's label, which we wrote, keeps it from nobody"
+        assert port.station.approve(deployment).state == "applied"

@@ -112,11 +112,17 @@ def test_S20_content_carries_no_names_of_ours(field: str, key: str) -> None:
 
 
 def test_S20_the_documented_annotations_are_taken_but_not_as_labels() -> None:
-    ours = {f"{OURS}/prune": "false", f"{OURS}/optional": "true"}
+    ours = {f"{OURS}/deletion-policy": "Orphan", f"{OURS}/prune": "false", f"{OURS}/optional": "true"}
     (manifest,) = admitted(obj(metadata={"annotations": ours}))
     assert manifest.body["metadata"]["annotations"] == ours
     with pytest.raises(InvalidManifest, match=r"metadata\.labels"):
         admitted(obj(metadata={"labels": ours}))
+
+
+@pytest.mark.parametrize("word", ["orphan", "Keep", "Delete", ""])
+def test_S39_a_deletion_policy_that_would_keep_nothing_is_refused(word: str) -> None:
+    with pytest.raises(InvalidManifest, match="must be Orphan, or be left out"):
+        admitted(obj(metadata={"annotations": {f"{OURS}/deletion-policy": word}}))
 
 
 @pytest.mark.parametrize("kind", ["BundleDeploymentReview", "BundleDeploymentRequest", "Anything"])

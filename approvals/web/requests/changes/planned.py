@@ -21,11 +21,12 @@ SIGNS = {
     "replace": "⇄",
     "rerun": "↻",
     "adopt": "⇥",
+    "orphan": "⇤",
     "skip": "○",
     "none": "=",
     "hidden": "?",
 }
-WORDS = {"none": "unchanged"}
+WORDS = {"none": "unchanged", "orphan": "kept"}
 # As long as Kubernetes lets a group, a kind, a namespace and a name be.
 MAX_NAME = 640
 # The rule that says of each hook when it runs.

@@ -24,7 +24,7 @@ WAIT_SECONDS = 300.0
 MOST_LINES = 200
 IN_CATALOG = ("version", "image", "url", "checksum", "kubernetes", "deprecation")
 LISTED_IN_CATALOG = (("apis", "API"), ("needs", "constraint on other bundles"))
-SIGNS = {"create": "+", "update": "~", "replace": "!", "rerun": "~", "delete": "-", "hidden": "?"}
+SIGNS = {"create": "+", "update": "~", "replace": "!", "rerun": "~", "delete": "-", "orphan": "=", "hidden": "?"}
 Record = Mapping[str, Any]
 
 

@@ -59,6 +59,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_run(manifest: Manifest, planned: PlannedAction | None) -> Finding:
     assert manifest.hook is not None
     ref, hook = manifest.ref, manifest.hook
+    if planned and planned.action is Action.NONE:
+        return _LATER.at(ref, f"The hook {said(ref)} is not run again: {'; '.join(planned.notes)}")
     when = " and ".join(_WHEN[moment] for moment in hook.moments)
     again = " again, and deletes what its last run left," if planned and planned.action is Action.RERUN else ""
     ends = ". It is deleted once all hooks of that moment have succeeded" if hook.is_cleared else ""

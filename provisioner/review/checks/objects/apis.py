@@ -29,7 +29,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     brought = brought_kinds(facts.state())
     for planned in facts.plan.actions:
         ref = planned.ref
-        if planned.problem or planned.action in {Action.DELETE, Action.NONE} or facts.is_offline:
+        if planned.problem or planned.action in {Action.DELETE, Action.ORPHAN, Action.NONE} or facts.is_offline:
             continue
         if (ref.group, ref.version, ref.kind) in brought:
             continue

@@ -36,7 +36,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     wished = {one.ref.identity: one.body for one in facts.content.manifests if one.ref.group_kind == CRD}
     before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     for planned in facts.plan.actions:
-        if planned.ref.group_kind != CRD or planned.action is Action.NONE:
+        if planned.ref.group_kind != CRD or planned.action in (Action.NONE, Action.ORPHAN):
             continue
         old = facts.live.get(planned.ref.identity) or (before.get(planned.ref.identity) if facts.is_offline else None)
         if planned.action is Action.DELETE:

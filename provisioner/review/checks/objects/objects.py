@@ -48,6 +48,7 @@ _REPLACED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING)
 _DELETED_WITH_DATA = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING)
 _DELETED = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS)
 _DELETED_ROLE = ReviewRule("DEL-01", Section.OBJECTS, Severity.SAFE)
+_ORPHANED = ReviewRule("DEL-04", Section.OBJECTS, Severity.NOTABLE)
 _CONFLICT = ReviewRule("OWN-01", Section.OBJECTS, Severity.BREAKING)
 _FOREIGN = ReviewRule("OWN-02", Section.OBJECTS, Severity.BREAKING)
 _NO_RIGHT = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
@@ -89,7 +90,10 @@ def _changes(facts: Facts) -> Iterator[Finding]:
                 yield from _of_untried(facts, planned, (untried, fitting))
         if not is_untried(planned):  # there they say why
             is_new = planned.action is not Action.NONE or planned.ref.identity not in wished
-            yield from _of_warnings(planned, planned.uid or facts.salt, is_new=is_new)
+            is_kept_hook = planned.action is Action.NONE and planned.ref.identity in hooks
+            is_told = planned.action is Action.ORPHAN or is_kept_hook  # why it stays: other findings say so
+            warned = replace(planned, notes=()) if is_told else planned
+            yield from _of_warnings(warned, planned.uid or facts.salt, is_new=is_new)
         yield from _of_others(planned, wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
         yield _of_untried_group(why, refs)
@@ -117,6 +121,8 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
         yield _CREATED.at(ref, f"Creates {said(ref)}")
     elif planned.action is Action.DELETE:
         yield _of_deletion(ref)
+    elif planned.action is Action.ORPHAN:
+        yield _of_orphan(planned)
     elif planned.action in {Action.UPDATE, Action.REPLACE}:
         found = changed_paths(planned.before, planned.after)
         if planned.action is Action.REPLACE:
@@ -135,6 +141,16 @@ def _of_deletion(ref: ObjectRef) -> Finding:
     if consequence:
         return _DELETED_WITH_DATA.at(ref, f"Deletes {said(ref)}: {consequence}")
     return _DELETED.at(ref, f"Deletes {said(ref)}")
+
+
+def _of_orphan(planned: PlannedAction) -> Finding:
+    """What is let go, and whose it is then; of Kubernetes' rights it is said that they go on."""
+    ref = planned.ref
+    words = "; ".join(planned.notes).replace(str(ref), said(ref))
+    rest = "it belongs to no deployment, and another installation meets it as an object of somebody else"
+    rights = "; the rights that it gives go on" if ref.group == RBAC_GROUP else ""
+    found = _ORPHANED.at(ref, f"{words}. From then on {rest}{rights}", key=words)
+    return replace(found, server_words=planned.server_words)
 
 
 def _of_replacement(planned: PlannedAction, found: list[FieldChange]) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.cluster.plan.pruning import KEEP, PRUNE
+from provisioner.cluster.keep_policies import KEEP, PRUNE
 from provisioner.cluster.tracking import OWNER, RevisionOwner
 from provisioner.values import Action, ObjectOutcome, OutcomeState, Plan
 from tests.support.provisioner.cluster_scene import Scene, action_of, failures
@@ -52,7 +52,7 @@ def test_what_a_later_revision_wrote_is_not_let_go_by_an_older_one(scene: Scene)
     scene.deploy(beside, again := scene.config_map(a="3"), owner=THIRD)
     before = scene.live(again)
     outcome = late(scene, planned, beside)
-    assert (outcome.action, outcome.state) == (Action.NONE, OutcomeState.FAILED)
+    assert (outcome.action, outcome.state) == (Action.ORPHAN, OutcomeState.FAILED)
     assert WORDS in outcome.message
     assert (scene.live(again), outcome.ref.identity in scene.inventory.items()) == (before, True)
 
@@ -63,6 +63,16 @@ def test_what_somebody_touched_since_the_plan_is_deleted_all_the_same(scene: Sce
     scene.edit(gone, lambda it: it["data"].update(b="theirs"), manager="somebody")
     assert late(scene, planned, beside).state is OutcomeState.DONE
     assert (scene.live(gone), len(scene.inventory.items())) == (None, 1)
+
+
+def test_S39_what_is_to_be_kept_since_the_plan_is_not_deleted(scene: Scene) -> None:
+    scene.deploy(beside := scene.config_map("beside"), gone := scene.config_map(a="1"), owner=FIRST)
+    planned = scene.plan(beside)
+    kept = {"helm.sh/resource-policy": "keep"}
+    scene.edit(gone, lambda it: it["metadata"]["annotations"].update(kept), manager="somebody")
+    outcome = late(scene, planned, beside)
+    assert (outcome.state, "is to be kept since the plan was made" in outcome.message) == (OutcomeState.FAILED, True)
+    assert (scene.live(gone) is None, len(scene.inventory.items())) == (False, 2)
 
 
 def test_what_somebody_made_again_since_the_plan_stays(scene: Scene) -> None:

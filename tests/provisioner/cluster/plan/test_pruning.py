@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.graph import DEPENDS_ON
-from provisioner.cluster.plan.pruning import PRUNE
+from provisioner.cluster.keep_policies import PRUNE
 from provisioner.cluster.tracking import NO_TRACKING, NONCE, OWNER_NAME, RevisionOwner, Tracking, nonce_of
 from provisioner.errors import EmptyBundle
 from provisioner.values import Action, CollisionProtection, Identity, ObjectRef, OutcomeState
@@ -38,14 +38,96 @@ def what_says_that_it_stays_is_kept_and_let_go(scene: Scene) -> None:
     planned = scene.plan(stays)
     assert actions(planned) == {
         "ConfigMap/stays": Action.NONE,
-        "ConfigMap/kept": Action.NONE,
+        "ConfigMap/kept": Action.ORPHAN,
         "ConfigMap/goes": Action.DELETE,
     }
-    assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).notes[0]
+    assert "core.rukpak.io/prune: false" in action_of(planned, kept(scene)).server_words
     assert failures(scene.apply(planned, stays)) == []
     assert scene.live(kept(scene))["data"] == {"a": "1"}
     assert Tracking.on(scene.live(kept(scene))) == NO_TRACKING
     assert {item.ref.name for item in scene.inventory.items().values()} == {"stays"}
+
+
+HELM, ARGO = "helm.sh/resource-policy", "argocd.argoproj.io/sync-options"
+GOES, STAYS = Action.DELETE, Action.ORPHAN
+
+
+@pytest.mark.parametrize(
+    ("words", "dropped", "removed"),
+    [
+        ({HELM: "keep"}, STAYS, STAYS),
+        ({ARGO: "Prune=false"}, STAYS, GOES),
+        ({ARGO: "Validate=false, Delete=false"}, GOES, STAYS),
+    ],
+    ids=str,
+)
+def test_S39_what_other_tools_keep_is_kept_when_they_keep_it(
+    scene: Scene, words: dict[str, str], dropped: Action, removed: Action
+) -> None:
+    scene.deploy(obj := marked(scene.config_map("kept", a="1"), **words), stays := scene.config_map())
+    planned = scene.plan(stays)
+    assert [action_of(one, obj).action for one in (planned, scene.plan())] == [dropped, removed]
+    assert failures(scene.apply(planned, stays)) == []
+    assert (scene.live(obj) is not None) is (dropped is STAYS)
+    if dropped is STAYS:
+        again = scene.plan(obj, stays)
+        assert "does not belong to this deployment" in action_of(again, obj).problem
+
+
+def marked(obj: dict[str, Any], **words: str) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "annotations": words}}
+
+
+def test_S39_what_a_kept_object_is_in_stays_with_it(scene: Scene) -> None:
+    """Its namespace, the definition of its kind, and what the garbage collector would take it with."""
+    name = f"{scene.namespace}-data"
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    owner = scene.config_map("owner")
+    claim = marked(scene.config_map("data", a="1"), **{HELM: "keep"})
+    claim["metadata"]["namespace"] = name
+    widget = marked(scene.widget(), **{HELM: "keep"})
+    owned = marked(scene.config_map("owned"), **{HELM: "keep"})
+    beside = {**scene.config_map("beside"), "metadata": {"name": "beside", "namespace": name}}
+    bundle = (space, scene.definition(), widget, claim, beside, owner, owned)
+    assert failures(scene.deploy(*bundle)) == []
+    uid = scene.live(owner)["metadata"]["uid"]
+    link = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]
+    scene.edit(owned, lambda it: it["metadata"].update(ownerReferences=link), manager="somebody")
+    planned = scene.plan()
+    assert actions(planned) == {
+        f"Namespace/{name}": STAYS,
+        f"CustomResourceDefinition/{scene.definition()['metadata']['name']}": STAYS,
+        "Widget/one": STAYS,
+        "ConfigMap/data": STAYS,
+        "ConfigMap/beside": GOES,
+        "ConfigMap/owner": STAYS,
+        "ConfigMap/owned": STAYS,
+    }
+    assert failures(scene.apply(planned)) == []
+    assert [scene.live(one) is not None for one in bundle] == [True, True, True, True, False, True, True]
+    for one in (space, scene.definition()):
+        scene.cluster.delete(ObjectRef.of(one))
+
+
+def test_S39_the_namespace_of_what_the_bundle_still_has_and_keeps_is_not_dropped(scene: Scene) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{scene.namespace}-data"}}
+    claim = marked(scene.config_map("data", a="1"), **{HELM: "keep"})
+    claim["metadata"]["namespace"] = space["metadata"]["name"]
+    scene.deploy(space, claim)
+    planned = scene.plan(claim, previous=content([space, claim]))
+    assert action_of(planned, space).action is STAYS
+    scene.cluster.delete(ObjectRef.of(space))
+
+
+@pytest.mark.parametrize("words", [{HELM: "keep"}, {ARGO: "Delete=false"}], ids=str)
+def test_S39_what_is_to_be_kept_is_not_deleted_to_be_made_anew(scene: Scene, words: dict[str, str]) -> None:
+    scene.deploy(scene.job())
+    scene.edit(scene.job(), lambda it: it["metadata"].setdefault("annotations", {}).update(words), manager="somebody")
+    found = action_of(scene.plan(changed := scene.job(image="example.com/migrate:2")), changed)
+    assert found.action is Action.REPLACE
+    assert "an annotation says that it is to be kept" in found.problem
+    scene.edit(scene.job(), lambda it: [it["metadata"]["annotations"].pop(one) for one in words], manager="somebody")
+    assert action_of(scene.plan(changed), changed).problem == ""
 
 
 @pytest.mark.parametrize("says", ["true", "", "False"])
@@ -57,13 +139,13 @@ def test_only_the_word_false_keeps_an_object(scene: Scene, says):
 def test_an_object_that_somebody_marked_in_the_cluster_is_kept_too(scene: Scene):
     scene.deploy(obj := scene.config_map("marked"), stays := scene.config_map())
     annotate(scene, obj, "false")
-    assert action_of(scene.plan(stays), obj).action is Action.NONE
+    assert action_of(scene.plan(stays), obj).action is Action.ORPHAN
 
 
 def test_an_object_that_was_reviewed_as_kept_is_kept_though_somebody_took_the_mark_away(scene: Scene):
     scene.deploy(kept(scene), stays := scene.config_map())
     annotate(scene, kept(scene), None)
-    assert action_of(scene.plan(stays, previous=content([kept(scene), stays])), kept(scene)).action is Action.NONE
+    assert action_of(scene.plan(stays, previous=content([kept(scene), stays])), kept(scene)).action is Action.ORPHAN
 
 
 def test_a_removal_keeps_it_as_well(scene: Scene):
@@ -79,7 +161,7 @@ def test_S15_orphans_stay_as_they_are_and_anybody_may_adopt_them(scene: Scene):
     scene.deploy(web, settings, owner=RevisionOwner("harbour", 1))
     before = scene.live(web)
     planned = scene.plan(is_orphaning=True)
-    assert actions(planned) == {"Deployment/web": Action.NONE, "ConfigMap/settings": Action.NONE}
+    assert actions(planned) == {"Deployment/web": Action.ORPHAN, "ConfigMap/settings": Action.ORPHAN}
     assert failures(scene.apply(planned)) == []
     assert scene.inventory.items() == {}
     live = scene.live(web)

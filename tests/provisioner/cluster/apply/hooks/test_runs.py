@@ -51,6 +51,20 @@ def test_what_its_last_run_left_is_cleared_without_a_word(chart: Chart) -> None:
     assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/migrate:2"
 
 
+def test_S39_what_a_hook_made_and_is_to_be_kept_is_neither_cleared_nor_made_anew(chart: Chart) -> None:
+    scene = chart.scene
+    kept = scene.secret("password", word="one")
+    kept["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    hooks = [hook(kept, is_cleared=True)]
+    assert failures(chart.deploy(hooks, scene.config_map())) == []
+    first = uid_of(scene.cluster, kept)
+    assert first
+    changed = [hook({**kept, "stringData": {"word": "two"}}, is_cleared=True)]
+    assert actions(chart.plan(changed, scene.config_map()))["Secret/password"] is Action.NONE
+    assert failures(chart.deploy(changed, scene.config_map())) == []
+    assert uid_of(scene.cluster, kept) == first
+
+
 def test_what_is_cleared_once_it_succeeded_is_gone_and_its_next_run_is_planned_alike(chart: Chart) -> None:
     scene = chart.scene
     hooks = [hook(scene.config_map("rights"), is_cleared=True), hook(scene.job(), weight=1, is_cleared=True)]
