@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 
 from approvals import policy
 from approvals.access.sight import is_in_the_way, private_to_judge
@@ -15,11 +15,12 @@ from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
 from approvals.ledger import labels
-from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request
+from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request, Review, Revision
 from approvals.selectors.certainty import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
 from provisioner.review.base.places import unjudged_fields
+from provisioner.sentences import some
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
@@ -108,7 +109,9 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
         "waived": len(waived_ones),
         "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
         "waived_rules": _rules(report, waived_ones),
-        "actions": _counts(Action, (action["action"] for action in report.body["plan"]["actions"])),
+        "actions": _counts(
+            Action, (one["action"] for one in report.body["plan"]["actions"] if not one.get("returnsAs"))
+        ),
         "kinds": sorted({_kind(action["ref"]) for action in touched}),
         "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
         "purpose": request.purpose,
@@ -207,12 +210,14 @@ def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Fac
         return Result.NOT_SELECTED, NOT_SELECTED
     if _is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
-        return Result.SILENT, f"it was not evaluated: {DESTRUCTIVE}"
+        return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
     answer = _answer(each, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
     if not answer.is_true:
-        return Result.SILENT, answer.words
+        new = [finding for finding in report.findings.all() if finding.is_new]
+        worst = next((finding for finding in new if finding.severity == facts["worst_new"]), None)
+        return Result.SILENT, f"{answer.words}; the worst new finding is {_named([worst])}" if worst else answer.words
     obstacle = _obstacle(each, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
 
@@ -241,13 +246,18 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
     if request.is_for_people:
         return "it follows a catalog by upgradePolicy Request, which only people can approve"
     if report.severities.get(Severity.UNKNOWN, 0):
-        return "the report has unknown findings, which policies cannot approve"
+        unknown = [finding for finding in report.findings.all() if finding.severity == Severity.UNKNOWN]
+        return f"the report has unknown findings, which policies cannot approve: {_named(unknown)}"
     if not _says_what_is_judged(report):
         return "the report was made before Pratique said which fields no rule judges: start a new round"
-    if any(finding.rule.startswith(policy.OWN_RULES_PREFIX) for finding in report.findings.all()):
-        return "the content affects Pratique itself, which only people can approve"
+    own = [finding for finding in report.findings.all() if finding.rule.startswith(policy.OWN_RULES_PREFIX)]
+    if each.allows_known_powers and own:
+        known = known_powers(request)
+        own = [finding for finding in own if finding.is_new or finding.fingerprint not in known]
+    if own:
+        return f"the content affects Pratique itself, which only people can approve: {_named(own)}"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
-        return DESTRUCTIVE
+        return _destruction(report)
     if not request.is_requester_known:
         return "the requester is unknown, so a person who may use the ServiceAccount must approve"
     counts = objection_to(each, request)
@@ -258,6 +268,44 @@ def _adopts(report: Report) -> bool:
     """Whether objects of others are to be adopted, and none is in the way that is not: then guards see nothing."""
     is_stopped = any(map(is_in_the_way, report.body["plan"]["actions"]))
     return bool(report.actions.get(Action.ADOPT, 0)) and not is_stopped
+
+
+def known_powers(request: Request) -> frozenset[str]:
+    """The fingerprints of those findings of power over Pratique that people approved of this deployment, as they are
+    now: those of the latest revision that runs or ran and that a person approved (S22)."""
+    running = request.from_revision
+    if running is None:
+        return frozenset()
+    approved = Review.objects.counted().filter(
+        decision="Approve", policy=None, request=OuterRef("request"), subject_digest=OuterRef("request__subject_digest")
+    )
+    ran = request.deployment.revisions.filter(number__lte=running.number).exclude(state=Revision.State.FAILED)
+    by_people = ran.filter(Exists(approved), revoked_at=None).select_related("request").order_by("-number").first()
+    if by_people is None:
+        return frozenset()
+    then = _powers(reviewed_report(by_people.request))
+    now = _powers(reviewed_report(request))
+    return frozenset(name for name, powers in now.items() if then.get(name) == powers)
+
+
+def _powers(report: Report) -> dict[str, list[str]]:
+    """The powers of each finding about them, by its fingerprint."""
+    found = (one for one in report.body["findings"] if one["rule"] in policy.POWER_RULES)
+    return {one["fingerprint"]: list(one["evidence"].get("powers") or ()) for one in found}
+
+
+def _named(findings: Iterable[Finding]) -> str:
+    """Findings by rule, severity and object: those whom they concern know which holds a request."""
+    told = [f"{one.rule} ({one.severity}){f' of {one.object}' if one.object else ''}" for one in findings]
+    return some(list(dict.fromkeys(told)))
+
+
+def _destruction(report: Report) -> str:
+    """Which objects only people can acknowledge."""
+    asked = (Action.DELETE, Action.REPLACE, Action.ADOPT)
+    planned = [one for one in report.body["plan"]["actions"] if one["action"] in asked and not one.get("returnsAs")]
+    told = [f"{one['action']} {_kind(one['ref'])} {one['ref']['name']}" for one in planned]
+    return f"{DESTRUCTIVE}: {some(told)}" if told else DESTRUCTIVE
 
 
 def _is_destructive(report: Report) -> bool:

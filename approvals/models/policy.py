@@ -24,6 +24,11 @@ class Policy(models.Model):
     labels = models.JSONField(default=dict)
     expression = models.TextField()
     message = models.TextField(blank=True)
+    allows_known_powers = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="whether a grant approves power over Pratique that people have approved of the deployment",
+    )
     version = models.PositiveIntegerField(default=1)
     is_active = models.BooleanField(default=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

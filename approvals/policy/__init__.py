@@ -31,7 +31,7 @@ from approvals.policy.expression import (
     holds_for,
 )
 from approvals.policy.holdings import holdings
-from approvals.policy.waiving import OWN_RULES_PREFIX, why_not_waivable
+from approvals.policy.waiving import OWN_RULES_PREFIX, POWER_RULES, why_not_waivable
 
 __all__ = [
     "CONSTRAINT",
@@ -40,6 +40,7 @@ __all__ = [
     "FACTS",
     "OWN_RULES_PREFIX",
     "POLICY",
+    "POWER_RULES",
     "REQUEST_CHANGES",
     "BadExpression",
     "Ballot",

@@ -6,6 +6,8 @@ from provisioner.values import Severity
 
 # Findings about content that touches Pratique itself: no policy may approve those, and nobody waives them (S22).
 OWN_RULES_PREFIX = "OWN-PRATIQUE"
+# Those of them that say whom content gives power over Pratique, and as whom with such power its pods run.
+POWER_RULES = frozenset({"OWN-PRATIQUE-03", "OWN-PRATIQUE-05"})
 
 
 def why_not_waivable(*, rule: str, severity: str) -> str:

@@ -35,7 +35,8 @@ class Acknowledgement:
 
 
 def acknowledgements(request: Request, at_hand: Report | None = None) -> list[Acknowledgement]:
-    """Deletions, replacements and adoptions of the current plan, by name; not of what is not to be adopted.
+    """Deletions, replacements and adoptions of the current plan, by name; not of what is not to be adopted, nor of a
+    role that returns under another name.
 
     The plan is read anew unless the report `at_hand` is of this round: a body is megabytes.
     """
@@ -45,7 +46,8 @@ def acknowledgements(request: Request, at_hand: Report | None = None) -> list[Ac
         return []
     words = _consequences(report.body["findings"])
     planned = report.body["plan"]["actions"]
-    actions = [one for one in planned if one["action"] in TO_ACKNOWLEDGE and not is_in_the_way(one)]
+    asked = [one for one in planned if one["action"] in TO_ACKNOWLEDGE and not one.get("returnsAs")]
+    actions = [one for one in asked if not is_in_the_way(one)]
     found = {_name(one): Acknowledgement(_name(one), words.get(_key(one["ref"]), "")) for one in actions}
     return [found[name] for name in sorted(found)]
 

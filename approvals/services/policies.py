@@ -52,6 +52,7 @@ def save_policy(
     message: str,
     is_active: bool,
     via: str,
+    allows_known_powers: bool = False,
 ) -> Policy:
     """Create the policy of this name, or save a new version of it, for which `by` needs the right to both.
 
@@ -76,6 +77,7 @@ def save_policy(
         expression=expression,
         message=message,
         is_active=is_active,
+        allows_known_powers=allows_known_powers,
     )
 
 

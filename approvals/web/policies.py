@@ -39,6 +39,12 @@ class PolicyForm(forms.Form):
     )
     expression = forms.CharField(max_length=MAX_EXPRESSION, widget=forms.Textarea(attrs=mono(rows=5)))
     message = forms.CharField(required=False, max_length=1000, help_text="Shown when the guard holds a request back.")
+    allows_known_powers = forms.BooleanField(
+        label="Allow known powers",
+        required=False,
+        help_text="For grants: also approve content with power over Pratique, if people have approved the same power "
+        "of this deployment. The upgrade of an operator that may read all Secrets needs this.",
+    )
     is_active = forms.BooleanField(label="Active", required=False, initial=True)
 
     def __init__(self, clusters: Iterable[Cluster], *args: Any, known: Policy | None = None, **more: Any) -> None:
@@ -91,7 +97,7 @@ def new(http: HttpRequest) -> HttpResponse:
 def edit(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
-    fields = ("name", "kind", "mode", "names", "labels", "expression", "message", "is_active")
+    fields = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers", "is_active")
     initial = {**{field: getattr(policy, field) for field in fields}, "cluster": policy.cluster}
     return _save(http, PolicyForm(clusters, http.POST or None, known=policy, initial=initial))
 

@@ -95,6 +95,7 @@ from provisioner.review.judged.unjudged import unjudged
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
+from provisioner.review.rights.renamed_roles import under_new_names, with_renamed_roles
 from provisioner.review.withholding import looked
 from provisioner.values import (
     AccessRequest,
@@ -177,6 +178,7 @@ CHECKS: tuple[Check, ...] = (
 def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
     asked = installed_checks() if checks is None else checks
+    facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked))
     once = {one.fingerprint: one for one in findings}.values()
     private = [one for one in once if one.is_private]
@@ -295,7 +297,7 @@ def _names() -> frozenset[str]:
 
 def _former(facts: Facts) -> StateFacts | None:
     try:
-        return renamed(facts, find_renames(facts))
+        return under_new_names(facts, renamed(facts, find_renames(facts)))
     except Exception:  # noqa: BLE001 -- the check of renames then crashes as well and says so
         return None
 

@@ -58,6 +58,7 @@ class PlannedAction:
     behind it; both are "" where nothing stands in the way. `notes` are ours as well. `server_words` are what the server
     said of the problem or holds of the object, `warnings` what it warned of: values of the object (S27). `owner` is who
     holds an object that is planned as if it were adopted, which only its reader is told.
+    `returns_as` is the name under which the same role or binding comes that is deleted here, "" for all others.
     """
 
     ref: ObjectRef
@@ -73,6 +74,7 @@ class PlannedAction:
     notes: tuple[str, ...] = ()
     server_words: str = ""
     owner: str = ""
+    returns_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +92,6 @@ class Plan:
     digest: str
 
     def counts(self) -> dict[Action, int]:
-        return {action: sum(1 for planned in self.actions if planned.action is action) for action in Action}
+        """How many objects each action is planned for; what returns under another name is not deleted."""
+        counted = [one.action for one in self.actions if not one.returns_as]
+        return {action: counted.count(action) for action in Action}

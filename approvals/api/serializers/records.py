@@ -30,6 +30,7 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
             "labels",
             "expression",
             "message",
+            "allows_known_powers",
             "version",
             "is_active",
             "approves_as",

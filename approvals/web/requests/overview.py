@@ -237,7 +237,7 @@ def _without_name(words: str, ref: Record) -> str:
 
 def tiles(body: Record) -> list[Tile]:
     """How much it touches, by what happens to it, and what goes with it."""
-    counted = Counter(one["action"] for one in body["plan"]["actions"])
+    counted = Counter("rename" if one.get("returnsAs") else one["action"] for one in body["plan"]["actions"])
     made = [
         Tile(counted["create"], "created", "changes?action=create"),
         Tile(counted["update"], "changed", "changes?action=update"),
@@ -245,6 +245,7 @@ def tiles(body: Record) -> list[Tile]:
         Tile(counted["rerun"], "hooks run again", "changes?action=rerun"),
         Tile(counted["adopt"], "adopted", "changes?action=adopt", "bad"),
         Tile(counted["delete"], "deleted", "changes?action=delete", "bad"),
+        Tile(counted["rename"], "renamed", "changes?action=delete"),
         Tile(counted["orphan"], "kept", "changes?action=orphan"),
     ]
     of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])

@@ -143,6 +143,7 @@ def _action_record(planned: PlannedAction) -> dict[str, Any]:
         "notes": list(planned.notes),
         "serverWords": planned.server_words,
         **({"owner": planned.owner} if planned.owner else {}),
+        **({"returnsAs": planned.returns_as} if planned.returns_as else {}),
     }
 
 
@@ -162,6 +163,7 @@ def action_from(record: Mapping[str, Any]) -> PlannedAction:
         tuple(record["notes"]),
         record["serverWords"],
         record.get("owner", ""),
+        record.get("returnsAs", ""),
     )
 
 

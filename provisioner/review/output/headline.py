@@ -126,7 +126,9 @@ def _severities(findings: Iterable[Finding]) -> str:
 
 def _objects(plan: Plan, hooks: Collection[ObjectIdentity]) -> str:
     counts = plan.counts()
-    changing, new, gone = sum(counts[one] for one in _CHANGING), counts[Action.CREATE], counts[Action.DELETE]
+    renamed = sum(bool(one.returns_as) for one in plan.actions)
+    changing, new = sum(counts[one] for one in _CHANGING), counts[Action.CREATE] - renamed
+    gone = counts[Action.DELETE]
     again = counts[Action.RERUN]
     running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
     told = [
@@ -134,6 +136,7 @@ def _objects(plan: Plan, hooks: Collection[ObjectIdentity]) -> str:
         (new, f"to create{_as_hooks(running, new)}"),
         (gone, "to delete"),
         (again, "to run again as a hook"),
+        (renamed, "to rename"),
     ]
     first, *others = [(count, words) for count, words in told if count] or [(0, "")]
     if not first[0]:

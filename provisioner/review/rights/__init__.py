@@ -8,6 +8,7 @@
 - `makers`: who of a bundle makes what its pods need
 - `permission_report`: the difference, account by account
 - `permission_words`: rules in words
+- `renamed_roles`: roles and bindings that return under another name
 - `rbac_before_after`: roles and bindings on both sides of a change
 """
 
@@ -20,5 +21,6 @@ __all__ = [
     "permission_report",
     "permission_words",
     "rbac_before_after",
+    "renamed_roles",
     "role_holders",
 ]

@@ -9,6 +9,7 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import BindingKey, RbacObjects, RbacSubject, RoleKey
 from provisioner.review.base.facts import Facts
+from provisioner.review.rights.renamed_roles import with_new_names
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Action, GroupKind, JsonObject, ObjectIdentity, ObjectRef
 
@@ -78,6 +79,11 @@ def _made(facts: Facts) -> RbacBeforeAfter:
     if before is None:
         previous = (obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP)
         before = RbacObjects.of([*EVERYWHERE, *previous])
+    if renamed := [one.ref for one in facts.plan.actions if one.returns_as]:
+        roles = [before.roles[key] for one in renamed if (key := rbac.role_key_of(one)) in before.roles]
+        held = [before.bindings[key] for one in renamed for key in _bindings_of(one, before)]
+        others = RbacObjects.of(with_new_names(facts, [*roles, *held]))
+        before = before.changed(gone={one.identity for one in renamed}, others=others)
     gone = [one.ref for one in facts.plan.actions if one.action is Action.DELETE and one.ref.group == RBAC_GROUP]
     own = [ObjectRef.of(obj) for obj in results]
     after = before.changed(gone={one.identity for one in gone}, others=RbacObjects.of(results))
@@ -90,6 +96,14 @@ def _made(facts: Facts) -> RbacBeforeAfter:
         frozenset(_accounts_of(facts)),
         facts.live_rbac is not None,
     )
+
+
+def _bindings_of(ref: ObjectRef, known: RbacObjects) -> Iterator[BindingKey]:
+    """The binding that `ref` is, or those that name the role that it is."""
+    if ref.kind in _ROLES:
+        yield from known.bindings_to(rbac.role_key_of(ref))
+    elif (key := rbac.binding_key_of(ref)) in known.bindings:
+        yield key
 
 
 def _accounts_of(facts: Facts) -> Iterator[RbacSubject]:

@@ -204,11 +204,17 @@ def test_S13_unknown_findings_block_grants(here: World, request_: Request) -> No
     assert "unknown findings" in words_of(policy)[1]
 
 
-def test_S22_content_that_touches_pratique_is_for_people(here: World, request_: Request) -> None:
-    add_finding(request_, "critical", "OWN-PRATIQUE-01")
-    policy = save(here, expression="true")
+@pytest.mark.parametrize("allows_known_powers", [False, True])
+@pytest.mark.parametrize("rule", ["OWN-PRATIQUE-01", "OWN-PRATIQUE-03"])
+def test_S22_content_that_touches_pratique_is_for_people(
+    here: World, request_: Request, rule: str, *, allows_known_powers: bool
+) -> None:
+    """Of a first installation no power is known."""
+    add_finding(request_, "critical", rule)
+    policy = save(here, expression="true", allows_known_powers=allows_known_powers)
     allow(here, policy)
     assert look(request_).state == "in_review"
+    assert f"which only people can approve: {rule} (critical)" in words_of(policy)[1]
 
 
 @pytest.mark.parametrize("expression", ["true", "false", 'actions["nonsense"] == 0'])

@@ -101,6 +101,49 @@ def press(here: Station, request: Request) -> str:
     return str(row.words)
 
 
+# The policy that docs/operating/policies.md shows for upgrades.
+ROUTINE = 'worst_new in ["safe", "notable"] && actions["delete"] == 0'
+
+
+@pytest.mark.proof
+def test_S22_a_grant_goes_by_what_is_new_since_people_approved_where_it_says_so(
+    any_station: Station, registry: Registry
+) -> None:
+    """The roles of an operator carry its version, as OLM names them, and let it read every Secret."""
+    here, name = any_station, f"{any_station.namespace}-robot"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+
+    def ask(version: int, rules: Rules) -> Request:
+        made = [account, *objects(here, rules)]
+        for one in made[1:]:
+            one["metadata"]["name"] = f"{name}.v{version}"
+        made[2]["roleRef"]["name"] = f"{name}.v{version}"
+        files = {"manifests/all.yaml": yaml.safe_dump_all(made).encode()}
+        deployment = here.wish(name, bundles.image(registry, f"{name}-{version}", files))
+        here.work()
+        return here.latest(deployment)
+
+    policy = here.save_policy("grant", ROUTINE, name="routine")
+    here.let_approve(f"pratique:policy:{policy.pk}", name)
+    secrets = [rule("get", "secrets")]
+    first = ask(1, secrets)
+    assert first.state == "in_review"
+    assert here.approve(first.deployment).state == "applied"
+    second = ask(2, secrets)
+    assert (second.state, second.reports.get().actions["delete"]) == ("in_review", 0)
+    held = second.evaluations.get().words
+    assert f"OWN-PRATIQUE-03 (critical) of ServiceAccount {here.namespace}/robot" in held
+    here.save_policy("grant", ROUTINE, name="routine", allows_known_powers=True)
+    here.work()
+    assert here.latest(first.deployment).state == "applied", list(second.evaluations.values_list("words", flat=True))
+    assert [one.policy_id for one in second.reviews.all()] == [policy.pk]
+    third = ask(3, secrets)
+    assert third.state == "applied", "what a grant approved was approved by people before it"
+    fourth = ask(4, [*secrets, rule("impersonate", "users")])
+    assert fourth.state == "in_review"
+    assert "OWN-PRATIQUE-03 (critical)" in fourth.evaluations.get().words or "delete" in fourth.evaluations.get().words
+
+
 def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:
     request = here.latest(deployment)
     assert request.state == "in_review", request.problem

@@ -119,6 +119,9 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
     ref = planned.ref
     if planned.action is Action.CREATE:
         yield _CREATED.at(ref, f"Creates {said(ref)}")
+    elif planned.action is Action.DELETE and planned.returns_as:
+        words = f"Renames {said(ref)} to {planned.returns_as}, which gives the same rights to the same subjects"
+        yield _DELETED_ROLE.at(ref, words, evidence={"returnsAs": planned.returns_as}, key=planned.returns_as)
     elif planned.action is Action.DELETE:
         yield _of_deletion(ref)
     elif planned.action is Action.ORPHAN:

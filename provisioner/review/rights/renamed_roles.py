@@ -1,0 +1,115 @@
+"""Roles and bindings that go under one name and come under another: OLM puts the version of an operator into theirs.
+
+Who held their rights holds them afterwards, so that their deletion takes nothing away. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioner import rbac
+from provisioner.api_groups import RBAC_GROUP
+from provisioner.errors import InvalidManifest
+from provisioner.review.base.facts import Facts, StateFacts, mapping
+from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
+
+_ROLES, _BINDINGS = ("ClusterRole", "Role"), ("ClusterRoleBinding", "RoleBinding")
+
+
+def with_renamed_roles(facts: Facts) -> Facts:
+    """`facts` whose plan says of each of these deletions as what it returns."""
+    renamed = _renamed_roles(facts)
+    if not renamed:
+        return facts
+    actions = tuple(
+        replace(one, returns_as=renamed[one.ref].name) if one.ref in renamed else one for one in facts.plan.actions
+    )
+    return replace(facts, plan=replace(facts.plan, actions=actions))
+
+
+def with_new_names(facts: Facts, objects: Iterable[JsonObject]) -> list[JsonObject]:
+    """Objects that were before, roles and bindings under the names by which they return: what is found of these is as
+    before."""
+    names = {one.ref.identity: one.returns_as for one in facts.plan.actions if one.returns_as}
+    return [_with_new_names(one, names) for one in objects] if names else list(objects)
+
+
+def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | None:
+    """The state before with `with_new_names`; `former` is what other renames made of it, None where there is none."""
+    if not any(one.returns_as for one in facts.plan.actions):
+        return former
+    state = former or facts.previous_state()
+    return replace(state, objects=tuple(with_new_names(facts, state.objects)))
+
+
+def _with_new_names(obj: JsonObject, names: Mapping[ObjectIdentity, str]) -> JsonObject:
+    ref, changed = ObjectRef.of(obj), dict(obj)
+    if ref.identity in names:
+        changed["metadata"] = {**mapping(obj.get("metadata")), "name": names[ref.identity]}
+    if ref.group == RBAC_GROUP and ref.kind in _BINDINGS:
+        changed["roleRef"] = _role_under(names, ref, obj)
+    return changed
+
+
+def _role_under(names: Mapping[ObjectIdentity, str], ref: ObjectRef, binding: JsonObject) -> JsonObject:
+    """The role that a binding names, by its new name."""
+    role = mapping(binding.get("roleRef"))
+    kind, name = str(role.get("kind")), str(role.get("name"))
+    place = ref.namespace if kind == "Role" else ""
+    return {**role, "name": names.get((RBAC_GROUP, kind, place, name), name)}
+
+
+def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
+    """Pairs of equal rules and labels, and then of equal subjects and an equal role. A role that bindings beside the
+    bundle name is in no pair, as these lose it; nor is any where nobody could read the bindings of the cluster."""
+    before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
+    after = {one.ref.identity: one.body for one in facts.content.manifests}
+    leaving = _planned(facts, Action.DELETE, before)
+    if not leaving or (bindings := _bindings_of_others(facts, leaving)) is None:
+        return {}
+    pairs: dict[ObjectRef, ObjectRef] = {}
+    for kinds in (_ROLES, _BINDINGS):
+        names = {one.identity: other.name for one, other in pairs.items()}
+        coming: dict[str, list[ObjectRef]] = defaultdict(list)
+        for ref in _planned(facts, Action.CREATE, after):
+            coming[_what_it_gives(ref, after[ref.identity], {})].append(ref)
+        for ref in leaving:
+            is_named_elsewhere = ref.kind in _ROLES and rbac.role_key_of(ref) in bindings
+            alike = coming[_what_it_gives(ref, before[ref.identity], names)]
+            if ref.kind in kinds and alike and not is_named_elsewhere:
+                pairs[ref] = alike.pop(0)
+    return pairs
+
+
+def _planned(facts: Facts, action: Action, bodies: Mapping[ObjectIdentity, JsonObject]) -> list[ObjectRef]:
+    planned = (one for one in facts.plan.actions if one.action is action and not one.problem)
+    return [one.ref for one in planned if one.ref.group == RBAC_GROUP and one.ref.identity in bodies]
+
+
+def _bindings_of_others(facts: Facts, leaving: list[ObjectRef]) -> set[rbac.RoleKey] | None:
+    """The roles that bindings name which do not go; None where nobody knows."""
+    if facts.is_offline:
+        return set()
+    try:
+        known = facts.known_rbac
+    except InvalidManifest:
+        return None
+    if known is None:
+        return None
+    going = {rbac.binding_key_of(one) for one in leaving if one.kind in _BINDINGS}
+    roles = [rbac.role_key_of(one) for one in leaving if one.kind in _ROLES]
+    return {role for role in roles if not going.issuperset(known.bindings_to(role))}
+
+
+def _what_it_gives(ref: ObjectRef, obj: JsonObject, names: Mapping[ObjectIdentity, str]) -> str:
+    """All that an object says but its name and annotations, by the new names of roles; labels are what others collect
+    roles by."""
+    labels = mapping(obj.get("metadata")).get("labels") or {}
+    told: dict[str, Any] = {key: value for key, value in obj.items() if key not in ("apiVersion", "metadata")}
+    if ref.kind in _BINDINGS:
+        told["roleRef"] = _role_under(names, ref, obj)
+    return json.dumps([ref.kind, ref.namespace, labels, told], sort_keys=True, default=str)

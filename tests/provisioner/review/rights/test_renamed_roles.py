@@ -1,0 +1,91 @@
+"""A role that returns under another name is no deletion, where it gives the same to the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.base.record import action_from, to_record
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding
+from tests.support.provisioner.contents import an_object, content_with, facts, planned
+
+API = "rbac.authorization.k8s.io/v1"
+RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+
+
+def role(name: str, kind: str = "ClusterRole", rules: Any = None, **labels: str) -> dict[str, Any]:
+    made = an_object(API, kind, name, "" if kind == "ClusterRole" else "shop", rules=rules or RULES)
+    return {**made, "metadata": {**made["metadata"], **({"labels": labels} if labels else {})}}
+
+
+def binding(name: str, to: str, kind: str = "ClusterRole", account: str = "mesh") -> dict[str, Any]:
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": "shop"}]
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": to}
+    place = "" if kind == "ClusterRole" else "shop"
+    return an_object(API, f"{kind}Binding", name, place, roleRef=ref, subjects=subjects)
+
+
+def upgraded(old: list[dict[str, Any]], new: list[dict[str, Any]], **rest: Any) -> tuple[dict[str, str], list[Finding]]:
+    """What returns, by its old name, and what the report says of deletions."""
+    rest = {"live_rbac": tuple(old), **rest}
+    actions = [*(planned(one, Action.CREATE) for one in new), *(planned(one, Action.DELETE) for one in old)]
+    found = report(facts(*actions, content=content_with(*new), previous=content_with(*old), **rest))
+    kept = [action_from(one) for one in to_record(found)["plan"]["actions"]]
+    assert [one.returns_as for one in kept] == [one.returns_as for one in found.plan.actions]
+    told = {f"{one.ref.kind} {one.ref.name}": one.returns_as for one in kept if one.returns_as}
+    assert found.plan.counts()[Action.DELETE] == len(old) - len(told)
+    return told, [one for one in found.findings if one.rule == "DEL-01"]
+
+
+V1, V2 = "mesh.v1.34.0-abc", "mesh.v1.35.0-xyz"
+OLD, NEW = [role(V1), binding(V1, V1)], [role(V2), binding(V2, V2)]
+
+
+@pytest.mark.parametrize("kind", ["ClusterRole", "Role"])
+def test_roles_whose_names_carry_the_version_are_renamed_with_their_bindings(kind: str) -> None:
+    old, new = ([role(one, kind), binding(one, one, kind)] for one in (V1, V2))
+    told, deletions = upgraded(old, new)
+    assert told == {f"{kind} {V1}": V2, f"{kind}Binding {V1}": V2}
+    assert {one.message.split(" ")[0] for one in deletions} == {"Renames"}
+    assert {str(one.severity) for one in deletions} == {"safe"}
+
+
+def test_what_is_found_of_a_renamed_role_or_binding_is_not_new() -> None:
+    old, new = ([role(one), binding(one, one, account="default")] for one in (V1, V2))
+    actions = [*(planned(one, Action.CREATE) for one in new), *(planned(one, Action.DELETE) for one in old)]
+    before = {"content": content_with(*new), "previous": content_with(*old), "live_rbac": tuple(old)}
+    (found,) = [one for one in report(facts(*actions, **before)).findings if one.rule == "RB-43"]
+    assert not found.is_new
+
+
+def test_offline_the_bundles_alone_are_known() -> None:
+    assert len(upgraded(OLD, NEW, live_rbac=None, is_offline=True)[0]) == 2
+
+
+def test_of_several_alike_each_returns_once() -> None:
+    told, _ = upgraded([role("a.v1"), role("b.v1"), role("c.v1")], [role("a.v2"), role("b.v2")])
+    assert told == {"ClusterRole a.v1": "a.v2", "ClusterRole b.v1": "b.v2"}
+
+
+MORE = [*RULES, {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
+OF_OTHERS = binding("theirs", V1, account="somebody")
+
+
+@pytest.mark.parametrize(
+    ("new", "live", "left"),
+    [
+        ([role(V2, rules=MORE), binding(V2, V2)], OLD, {}),
+        ([role(V2, mesh="1"), binding(V2, V2)], OLD, {}),
+        ([role(V2), binding(V2, V2, account="other")], OLD, {f"ClusterRole {V1}": V2}),
+        ([role(V2), binding(V2, "cluster-admin")], OLD, {f"ClusterRole {V1}": V2}),
+        (NEW, [*OLD, OF_OTHERS], {}),
+        (NEW, None, {}),
+        ([], OLD, {}),
+    ],
+    ids=["more rules", "other labels", "other subjects", "another role", "bound by others", "unread", "nothing comes"],
+)
+def test_what_gives_something_else_is_deleted(new: Any, live: Any, left: dict[str, str]) -> None:
+    told, _ = upgraded(OLD, new, live_rbac=tuple(live) if live is not None else None)
+    assert told == left
