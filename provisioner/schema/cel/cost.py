@@ -279,8 +279,9 @@ class _Coster:
             self.variables = outer
             return total
         names, is_list = node.variable.split(","), self.kind(over) == "list"
-        parts = (INDICES, ITEMS) if is_list else (KEYS, VALUES)
-        parts = parts if len(names) > 1 else (ITEMS,) if is_list else (KEYS,)
+        parts = [INDICES, ITEMS] if is_list else [KEYS, VALUES]
+        if len(names) == 1:
+            parts = [ITEMS if is_list else KEYS]
         self.variables |= {name: _Variable((*self.path(over), part)) for name, part in zip(names, parts, strict=True)}
         each = self.cost(condition) + self.cost(step)
         self.variables = {**outer, node.name: made}
