@@ -49,7 +49,9 @@ def judge(
     refuse is told apart.
     """
     if obj.get("kind") in _ELSEWHERE:
-        return Judgement(tuple(_once(metadata.refusals(Change(_plain(obj), live if live is not None else sent, obj)))))
+        return Judgement(
+            tuple(_once(list(metadata.refusals(Change(_plain(obj), live if live is not None else sent, obj)))))
+        )
     schemas = schemas_of(minor_of(version))
     if schemas is None:
         return Judgement(unknown=(_NO_SCHEMAS,))
