@@ -39,7 +39,7 @@ MAX_WORDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CatalogLimits:
-    """How much a catalog may be. The largest public one has some 5,000 bundles and 300 MB.
+    """How much a catalog may be. The largest public one has some 5,000 bundles and 300 MB, each some 1,000 values.
 
     `max_kept_bytes` bounds what stays in memory: names, references, ranges and short texts, each with some overhead.
     """
@@ -47,6 +47,8 @@ class CatalogLimits:
     max_bytes: int = 1024 * 1024 * 1024
     max_document_bytes: int = 32 * 1024 * 1024
     max_documents: int = 200_000
+    max_document_nodes: int = 200_000
+    max_nodes: int = 40_000_000
     max_entries: int = 200_000
     max_package_entries: int = 50_000
     max_channel_entries: int = 1_000
@@ -102,7 +104,7 @@ class _Reader:
         self._drafts: dict[str, _Draft] = {}
         self._problems: list[CatalogProblem] = []
         self._undescribed: set[str] = set()
-        self._unsaid = self._bytes = self._documents = self._entries = self._kept = 0
+        self._unsaid = self._bytes = self._nodes = self._documents = self._entries = self._kept = 0
         self._take = {
             "olm.package": self._package,
             "olm.channel": self._channel,
@@ -136,8 +138,14 @@ class _Reader:
 
     def _values(self, text: bytes, where: str) -> list[Any]:
         size = self._limits.max_document_bytes
-        meter = YamlMeter(YamlLimits(max_file_bytes=size + 1, max_characters=size + 1))
-        return [one.value for one in load_documents(text, name=where, meter=meter)]
+        most = self._limits.max_document_nodes
+        meter = YamlMeter(YamlLimits(max_file_bytes=size + 1, max_characters=size + 1, max_nodes=most))
+        try:
+            return [one.value for one in load_documents(text, name=where, meter=meter)]
+        finally:  # what cannot be read costs as much
+            self._nodes += meter.nodes
+            if self._nodes > self._limits.max_nodes:
+                raise BundleTooLarge(f"{where}: the catalog has more than {self._limits.max_nodes} values (max_nodes)")
 
     def _use(self, value: Any, where: str) -> None:
         if not isinstance(value, dict) or not isinstance(value.get("schema"), str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from provisioner.errors import BadBundle
-from provisioner.render.helm.ignored import IGNORE, IgnoredFiles
+from provisioner.render.helm.ignored import IGNORE, ignored_paths
 from provisioner.sentences import number, some
 from provisioner.values import Tree
 
@@ -34,7 +34,7 @@ def chart_files(tree: Tree, folder: str) -> dict[str, bytes]:
     """The files of the chart by their path in it, without those that its .helmignore names."""
     prefix = f"{folder}/" if folder else ""
     files = {path.removeprefix(prefix): data for path, data in tree.files.items() if path.startswith(prefix)}
-    ignored = IgnoredFiles.of(files.get(IGNORE, b""))
+    ignored = ignored_paths(files.get(IGNORE, b""), files)
     return {path: data for path, data in files.items() if path not in ignored}
 
 

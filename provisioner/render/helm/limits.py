@@ -7,6 +7,9 @@ MAX_OUTPUT_BYTES = 32 * 2**20
 # Charts within charts, as archives or as folders.
 MAX_DEPTH = 16
 MAX_WORDS = 1000
-# Lines of a .helmignore that say something: each is held against each file. Charts have some twenty.
+# Lines of a .helmignore that say something: each counts for each file. Charts have some twenty.
+MAX_IGNORE_BYTES = 256 * 1024
 MAX_IGNORE_PATTERNS = 200
 MAX_IGNORE_PATTERN = 256
+# Characters of the folders of a chart, each once.
+MAX_IGNORE_PATHS = 8_000_000

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from provisioner.catalogs import documents
 from provisioner.catalogs.documents import PIECE_BYTES, documents_of
 from provisioner.errors import BundleTooLarge
 
@@ -36,7 +38,11 @@ def cut(text: str | bytes, max_bytes: int = 10_000_000) -> list[tuple[str, int]]
         pytest.param('{"a": ', [('{"a":', 1)], id="cut off: its reader says so"),
     ],
 )
-def test_documents_are_cut_where_they_end(text: str, found: list[tuple[str, int]]) -> None:
+@pytest.mark.parametrize("piece_bytes", [PIECE_BYTES, 3, 8])
+def test_documents_are_cut_where_they_end(
+    text: str, found: list[tuple[str, int]], piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "PIECE_BYTES", piece_bytes)
     assert cut(text) == found
 
 
@@ -65,7 +71,20 @@ def test_a_line_that_never_ends_is_refused_before_it_is_held() -> None:
             self.read_bytes += size
             return b"x" * size
 
+        read = readline
+
     endless = Endless()
     with pytest.raises(BundleTooLarge):
         list(documents_of(endless, name="c", max_bytes=3 * PIECE_BYTES))
     assert endless.read_bytes <= 4 * PIECE_BYTES
+
+
+def test_S26_a_document_of_short_lines_takes_little_beside_its_text() -> None:
+    text = b"- a\n" * 1_000_000
+    tracemalloc.start()
+    try:
+        assert [len(part) for part, _ in documents_of(io.BytesIO(text), name="c", max_bytes=len(text))] == [len(text)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(text) + 4 * PIECE_BYTES

@@ -119,6 +119,8 @@ class Endless(io.RawIOBase):
     def readline(self, size: int | None = -1, /) -> bytes:
         return next(self._documents, b"")
 
+    read = readline
+
 
 def large(megabytes: int) -> Iterator[bytes]:
     """Bundles of a megabyte each, which is mostly their manifests, as the largest public catalogs have them."""
@@ -195,3 +197,10 @@ def test_nothing_that_is_kept_holds_what_no_database_keeps() -> None:
         kept = json.dumps([packed_package(harbour), words(found), asdict(shelf.of(harbour))])
     assert kept.count("a\\ufffdb") > 8
     assert "\\u0000" not in kept
+
+
+@pytest.mark.parametrize("form", ["schema: x\nlist:\n%s", '{"schema": "x", "list": [%s1]}'], ids=["yaml", "json"])
+def test_S26_one_list_of_a_document_is_refused_before_it_is_read_whole(form: str) -> None:
+    text = (form % (("- a\n" if "list:\n" in form else "1,") * 210_000)).encode()
+    with pytest.raises(BundleTooLarge, match="catalog:1: more than 200000 values"):
+        read_catalog([CatalogFile("catalog", lambda: io.BytesIO(text))])

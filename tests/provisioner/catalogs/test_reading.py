@@ -170,6 +170,8 @@ def test_what_cannot_be_parsed_is_a_problem_with_its_line(text: str | bytes) -> 
         (CatalogLimits(max_bytes=100), "max_bytes"),
         (CatalogLimits(max_documents=2), "max_documents"),
         (CatalogLimits(max_document_bytes=50), "max_document_bytes"),
+        (CatalogLimits(max_document_nodes=5), "more than 5 values"),
+        (CatalogLimits(max_nodes=20), r"the catalog has more than 20 values \(max_nodes\)"),
         (CatalogLimits(max_entries=1), "max_entries"),
     ],
 )
