@@ -155,6 +155,7 @@ def test_S42_a_conflict_while_the_status_is_written_makes_nothing_gone(
     station, deployment = sandbox_station, held(sandbox_station, "conflict")
     stale: Any = station.api.get(ref_of(deployment))
     write(station, deployment, [OTHERS, FINALIZER], "replace")
+    BundleDeployment.objects.filter(pk=deployment.pk).update(problem="what has to be shown")
     monkeypatch.setattr(mirror, "apply_status", lambda *_: station.api.replace(stale, field_manager="any"))
     with pytest.raises(PreconditionFailed):
         station.look_after(deployment)

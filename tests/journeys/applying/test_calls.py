@@ -56,10 +56,10 @@ def test_where_many_come_at_once_each_is_first_shown_with_its_report(
     monkeypatch.setattr(mirror, "CROWD", 1)
     nowhere = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
     first, second = (station.wish(f"{station.namespace}-{number}", nowhere) for number in (1, 2))
+    station.look_after(first)
     before = made(station)
     station.look_after(second)
     assert dict(made(station) - before) == {"get": 1, "apply": 1}, "the finalizer alone"
     Request.objects.update(created_at=timezone.now() - mirror.SHOWN_WITHIN)
     station.look_after(second)
     assert station.latest(second).mirrored_at, "it is not hidden for longer"
-    station.look_after(first)
