@@ -66,5 +66,6 @@ __all__ = [
     "reviewer_checks",
     "rights",
     "unmet_words",
+    "unseen_limits",
     "without_lifted",
 ]

@@ -19,6 +19,7 @@ SUPPORT = "tests.support"
 TESTED_ELSEWHERE = {
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
+    "approvals.gate.unseen_limits": "tests/approvals/security/test_unseen.py",
     "approvals.instruments": "tests/approvals/metrics",
     "approvals.jobs": "tests/approvals/working",
     "approvals.ledger.drifts": "tests/journeys/applied/test_drift.py",
