@@ -1,6 +1,21 @@
-"""Of a write that nobody known has made: the name that the API server proved, and who else may have made it."""
+"""Of a write that nobody known has made: the name that the API server proved, and who else may have made it.
+
+SQLite makes the table of reviews anew, without its triggers (0002), forwards and backwards.
+"""
 
 from django.db import migrations, models
+
+
+TABLE = "approvals_review"
+
+
+def keep_append_only(apps, schema_editor):
+    if schema_editor.connection.vendor == "sqlite":
+        for operation in ("UPDATE", "DELETE"):
+            schema_editor.execute(
+                f"CREATE TRIGGER IF NOT EXISTS {TABLE}_no_{operation.lower()} BEFORE {operation} ON {TABLE} "
+                f"BEGIN SELECT RAISE(ABORT, '{TABLE} is append-only'); END"
+            )
 
 
 class Migration(migrations.Migration):
@@ -9,6 +24,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RunPython(migrations.RunPython.noop, keep_append_only),
         migrations.AddField(
             model_name="specwrite",
             name="proved_as",
@@ -41,4 +57,5 @@ class Migration(migrations.Migration):
                 help_text="this reviewer may be who wrote the spec, or asked for it, under another name",
             ),
         ),
+        migrations.RunPython(keep_append_only, migrations.RunPython.noop),
     ]

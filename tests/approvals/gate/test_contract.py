@@ -98,7 +98,7 @@ def _imported(tree: ast.AST) -> str:
 
 
 def test_the_room_is_small() -> None:
-    assert len(list((ROOT / "gate").glob("*.py"))) <= 16
+    assert len(list((ROOT / "gate").glob("*.py"))) <= 20
 
 
 @pytest.mark.parametrize("kind", RefusalKind)

@@ -56,7 +56,7 @@ def test_a_grant_that_is_not_true_leaves_the_request_alone_and_says_why(here: Wo
     policy = save(here)
     allow(here, policy)
     assert look(request_).state == "in_review"
-    assert words_of(policy) == ("silent", '`worst == "safe"` is false')
+    assert words_of(policy) == ("silent", '`worst == "safe"` is false; the worst new finding is X-1 (dangerous)')
 
 
 UNJUDGED = {
@@ -74,7 +74,7 @@ def test_S36_a_grant_on_safe_approves_no_field_that_no_rule_judges(here: World, 
     policy = save(here)
     allow(here, policy)
     assert look(request_).state == "in_review"
-    assert words_of(policy) == ("silent", '`worst == "safe"` is false')
+    assert words_of(policy) == ("silent", '`worst == "safe"` is false; the worst new finding is UNJUDGED (notable)')
 
 
 def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(here: World, request_: Request) -> None:
@@ -84,6 +84,7 @@ def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(here: Wo
     report.body = {
         **report.body,
         "findings": [UNJUDGED, many],
+        "plan": {**report.body["plan"], "actions": [{"action": "adopt", "ref": UNJUDGED["ref"]}]},
         "private": [{**UNJUDGED, "section": "objects", "message": "m"}],
     }
     found = facts_of(request_, report)

@@ -71,10 +71,10 @@ class FakeKubernetes:
         exact = f"{resource} {request.namespace}/{request.name}"
         # Who may act as the installing account may not act as others, and who may do something with our objects, or
         # others by name, may not do it with everything there is.
-        is_other = resource in ("users", "groups", "signers") or (
-            resource.startswith("serviceaccounts") and request.namespace != "harbour"
-        )
-        is_wide = request.group not in (OWN_GROUP, "*") and not request.name
+        is_account = resource.startswith("serviceaccounts") and request.verb != "get"
+        is_other = resource in ("users", "groups", "signers") or (is_account and request.namespace != "harbour")
+        is_reading = request.verb == "get" and not request.subresource and resource != "secrets"
+        is_wide = request.group not in (OWN_GROUP, "*") and not request.name and not is_reading
         every = () if is_other or is_wide else ("*", request.name)
         wanted = {(identity.username, request.verb, name) for name in (*every, exact)}
         return AccessAnswer(bool(wanted & self.allowed) and request.resource not in self.closed, "by rule")
