@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError
+from django.db import Error
 from django.db.models import Q
 from django.utils import timezone
 
@@ -53,7 +53,7 @@ def note_answer(cluster: str, status: int) -> None:
         return
     try:
         _write(cluster, words)
-    except DatabaseError as exc:
+    except Error as exc:
         logger.warning("a cluster could not be marked", extra={"cluster": cluster, "error": type(exc).__name__})
 
 
@@ -65,7 +65,8 @@ def _write(cluster: str, words: str) -> None:
             refusal=f"{own}: {words}", refused_by=own, refused_at=timezone.now()
         )
     else:
-        del _noted_at[cluster]
+        if _noted_at.pop(cluster, None) is None:
+            return  # another thread of this process was answered as well
         Cluster.objects.filter(name=cluster, refused_by=own).update(refusal="", refused_by="", refused_at=None)
 
 

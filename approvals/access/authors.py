@@ -90,7 +90,9 @@ def why_author(identity: Identity, request: models.Request, unknown: Sequence[mo
         questions = dict.fromkeys((*_writing(request), *ANYBODY), "")
     for kind, name in sorted(names):
         if kind == "Group" and name in EVERY_ACCOUNT:
-            return f"{identity.username} may act as a ServiceAccount, and nobody can tell which of them may write it"
+            return (
+                f"nobody can tell which ServiceAccounts may write it, and so whether {identity.username} may act as one"
+            )
         for question in _borrowing(kind, name):
             questions.setdefault(question, _called(kind, name))
     if len(questions) > MOST_QUESTIONS:

@@ -127,16 +127,19 @@ def came_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fac
     is_lacking = report.findings.filter(rule__in=MISSING).exists()
     if not is_lacking or request.voided_rounds.filter(code=RefusalKind.CAUSE_OVER.value.code).count() >= MAX_CURED:
         return Known((), timezone.now(), How.RECORDS)
-    return learn(lambda: tuple(_came(request, from_record(report.body).plan, connect())))
+    is_lacking_rights = report.findings.filter(rule=LACKING).exists()
+    plan = from_record(report.body).plan
+    return learn(lambda: tuple(_came(request, plan, connect(), is_lacking_rights=is_lacking_rights)))
 
 
-def _came(request: Request, plan: Plan, api: Api) -> Iterator[str]:
+def _came(request: Request, plan: Plan, api: Api, *, is_lacking_rights: bool) -> Iterator[str]:
     met = [one for one in plan.actions if one.problem]
     kinds = {(one.ref.group, one.ref.version, one.ref.kind) for one in met if one.problem_code == UnknownKind.code}
     for group, version, kind in sorted(kinds):
         if api.resource_of(group, version, kind) is not None:
             yield f"the cluster serves {kind} in {f'{group}/' if group else ''}{version} now"
-    refused = [one for one in met if one.problem_code == Forbidden.code]
+    # Only where roles were found to lack it: a quota or a policy says no in the same way.
+    refused = [one for one in met if one.problem_code == Forbidden.code] if is_lacking_rights else []
     if refused and not refused_writes(api, installer_of(request.spec), refused):
         yield "the installing ServiceAccount has the rights to write what it could not write before"
 

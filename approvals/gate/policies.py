@@ -15,6 +15,7 @@ from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
 from approvals.ledger import labels
+from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request, Review, Revision
 from approvals.selectors.certainty import depending
 from provisioner.expressions.evaluator import ask
@@ -260,6 +261,8 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
         return _destruction(report)
     if not request.is_requester_known:
         return "the requester is unknown, so a person who may use the ServiceAccount must approve"
+    if unknown_writes(request):
+        return "somebody unknown wrote a part of the spec, so a person must approve"
     counts = objection_to(each, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
 

@@ -224,7 +224,7 @@ def held_up(deployment_id: int) -> QuerySet[Request]:
     since = timezone.now() - timedelta(seconds=GIVE_WAY_SECONDS)
     states = [State.APPROVED, *AT_WORK]
     return Request.objects.filter(
-        deployment=deployment_id, state__in=states, problem_code=Busy.code, look_again_at__gt=since
+        deployment=deployment_id, state__in=states, problem_code=Busy.code, problem_since__gt=since
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -85,10 +85,19 @@ def in_turn(waiting: Mapping[K, tuple[Groups, int]], taken: Iterable[Groups], mo
     of those who have places. None of the groups gets more than `most` has for its position.
     """
     has = Counter(group for groups in taken for group in enumerate(groups))
-    left, found = dict(waiting), []
-    while left:
-        key = min(left, key=lambda one: (has[0, left[one][0][0]], left[one][1]))
-        groups = list(enumerate(left.pop(key)[0]))
+    queues: dict[str, deque[K]] = {}
+    for key in sorted(waiting, key=lambda one: waiting[one][1]):
+        queues.setdefault(waiting[key][0][0], deque()).append(key)
+    found: list[K] = []
+    while queues:
+        first = min(queues, key=lambda name: (has[0, name], waiting[queues[name][0]][1]))
+        if has[0, first] >= most[0]:
+            del queues[first]
+            continue
+        key = queues[first].popleft()
+        if not queues[first]:
+            del queues[first]
+        groups = list(enumerate(waiting[key][0]))
         if all(has[group] < most[group[0]] for group in groups):
             has.update(groups)
             found.append(key)

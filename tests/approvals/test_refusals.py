@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -54,6 +55,19 @@ def test_what_any_process_met_is_told_everywhere_until_the_cluster_answers_it(
     assert f":{os.getpid()}: the API server" in words(here, browse)
     called((200, 0.1))
     assert told_everywhere(here, browse) == (False, False, False)
+
+
+def test_two_threads_that_are_answered_at_once_both_go_on(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    called((401, 0.1))
+    monkeypatch.setattr(refusals, "_noted_at", Emptied(refusals._noted_at))
+    called((200, 0.1))
+
+
+class Emptied(dict[str, float]):
+    """What another thread empties between a look and a write."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.pop(key, default)
 
 
 def test_one_slow_call_and_a_watch_that_breaks_off_are_no_problem_nor_is_a_mark_of_who_ended(

@@ -249,7 +249,8 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
         return requesters_of_spec(deployment, asking.stands_for)
     writers, is_known = ([], True) if asking.to_revision else writers_of(deployment)
     requesters = with_asker(writers, asking.asker) if asking.asker else writers
-    is_known = is_known or (asking.again and asking.asker is not None and answers_for(deployment, asking.asker))
+    if asking.again and asking.asker and asking.purpose == Request.Purpose.DEPLOY and not asking.to_revision:
+        is_known = is_known or answers_for(deployment, asking.asker)
     return requesters, bool(requesters) and is_known and not asking.is_by_nobody
 
 

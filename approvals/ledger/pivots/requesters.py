@@ -18,11 +18,11 @@ def correct_requesters(deployment: BundleDeployment, writer: SpecWriter) -> None
     request = deployment.requests.order_by("-number").first()
     if request is None or request.is_requester_known:
         return
-    if request.state == State.FAILED:
+    writers, is_known = writers_of(deployment)
+    if request.state == State.FAILED and is_known:
         # It may have failed for want of a name: then nobody's right to the named Secrets could be checked (S08).
         ensure_request(deployment, again=True, asker=writer)
     elif request.state in OPEN:
-        writers, is_known = writers_of(deployment)
         _note_requesters(request, joined(writers, but_last=request.requesters), is_known, writer)
 
 
@@ -35,7 +35,9 @@ def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool, is
     if request is None:
         return
     is_known = request.is_requester_known or (is_theirs and writers_of(deployment)[1])
-    is_known = is_known or (is_again and answers_for(deployment, asker))
+    # Whoever goes back to a revision asks for what others wrote: today's spec says nothing about that.
+    is_for_spec = request.purpose == Request.Purpose.DEPLOY and request.options_digest == deployment.options_digest
+    is_known = is_known or (is_again and is_for_spec and answers_for(deployment, asker))
     if request.state == State.FAILED and is_known and not request.is_requester_known:
         ensure_request(deployment, again=True, asker=asker)
     elif request.state in OPEN:

@@ -70,9 +70,10 @@ def see(
     is_asked_again = not is_at_work and bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None)
+    withdrawn = _withdrawn_since(deployment, gone_at) if gone_at else None
     if meta.get("deletionTimestamp"):
-        ensure_deletion_request(deployment, asker, again=is_asked_again)
-    elif gone_at and (withdrawn := _withdrawn_since(deployment, gone_at)):
+        ensure_deletion_request(deployment, asker, again=is_asked_again or withdrawn is not None)
+    elif withdrawn and withdrawn.options_digest == deployment.options_digest:
         ask_as_before(deployment, withdrawn)
     elif rollback_to:
         ensure_rollback_request(deployment, rollback_to, asker)

@@ -52,7 +52,7 @@ def _kept(finalizers: Sequence[str]) -> str:
     words = f"nothing is left to delete, and the BundleDeployment stays because of the {names}"
     if FINALIZER not in finalizers:
         return f"{words}: whoever set it has to remove it"
-    return f"{words}: Pratique could not remove its own. Apply deploy/rbac.yaml, which lets its worker do so"
+    return f"{words}: Pratique could not remove its own yet, and tries again. If it lasts, see the log of the worker"
 
 
 def mirror_name(request: Request) -> str:

@@ -14,7 +14,7 @@ from approvals import services
 from approvals.errors import Changed, TooMany
 from approvals.ledger import pivots, rounds
 from approvals.ledger.pivots import SpecWriter
-from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, VoidedRound
+from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Revision, VoidedRound
 from approvals.selectors import lists
 from provisioner.values import Identity
 from tests.support.approvals import world
@@ -96,6 +96,34 @@ def test_S42_what_is_there_after_all_is_asked_for_again_as_it_was(here: World) -
     assert [one["username"] for one in open_requests(here)[1].requesters] == ["rita"]
 
 
+def test_S42_what_was_changed_while_it_was_called_gone_is_asked_for_as_it_is(here: World) -> None:
+    obj = world.seen("strimzi", world.spec("1"))
+    uid = obj["metadata"]["uid"]
+    world.wish(here.cluster, obj, here.rita)
+    pivots.forget(cluster=here.cluster, uid=uid)
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=uid, generation=2), here.rita)
+    assert [(one.state, one.generation) for one in open_requests(here)] == [("withdrawn", 1), ("preparing", 2)]
+
+
+def test_S05_who_wrote_the_spec_answers_for_no_return_to_what_others_wrote(here: World) -> None:
+    """An approver annotated with kubectl to go back; whoever wrote today's spec was then asked to look again."""
+    obj = world.seen("strimzi", world.spec("1"))
+    uid = obj["metadata"]["uid"]
+    deployment = world.wish(here.cluster, obj, here.rita)
+    first = world.in_review(Request.objects.get())
+    Request.objects.update(state="applied")
+    revision = Revision.objects.create(
+        deployment=deployment, request=first, content=first.content, number=1, state="replaced", started_at=timezone.now()
+    )
+    world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=uid, generation=2), here.rita)
+    second = world.in_review(Request.objects.get(number=2))
+    to_first = {"purpose": "rollback", "to_revision": revision, "is_requester_known": False, "requesters": []}
+    Request.objects.filter(pk=second.pk).update(**to_first)
+    asked = again(deployment, "1", world.spec("2"), generation=2)
+    pivots.see(cluster=here.cluster, obj=asked, writer=None, asker=world.writer(here.rita))
+    assert not Request.objects.get(number=2).is_requester_known
+
+
 def test_S42_an_event_of_a_former_object_that_comes_late_leaves_its_namesake(here: World) -> None:
     former, present = world.seen("strimzi", world.spec("1")), world.seen("strimzi", world.spec("2"))
     world.wish(here.cluster, former)
@@ -145,6 +173,13 @@ def test_S15_deleting_a_deployment_that_owns_objects_makes_a_deletion_request(he
     )
     world.wish(here.cluster, leaving, here.rita)
     assert [(it.purpose, it.state) for it in open_requests(here)] == [("deploy", "applied"), ("delete", "preparing")]
+    # Called gone by mistake: it is Terminating still, and nobody has to ask for its deletion again (S42).
+    pivots.forget(cluster=here.cluster, uid=obj["metadata"]["uid"])
+    pivots.see(cluster=here.cluster, obj=leaving, writer=None)
+    assert [(it.purpose, it.state) for it in open_requests(here)][1:] == [
+        ("delete", "withdrawn"),
+        ("delete", "preparing"),
+    ]
 
 
 def test_S15_another_deletion_policy_while_it_leaves_is_another_deletion_request(here: World) -> None:

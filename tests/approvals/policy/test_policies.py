@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from approvals import access, gate
 from approvals.errors import InvalidInput, NotAllowed
 from approvals.gate.policies import facts_of
-from approvals.models import Finding, Policy, Request, Review, Verdict
+from approvals.models import Finding, Policy, Request, Review, SpecWrite, Verdict
 from approvals.steps import evaluate
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import ask_again
@@ -35,6 +35,15 @@ def test_a_grant_whose_expression_is_true_approves_and_says_why(here: World, req
     given = Review.objects.get()
     assert (given.channel, given.username, given.policy_version) == ("policy", f"pratique:policy:{policy.pk}", 1)
     assert Verdict.objects.get().verdict == "Approved"
+
+
+def test_S05_no_grant_approves_what_somebody_unknown_wrote_a_part_of(here: World, request_: Request) -> None:
+    """Whoever is known and asked for it again answers for it; that a person approves it takes no policy."""
+    SpecWrite.objects.update(username="")
+    policy = save(here)
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    assert "somebody unknown wrote a part of the spec" in words_of(policy)[1]
 
 
 def test_S13_an_edited_grant_is_asked_anew_and_its_word_replaces_the_earlier_one(
