@@ -32,8 +32,8 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-
 _ADDRESS = re.compile(r"\bhttps?://[^\s\"'<>]+", re.IGNORECASE)
 _HOOK = re.compile(r"hook", re.IGNORECASE)
 _PART = re.compile(r"(?<=[/?&=#:])[\w~-]{8,}")
-_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{16,}")
-_KEY_OF_HOOK = re.compile(r".*\d.*|.*[a-z].*[A-Z].*|.*[A-Z].*[a-z].*|[A-Z]+")
+_RUN = re.compile(r"[A-Za-z\d]{16,}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Commits and digests name what everybody may know.
 _SUM = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORTEST_RANDOM = 20
@@ -132,11 +132,22 @@ def _without_keys(found: re.Match[str]) -> str:
     is_hook = bool(_HOOK.search(found[0]))
 
     def shown(part: re.Match[str]) -> str:
-        is_random = len(part[0]) >= _SHORTEST_RANDOM and bool(_RANDOM.search(part[0]))
-        is_key = (is_random and not _SUM.fullmatch(part[0])) or (is_hook and bool(_KEY_OF_HOOK.fullmatch(part[0])))
+        is_random = len(part[0]) >= _SHORTEST_RANDOM and _is_random(part[0])
+        is_key = (is_random and not _SUM.fullmatch(part[0])) or (is_hook and _is_key_of_hook(part[0]))
         return HIDDEN if is_key else part[0]
 
     return f"{found[0][: found[0].index('://') + 3]}{host}{_PART.sub(shown, slash + way)}"
+
+
+def _is_random(part: str) -> bool:
+    """Letters and digits mixed, or a UUID. Each character is looked at once: parts can be a megabyte long."""
+    runs = _RUN.findall(part)
+    return bool(_UUID.search(part)) or any(any(map(str.isdigit, run)) and any(map(str.isalpha, run)) for run in runs)
+
+
+def _is_key_of_hook(part: str) -> bool:
+    has_lower, has_upper = any(map(str.islower, part)), any(map(str.isupper, part))
+    return any(map(str.isdigit, part)) or (has_lower and has_upper) or (has_upper and part.isalpha())
 
 
 def _hidden(found: re.Match[str]) -> str:

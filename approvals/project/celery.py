@@ -24,7 +24,7 @@ from approvals import instruments, logs
 from approvals.project import privacy
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
-TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "approvals.project.redis_transport:Transport"))
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "approvals.project.redis_transport:RedisTransport"))
 app = Celery("pratique")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()

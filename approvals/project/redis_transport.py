@@ -7,7 +7,7 @@ from typing import Any
 from kombu.transport import redis
 
 
-class Transport(redis.Transport):
+class RedisTransport(redis.Transport):
     """Keeps what its connection knows (host, password, options) beyond that connection's end.
 
     When a worker loses Redis during a task, Celery closes the connection, and kombu sets the transport's `client` to

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from provisioner.errors import BundleTooLarge
 
 PIECE_BYTES = 1024 * 1024
+_PART_BYTES = 16_384
 _SEPARATOR = re.compile(rb"^---", re.MULTILINE)
 _MARKS = re.compile(rb'["{}]')
 _IN_STRING = re.compile(rb'["\\]')
@@ -52,8 +53,11 @@ class _Cutter:
         self._at_line_start = piece.endswith(b"\n")
 
     def _steps(self, piece: bytes) -> Iterator[tuple[bytes, int]]:
-        while piece:
-            piece = yield from self._one_step(piece)
+        # In small parts: what is left of one is copied after each document in it.
+        for begin in range(0, len(piece), _PART_BYTES):
+            part = piece[begin : begin + _PART_BYTES]
+            while part:
+                part = yield from self._one_step(part)
 
     def rest(self) -> Iterator[tuple[bytes, int]]:
         if any(part.strip() for part in self._parts):

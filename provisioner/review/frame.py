@@ -217,6 +217,10 @@ def _found(checks: Sequence[Check], facts: Facts) -> list[Finding]:
     findings += _unjudged(facts, [run.check for run in sound], checks)
     for run in sound:
         findings = _settled(run.check, facts, findings)
+    if facts.hides_old_names:
+        # What a Secret was before is told to nobody, and so not that a finding of it is known already (S38).
+        of_secrets = {one.ref for one in findings if one.ref and one.ref.group_kind == SECRET}
+        findings = [replace(one, is_new=True) if one.ref in of_secrets else one for one in findings]
     return told_by_crd(said_once(findings))
 
 

@@ -74,3 +74,9 @@ def test_an_object_that_is_missing_stays_missing() -> None:
 )  # fmt: skip
 def test_S09_the_key_in_an_address_is_hidden_and_commits_are_not(address: str, shown: str) -> None:
     assert masked(address) == shown
+
+
+@pytest.mark.parametrize("way", ["x/" + "a" * 400_000, "hook/" + "a" * 400_000])
+def test_S26_one_long_address_costs_no_more_than_its_length(way: str) -> None:
+    """Each character is looked at once: by the square of it, this would take half an hour."""
+    assert masked(f"https://{way}") == f"https://{way}"

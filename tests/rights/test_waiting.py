@@ -40,7 +40,7 @@ def follow(any_station: Station) -> Iterator[Follow]:
     applied: list[ObjectRef] = []
 
     def run(request: Request) -> set[str]:
-        command = shlex.split(request.problem.rpartition("apply it with: ")[2].partition(" | ")[0])
+        command = shlex.split(request.problem.rpartition("apply it with:\n")[2].partition(" | ")[0])
         assert command[0] == "pratique-manage"
         out = StringIO()
         call_command(*command[1:], stdout=out, stderr=StringIO())

@@ -150,7 +150,7 @@ class ObjectWriter:
                 if uid_of(live) != uid:
                     break
                 self._check_not_overtaken(ref, live)
-                self.check_not_kept(ref, live)
+                self.check_not_kept(ref, live, planned.before)
                 _check_takes_no_more(replace(planned, before=live), planned)
                 version = version_of(live)
             try:
@@ -163,9 +163,13 @@ class ObjectWriter:
             raise LosesData(f"{ref} changes faster than it can be looked at: whether its data is to stay is not known")
         self.patiently(partial(self.cluster.delete, ref, uid=uid))
 
-    def check_not_kept(self, ref: ObjectRef, live: JsonObject) -> None:
-        """Raise LosesData where the object, about to be deleted, says by now that it is to be kept (S39)."""
-        if words := keep_words(live):
+    def check_not_kept(self, ref: ObjectRef, live: JsonObject, before: JsonObject | None = None) -> None:
+        """Raise LosesData where the object, about to be deleted, says by now that it is to be kept (S39).
+
+        What it said `before`, the plan has judged: Argo CD's `Delete=false` keeps nothing that a version drops.
+        """
+        words = keep_words(live)
+        if words and words != keep_words(before):
             raise LosesData(f"{ref} is to be kept since the plan was made", status=409, server_words=f"it says {words}")
 
     def release(self, ref: ObjectRef, uid: str) -> None:

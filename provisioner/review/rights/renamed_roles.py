@@ -64,25 +64,50 @@ def _role_under(names: Mapping[ObjectIdentity, str], ref: ObjectRef, binding: Js
 
 
 def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
-    """Pairs of equal rules and labels, and then of equal subjects and an equal role. A role that bindings beside the
-    bundle name is in no pair, as these lose it; nor is any where nobody could read the bindings of the cluster."""
+    """Pairs of equal rules and labels, and then of equal subjects and an equal role.
+
+    In no pair are a role that bindings beside the bundle name, as these lose it; a role whose new name some binding
+    names already, as that one gains it; and what is not in the cluster as the bundle has it, as somebody loses what was
+    added there. Nor is any where nobody could read the bindings of the cluster.
+    """
     before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     after = {one.ref.identity: one.body for one in facts.content.manifests}
-    leaving = _planned(facts, Action.DELETE, before)
-    if not leaving or (bindings := _bindings_of_others(facts, leaving)) is None:
+    leaving = [one for one in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, one, before)]
+    known = _known_rbac(facts, before) if leaving else None
+    if known is None:
         return {}
+    going = {rbac.binding_key_of(one) for one in leaving if one.kind in _BINDINGS}
     pairs: dict[ObjectRef, ObjectRef] = {}
     for kinds in (_ROLES, _BINDINGS):
         names = {one.identity: other.name for one, other in pairs.items()}
         coming: dict[str, list[ObjectRef]] = defaultdict(list)
         for ref in _planned(facts, Action.CREATE, after):
-            coming[_what_it_gives(ref, after[ref.identity], {})].append(ref)
+            if ref.kind not in _ROLES or not known.bindings_to(rbac.role_key_of(ref)):
+                coming[_what_it_gives(ref, after[ref.identity], {})].append(ref)
         for ref in leaving:
-            is_named_elsewhere = ref.kind in _ROLES and rbac.role_key_of(ref) in bindings
+            is_named = ref.kind in _ROLES and not going.issuperset(known.bindings_to(rbac.role_key_of(ref)))
             alike = coming[_what_it_gives(ref, before[ref.identity], names)]
-            if ref.kind in kinds and alike and not is_named_elsewhere:
+            if ref.kind in kinds and alike and not is_named:
                 pairs[ref] = alike.pop(0)
     return pairs
+
+
+def _is_as_brought(facts: Facts, ref: ObjectRef, before: Mapping[ObjectIdentity, JsonObject]) -> bool:
+    """Whether the object in the cluster gives what the bundle that runs says of it, where it was read."""
+    planned = (one.before for one in facts.plan.actions if one.ref == ref and one.before)
+    read = (one for one in facts.live_rbac or () if ObjectRef.of(one).identity == ref.identity)
+    wished = _rights_of(before[ref.identity])
+    return all(_rights_of(live) == wished for live in (*planned, *read))
+
+
+def _rights_of(obj: JsonObject) -> tuple[object, ...]:
+    """The rules of a role, or the role and the subjects of a binding, without what the API server fills in."""
+    role = mapping(obj.get("roleRef"))
+    subjects = {
+        tuple(str(mapping(subject).get(key) or "") for key in ("kind", "namespace", "name"))
+        for subject in obj.get("subjects") or ()
+    }
+    return (obj.get("rules") or [], obj.get("aggregationRule"), role.get("kind"), role.get("name"), subjects)
 
 
 def _planned(facts: Facts, action: Action, bodies: Mapping[ObjectIdentity, JsonObject]) -> list[ObjectRef]:
@@ -90,19 +115,14 @@ def _planned(facts: Facts, action: Action, bodies: Mapping[ObjectIdentity, JsonO
     return [one.ref for one in planned if one.ref.group == RBAC_GROUP and one.ref.identity in bodies]
 
 
-def _bindings_of_others(facts: Facts, leaving: list[ObjectRef]) -> set[rbac.RoleKey] | None:
-    """The roles that bindings name which do not go; None where nobody knows."""
+def _known_rbac(facts: Facts, before: Mapping[ObjectIdentity, JsonObject]) -> rbac.RbacObjects | None:
+    """The roles and bindings that are there; None where nobody knows."""
     if facts.is_offline:
-        return set()
+        return rbac.RbacObjects.of(before.values())
     try:
-        known = facts.known_rbac
+        return facts.known_rbac
     except InvalidManifest:
         return None
-    if known is None:
-        return None
-    going = {rbac.binding_key_of(one) for one in leaving if one.kind in _BINDINGS}
-    roles = [rbac.role_key_of(one) for one in leaving if one.kind in _ROLES]
-    return {role for role in roles if not going.issuperset(known.bindings_to(role))}
 
 
 def _what_it_gives(ref: ObjectRef, obj: JsonObject, names: Mapping[ObjectIdentity, str]) -> str:

@@ -113,7 +113,12 @@ def test_S05_who_wrote_the_spec_answers_for_no_return_to_what_others_wrote(here:
     first = world.in_review(Request.objects.get())
     Request.objects.update(state="applied")
     revision = Revision.objects.create(
-        deployment=deployment, request=first, content=first.content, number=1, state="replaced", started_at=timezone.now()
+        deployment=deployment,
+        request=first,
+        content=first.content,
+        number=1,
+        state="replaced",
+        started_at=timezone.now(),
     )
     world.wish(here.cluster, world.seen("strimzi", world.spec("2"), uid=uid, generation=2), here.rita)
     second = world.in_review(Request.objects.get(number=2))

@@ -55,7 +55,7 @@ class Repository:
 
     @property
     def account(self) -> str:
-        return f"system:serviceaccount:{self.seen.station.namespace}:controller"
+        return f"system:serviceaccount:{self.seen.station.namespace}-gitops:controller"
 
     def sync(self) -> None:
         self._send("apply", "--server-side", "--force-conflicts", f"--field-manager={self.tool.manager}")
@@ -94,7 +94,8 @@ class Repository:
 def repository(request: pytest.FixtureRequest, seen: Seen, registry: Registry, settings: Any) -> Repository:
     here = seen.station
     listed = {
-        "account": f"{here.namespace}/controller",
+        # Whoever approves may impersonate the accounts of the namespace where it is installed, and so is no author (S43).
+        "account": f"{here.namespace}-gitops/controller",
         "cluster": here.cluster.name,
         "deployments": {"matchNames": [seen.name]},
         "installers": [f"{here.namespace}/installer"],

@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import accumulate
 from typing import Any
+from urllib.parse import unquote
 
 from provisioner.masking import HIDDEN, masked
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping
@@ -23,6 +23,10 @@ MAX_VALUES = 5_000
 _HIDDEN = json.dumps(HIDDEN)
 # Words of so many characters are looked for inside of what Secrets hold.
 _TELLING, _SHORTEST_CODE = 8, 4
+# Values times characters of Secrets: some seconds.
+MOST_COMPARED = 2_000_000_000
+_ESCAPED = re.compile(r"\\(?:[ux]([0-9a-fA-F]{4}|[0-9a-fA-F]{2})|(.))", re.DOTALL)
+_PIECE = re.compile(r'"((?:[^"\\]|\\.)*)')
 _CODED = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 _CHANGED = ReviewRule("VAL-01", Section.CONTENT, Severity.NOTABLE)
 
@@ -37,8 +41,7 @@ def hide_secret_values(facts: Facts) -> Facts:
         return facts
     old, new = (_secret_texts(one) for one in (facts.previous, facts.content))
     before, after = facts.previous.values, facts.content.values
-    hidden = {path for path, text in before.items() if _stands_in(text, old | new)}
-    hidden |= {path for path, text in after.items() if _stands_in(text, new)}
+    hidden = _standing_in(before, old | new) | _standing_in(after, new)
     # Of contents that were rendered by earlier versions addresses are as they were written.
     shown = [
         {path: _HIDDEN if path in hidden else masked(text) for path, text in side.items()} for side in (before, after)
@@ -57,7 +60,16 @@ def _secret_texts(content: Content) -> frozenset[str]:
                 found.update(texts)
                 found.update(decoded for text in texts for word in _CODED.findall(text) if (decoded := _decoded(word)))
     found |= {decoded for text in found for word in _CODED.findall(text) if (decoded := _decoded(word))}
+    found |= {plain for text in found for plain in _unescaped(text)}
     return frozenset(found - {""})
+
+
+def _unescaped(text: str) -> Iterator[str]:
+    """What a text says that JSON, YAML or an address writes with escapes."""
+    if "\\" in text:
+        yield _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+    if "%" in text:
+        yield unquote(text)
 
 
 def _decoded(text: str) -> str:
@@ -67,13 +79,35 @@ def _decoded(text: str) -> str:
         return ""
 
 
+def _standing_in(values: Mapping[str, str], texts: frozenset[str]) -> set[str]:
+    """The paths of values that are, or stand in, one of these texts; all where looking would take too long."""
+    if len(values) * sum(map(len, texts)) > MOST_COMPARED:
+        return set(values)
+    return {path for path, value in values.items() if _stands_in(value, texts)}
+
+
 def _stands_in(value: str, texts: frozenset[str]) -> bool:
-    """Whether the JSON text of a value, or the beginning of one, is or stands in one of these texts."""
+    """Whether the JSON text of a value, or the beginning of one, is or stands in one of these texts: all of it, or one
+    of its lines, which may be indented there."""
     try:
         found = json.loads(value)
     except ValueError:  # a long one that was cut
-        found = value.rpartition("… (")[0].lstrip('["')
-    return any(map(partial(_is_in, texts=texts), _words_of(found)))
+        found = [_beginning_of(piece) for piece in _PIECE.findall(value.rpartition("… (")[0])]
+    for word in _words_of(found):
+        lines = [line for line in map(str.strip, word.splitlines()) if len(line) >= _TELLING or "\n" not in word]
+        if any(_is_in(one, texts) for one in (word, *lines)):
+            return True
+    return False
+
+
+def _beginning_of(piece: str) -> str:
+    """The text of which this is the beginning in JSON, which may be cut within an escape of six characters."""
+    for length in range(len(piece), max(len(piece) - 6, 0), -1):
+        try:
+            return str(json.loads(f'"{piece[:length]}"'))
+        except ValueError:
+            continue
+    return piece
 
 
 def _words_of(value: Any) -> Iterator[str]:
@@ -90,8 +124,10 @@ def _is_in(word: str, texts: frozenset[str]) -> bool:
         return True
     if len(word) >= _TELLING:
         return any(word in text for text in texts)
-    is_code = len(word) >= _SHORTEST_CODE and any(map(str.isdigit, word))
-    return is_code and any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for text in texts)
+    if len(word) < _SHORTEST_CODE or not any(map(str.isdigit, word)):
+        return False
+    pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+    return any(word in text and pattern.search(text) for text in texts)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:

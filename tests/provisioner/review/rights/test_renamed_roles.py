@@ -52,6 +52,27 @@ def test_roles_whose_names_carry_the_version_are_renamed_with_their_bindings(kin
     assert {str(one.severity) for one in deletions} == {"safe"}
 
 
+OPS = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "ops"}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param([*OLD, {**binding("leftover", V2), "subjects": [OPS]}], id="a binding names the new role already"),
+        pytest.param(
+            [OLD[0], {**OLD[1], "subjects": [*OLD[1]["subjects"], OPS]}], id="the binding was given to others"
+        ),
+        pytest.param(
+            [role(V1, rules=[*RULES, {**RULES[0], "resources": ["nodes"]}]), OLD[1]], id="the role was extended"
+        ),
+    ],
+)
+def test_S22_where_somebody_gains_or_loses_by_it_nothing_is_renamed(there: list[dict[str, Any]]) -> None:
+    told, deletions = upgraded(OLD, NEW, live_rbac=tuple(there))
+    assert f"ClusterRole {V1}" not in told or f"ClusterRoleBinding {V1}" not in told
+    assert any(one.message.startswith("Deletes") for one in deletions)
+
+
 def test_what_is_found_of_a_renamed_role_or_binding_is_not_new() -> None:
     old, new = ([role(one), binding(one, one, account="default")] for one in (V1, V2))
     actions = [*(planned(one, Action.CREATE) for one in new), *(planned(one, Action.DELETE) for one in old)]

@@ -132,6 +132,11 @@ def with_secrets(before: dict[str, str], after: dict[str, str], old: str = "", n
         pytest.param("abc", "abc", id="a short value"),
         pytest.param(coded("ada:correct-horse"), "correct-horse", id="decoded once more"),
         pytest.param("plain-words-of-it", coded("plain-words-of-it"), id="as it is written there"),
+        pytest.param('{"pin": "a\\u0026b-secret"}', "a&b-secret", id="escaped by JSON"),
+        pytest.param("postgres://x:p%40ss-word@db", "p@ss-word", id="escaped in an address"),
+        pytest.param(
+            "key: |\n  first line of it\n  second\n", "first line of it\nsecond", id="several lines, indented"
+        ),
     ],
 )
 @pytest.mark.parametrize("side", ["old", "new"])
