@@ -41,7 +41,7 @@ def test_changes_are_requested_and_the_next_request_is_approved_in_two_browsers_
     ada_page.goto(address)
     carol_page.goto(address)
     ada_page.get_by_role("button", name="Request changes").click()
-    pw.expect(ada_page.get_by_role("alert")).to_contain_text("give a reason")
+    pw.expect(ada_page.get_by_role("alert")).to_contain_text("Give a reason")
     ada_page.get_by_label("Reason").fill("pin the image by digest")
     ada_page.get_by_role("button", name="Request changes").click()
     carol_page.get_by_role("button", name="Approve").click()
