@@ -278,15 +278,16 @@ def test_the_form_asks_for_the_chosen_kind_of_source_alone(
 
 
 def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
-    """The form stands far down there, and the page begins at its top again."""
+    """The form stands far down there: its first wrong field has the focus, and each says what is wrong with it."""
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(site["request"])
     page.get_by_role("button", name="Approve").click()
-    words = page.locator(".alert", has_text="type the name harbour").first
-    pw.expect(words).to_be_in_viewport()
-    words.get_by_role("link", name="Decision").click()
-    pw.expect(page.get_by_role("alert")).to_be_in_viewport()
+    pw.expect(page.get_by_role("textbox", name="Reason")).to_be_focused()
+    for words in ("enter why you approve it anyway", "type the name harbour"):
+        pw.expect(page.get_by_role("alert").filter(has_text=words)).to_be_in_viewport()
+    page.locator(".alert", has_text="Nothing was decided").get_by_role("link", name="Decision").click()
+    pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize(
