@@ -112,11 +112,11 @@ def _is_kept_secret(planned: PlannedAction) -> bool:
 
 def _as_it_stays(new: JsonObject, old: JsonObject) -> JsonObject:
     """`new` with the keys of a Secret that an apply leaves behind."""
-    kept = kept_keys(old, new)
-    if not kept:
+    kept, wished = kept_keys(old, new), new.get("stringData") or {}
+    if not kept or not isinstance(wished, Mapping):  # a shape that no server would take is not told apart
         return new
     left = {key: value for key, value in old["stringData"].items() if key in kept}
-    return {**new, "stringData": {**left, **(new.get("stringData") or {})}}
+    return {**new, "stringData": {**left, **wished}}
 
 
 def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:

@@ -33,7 +33,7 @@ from approvals.management.demo.seeds import (
     spec,
 )
 from approvals.models import BundleDeployment, Cluster, Policy, Request
-from provisioner.api_groups import OWN_GROUP
+from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
@@ -126,7 +126,7 @@ def prepare_cluster(api: Api) -> None:
         api.apply(yaml.safe_load(path.read_text()), field_manager=SEEDER)
     wait_until(lambda: _is_served(api), "the CRDs are served")
     names = ["rbac", "admission/mirrors", "admission/reviews", "admission/finalizer"]
-    if api.resource_of("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy"):
+    if api.resource_of(ADMISSION_GROUP, "v1", "MutatingAdmissionPolicy"):
         names += ["admission/author-stamp", "admission/authors", "admission/review-stamp"]
     shipped = [root / f"deploy/{name}.yaml" for name in names]
     for obj in [*(obj for file in shipped for obj in yaml.safe_load_all(file.read_text())), *cluster_objects()]:
