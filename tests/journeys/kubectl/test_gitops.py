@@ -90,7 +90,7 @@ class Repository:
         change(self.seen.station, *how, "-f", str(path), "--as", self.account)
 
 
-@pytest.fixture(params=[ARGO_CD, FLUX], ids=lambda tool: tool.manager)
+@pytest.fixture(params=[ARGO_CD, pytest.param(FLUX, marks=pytest.mark.thorough)], ids=lambda tool: tool.manager)
 def repository(request: pytest.FixtureRequest, seen: Seen, registry: Registry, settings: Any) -> Repository:
     here = seen.station
     listed = {
