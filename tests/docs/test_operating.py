@@ -112,15 +112,18 @@ def test_a_real_api_server_takes_all_steps(own_controlplane: ControlPlane, redis
     (tmp_path / "pratique.env").write_text("".join(f"{name}=x\n" for name in re.findall("`(PRATIQUE_[A-Z_]+)", row)))
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
     path = f"{own_controlplane.kubectl.parent}:{ROOT}/.venv/bin:{os.environ['PATH']}"
-    bash = {"env": {**machine.environment, "KUBECONFIG": str(kubeconfig), "PATH": path}, "cwd": tmp_path}
+    bash: dict[str, Any] = {
+        "env": {**machine.environment, "KUBECONFIG": str(kubeconfig), "PATH": path},
+        "cwd": tmp_path,
+    }
     for command in commands():
         if command.startswith("kubectl wait"):
             patch = ["kubectl", "patch", "job", "migrate", "-n", "pratique", "--subresource=status", "--type=merge"]
-            subprocess.run([*patch, "-p", done()], check=True, **bash)  # type: ignore[call-overload]
+            subprocess.run([*patch, "-p", done()], check=True, **bash)
         here = command.replace(IN_POD, "").replace("--in-cluster", f"--kubeconfig {kubeconfig}").replace("NAME", "prod")
         ran = subprocess.run(
             ["bash", "-o", "pipefail", "-c", here],
-            capture_output=True, text=True, check=False, timeout=scaled(60), **bash,  # type: ignore[call-overload]
+            capture_output=True, text=True, check=False, timeout=scaled(60), **bash,
         )  # fmt: skip
         is_question = command.endswith("--check")  # 1 where a right is missing, which it says
         assert ran.returncode in ((0, 1) if is_question else (0,)), (

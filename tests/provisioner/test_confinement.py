@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel is another one")
-
 # Each must fail; the first word is what it is called where it does not.
 _TRIES = """
 import ctypes, json, os, socket, subprocess, sys, threading
