@@ -6,6 +6,7 @@ is not there, and the end of the run says so, once.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Generator
@@ -94,12 +95,21 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
     Django's own choice for SQLite, memory that threads share, ignores the timeout: a live page that reads while a step
     writes ends one of both with "database table is locked".
     """
+    from tests.support.servers import migrated
+
     if connection.vendor == "sqlite":
         file = tmp_path_factory.mktemp("database") / "pratique.sqlite3"
         connection.settings_dict["TEST"]["NAME"] = str(file)
         # Nothing needs to outlive a power failure.
         connection.settings_dict["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"
         DatabaseWrapper.close_if_unusable_or_obsolete = _close_unless_in_a_transaction
+        migrated.make({**os.environ, "PRATIQUE_DATABASE_URL": f"sqlite:///{file}", "PRATIQUE_SECRET_KEY": "x" * 50})
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """SQLite's is the copy of one with all migrations, of which none has to run again; it goes with the temporary folder."""
+    return connection.vendor == "sqlite"
 
 
 def _close_unless_in_a_transaction(self: DatabaseWrapper) -> None:
@@ -155,6 +165,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_testnodedown(node: Any) -> None:
     """Every worker collects the same tests, so the last one's word is everybody's."""
     node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_collection_finish() -> None:
+    """The twenty thousand tests of a run live until its end: what is no garbage is not looked through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
