@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -51,28 +53,39 @@ def test_it_breaks_where_the_api_server_refuses_it(holder: Any, stored: Any, lef
     assert ("dropped without a word" in found.message) is is_taken
 
 
-@pytest.mark.controlplane
-@ASKED
-def test_the_api_server_does(server: Server, holder: Any, stored: Any, left: Any, is_taken: bool) -> None:
-    group = f"{uuid.uuid4().hex[:8]}.example.com"
-    at = f"/apis/{group}/v1/namespaces/default/things"
-    status, made = server.ask("POST", CRD_PATH, described(group, holder(NULLABLE)))
-    assert status == 201, made
-    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": stored}}
+@pytest.fixture(scope="module")
+def served(server: Server) -> Iterator[dict[str, str]]:
+    """Where the things of each case are, on a server that works with the new form of their CRD; all are waited for at once."""
+    groups = {case: f"{uuid.uuid4().hex[:8]}.example.com" for case in CASES}
+    places = {case: f"/apis/{group}/v1/namespaces/default/things" for case, group in groups.items()}
     try:
-        wait_for(lambda: server.ask("POST", at, thing)[0], "the kind is served", is_so=lambda status: status == 201)
-        path = f"{CRD_PATH}/things.{group}"
-        changed = {**server.ask("GET", path)[1], "spec": described(group, holder(TEXT), mark=MARK)["spec"]}
-        assert server.ask("PUT", path, changed)[0] == 200
-        later = {**thing, "metadata": {"name": "b"}}
-        wait_for(
-            lambda: server.ask("GET", f"{at}/a")[1].get("mark"),
-            "the change is served",
-            is_so=lambda mark: mark == "now",
-        )
-        read = server.ask("GET", f"{at}/a")[1]
-        assert read["spec"]["a"] == left
-        status, answer = server.ask("POST", at, later)
-        assert (status == 201) is is_taken, answer
+        for case, (holder, *_) in CASES.items():
+            status, made = server.ask("POST", CRD_PATH, described(groups[case], holder(NULLABLE)))
+            assert status == 201, made
+        for case, (_, stored, *_) in CASES.items():
+            create = partial(server.ask, "POST", places[case], thing(groups[case], "a", stored))
+            wait_for(create, "the kind is served", is_so=lambda answer: answer[0] == 201)
+        for case, (holder, *_) in CASES.items():
+            path = f"{CRD_PATH}/things.{groups[case]}"
+            spec = described(groups[case], holder(TEXT), mark=MARK)["spec"]
+            assert server.ask("PUT", path, {**server.ask("GET", path)[1], "spec": spec})[0] == 200
+        for place in places.values():
+            read = partial(server.ask, "GET", f"{place}/a")
+            wait_for(read, "the change is served", is_so=lambda answer: answer[1].get("mark") == "now")
+        yield places
     finally:
-        server.ask("DELETE", f"{CRD_PATH}/things.{group}")
+        for group in groups.values():
+            server.ask("DELETE", f"{CRD_PATH}/things.{group}")
+
+
+def thing(group: str, name: str, stored: Any) -> JsonDict:
+    return {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"a": stored}}
+
+
+@pytest.mark.controlplane
+@pytest.mark.parametrize("case", CASES)
+def test_the_api_server_does(server: Server, served: dict[str, str], case: str) -> None:
+    _, stored, left, is_taken = CASES[case]
+    assert server.ask("GET", f"{served[case]}/a")[1]["spec"]["a"] == left
+    status, answer = server.ask("POST", served[case], thing(served[case].split("/")[2], "b", stored))
+    assert (status == 201) is is_taken, answer
