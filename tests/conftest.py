@@ -50,6 +50,8 @@ MARKERS = {
     },
     "browser": {"chromium", "browser", "page"},
 }
+# Fixtures whose parameter is the API server. The contract suite holds the two against each other.
+ON_EITHER = ("any_station", "api_server")
 # What is drawn at random is drawn alike in every run, so that a failure is the change's. Another PRATIQUE_SEED looks elsewhere.
 # Nothing is timed here: these machines are shared (tests/bench measures).
 hypothesis.settings.register_profile(
@@ -138,8 +140,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, names in MARKERS.items():
             if fixtures & names:
                 item.add_marker(marker)
+        _prove_once(item)
     if not (CORPUS.is_dir() and VECTORS.is_dir()):
         _leave_out_the_corpus(config, items)
+
+
+def _prove_once(item: pytest.Item) -> None:
+    """A proof that runs on either API server is of the first ring with the real one, and of the second with the sandbox."""
+    servers = {item.callspec.params.get(name) for name in ON_EITHER} if hasattr(item, "callspec") else set()
+    if "sandbox" in servers and item.get_closest_marker("proof"):
+        item.own_markers = [marker for marker in item.own_markers if marker.name != "proof"]
+        item.add_marker("thorough")
 
 
 def _leave_out_the_corpus(config: pytest.Config, items: list[pytest.Item]) -> None:

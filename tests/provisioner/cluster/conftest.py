@@ -20,7 +20,7 @@ from tests.support.provisioner.cluster_scene import Scene
     params=[pytest.param("controlplane", marks=[pytest.mark.controlplane, pytest.mark.thorough]), "sandbox"]
 )
 def api_server(request: pytest.FixtureRequest) -> Endpoint:
-    """Either API server: the sandbox, and the real one where a test is a proof or `make thorough` runs it."""
+    """Either API server: in `make test` the real one where a test is a proof, else the sandbox."""
     found: Endpoint = request.getfixturevalue(request.param)
     return found
 

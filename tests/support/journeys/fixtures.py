@@ -41,7 +41,8 @@ def strimzi_station(station: Station) -> Iterator[Station]:
 def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The same on either API server; on the sandbox without kubectl.
 
-    The contract suite holds the two against each other: `make test` runs on the real one what is a proof of a promise.
+    The contract suite holds the two against each other: `make test` runs what is a proof of a promise on the real one,
+    and all else on the sandbox.
     """
     return _station(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
 
