@@ -98,7 +98,7 @@ def count(cluster_id: int) -> None:
 
     Raises PratiqueError where the cluster does not answer: the sweep comes by again.
     """
-    cluster, now = Cluster.objects.get(pk=cluster_id), timezone.now()
+    cluster, now = Cluster.every.get(pk=cluster_id), timezone.now()
     ReviewAdmission.objects.filter(cluster=cluster).update(looked_at=now)
     api = connect(cluster)
     due = KubectlReview.objects.filter(cluster=cluster, finished_at__isnull=True)

@@ -63,7 +63,10 @@ class Watches:
 
     def look(self) -> None:
         """Take the clusters that nobody watches, hold on to ours, stop where another watcher has taken over."""
-        for cluster in Cluster.objects.all():
+        clusters = list(Cluster.objects.all())
+        for pk in self.threads.keys() - {cluster.pk for cluster in clusters}:
+            self._stop(pk)
+        for cluster in clusters:
             if not claims.hold_watch(cluster.pk, self.watcher):
                 self._stop(cluster.pk)
             elif not self._is_watched(cluster):

@@ -138,6 +138,26 @@ def release(api: Api, deployment: BundleDeployment, live: JsonObject) -> JsonObj
     return found
 
 
+def release_all(api: Api, deployments: Sequence[BundleDeployment]) -> tuple[list[str], str]:
+    """Take our finalizer off the deployments of a cluster that was removed: nobody else will. The names of those that
+    still have it, and why.
+    """
+    kept: list[str] = []
+    problem = ""
+    for n, deployment in enumerate(deployments):
+        try:
+            live = live_deployment(api, deployment)
+            found = release(api, deployment, live) if live else None
+            if FINALIZER in (found["metadata"].get("finalizers") or () if found else ()):
+                kept.append(deployment.name)
+        except TryLater as exc:
+            return [*kept, *(one.name for one in deployments[n:])], str(exc)
+        except PratiqueError as exc:
+            kept.append(deployment.name)
+            problem = str(exc)
+    return kept, problem
+
+
 def _has_open_deletion(deployment: BundleDeployment) -> bool:
     return deployment.requests.filter(purpose=Request.Purpose.DELETE, state__in=OPEN).exists()
 
