@@ -37,7 +37,7 @@ def _has_long_line(value: object) -> bool:
 
 
 def _unseen(planned: PlannedAction) -> int:
-    """How many characters of what comes and goes are beyond what is shown of a line. A line that only moves does not."""
+    """How many characters of what comes and goes are beyond what is shown of a line. None of one that only moves."""
     lines: list[DiffLine] = all_lines(planned.before, planned.after)
     left = {at: max(len(line.text) - MAX_FULL, 0) for at, line in enumerate(lines) if line.kind in "+-"}
     came = [at for at in left if left[at] and lines[at].kind == "+"]
