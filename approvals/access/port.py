@@ -110,6 +110,12 @@ class RealKubernetes:
         return ClusterRoute(kubeconfig, seconds, _is_trusted(name), os.getpid(), name).connect().uid()
 
 
+def check_registered(cluster: models.Cluster) -> None:
+    """Raise PreconditionFailed where it was removed: without credentials it would be the one that Pratique runs in."""
+    if cluster.removed_at is not None:
+        raise PreconditionFailed(f"cluster {cluster.name} was removed from Pratique; an operator can register it again")
+
+
 def _check_same(cluster: models.Cluster, uid: str) -> None:
     """Raise PreconditionFailed where this is another cluster; the uid of one never reached before is learned (S19)."""
     if cluster.uid is None:
@@ -141,6 +147,7 @@ class ClusterRoute:
 
     @classmethod
     def to(cls, cluster: models.Cluster) -> ClusterRoute:
+        check_registered(cluster)
         configuration = settings.PRATIQUE
         seconds = float(configuration["CLUSTER_TIMEOUT_SECONDS"])
         own = own_kubeconfig(cluster.name)

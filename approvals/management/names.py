@@ -12,6 +12,8 @@ from provisioner.review.base.text import visible
 def cluster_named(name: str) -> Cluster:
     """Raises CommandError that lists the clusters there are."""
     cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None and (removed := Cluster.every.filter(name=name).first()):
+        raise CommandError(f"cluster {visible(name)} was removed on {removed.removed_at:%Y-%m-%d}; register it again")
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("name", flat=True)) or "none"
         raise CommandError(f"cluster {visible(name)} is not registered; registered: {known}")

@@ -2,18 +2,7 @@
 
 from django.db import migrations, models
 
-TABLE = "approvals_review"
-
-
-def keep_append_only(apps, schema_editor):
-    """Put back the triggers of 0002 on the remade table; PostgreSQL alters it in place and keeps them."""
-    if schema_editor.connection.vendor != "sqlite":
-        return
-    for operation in ("UPDATE", "DELETE"):
-        schema_editor.execute(
-            f"CREATE TRIGGER IF NOT EXISTS {TABLE}_no_{operation.lower()} BEFORE {operation} ON {TABLE} "
-            f"BEGIN SELECT RAISE(ABORT, '{TABLE} is append-only'); END"
-        )
+from approvals.migrations._append_only import keep_append_only
 
 
 class Migration(migrations.Migration):

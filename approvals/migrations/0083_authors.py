@@ -5,17 +5,7 @@ SQLite makes the table of reviews anew, without its triggers (0002), forwards an
 
 from django.db import migrations, models
 
-
-TABLE = "approvals_review"
-
-
-def keep_append_only(apps, schema_editor):
-    if schema_editor.connection.vendor == "sqlite":
-        for operation in ("UPDATE", "DELETE"):
-            schema_editor.execute(
-                f"CREATE TRIGGER IF NOT EXISTS {TABLE}_no_{operation.lower()} BEFORE {operation} ON {TABLE} "
-                f"BEGIN SELECT RAISE(ABORT, '{TABLE} is append-only'); END"
-            )
+from approvals.migrations._append_only import keep_append_only
 
 
 class Migration(migrations.Migration):

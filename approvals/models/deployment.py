@@ -9,8 +9,18 @@ from approvals.models.claimed import Claimed
 from provisioner.values import DeletionPolicy
 
 
+class RegisteredClusters(models.Manager["Cluster"]):
+    """Without those that were removed."""
+
+    def get_queryset(self) -> models.QuerySet[Cluster]:
+        return super().get_queryset().filter(removed_at__isnull=True)
+
+
 class Cluster(models.Model):
-    """A Kubernetes API that we watch and apply to. Two are told apart by `uid`: that of the kube-system namespace."""
+    """A Kubernetes API that we watch and apply to. Two are told apart by `uid`: that of the kube-system namespace.
+
+    The row of one that was removed stays, without credentials: requests and audit name it, and no other gets its name.
+    """
 
     name = models.SlugField(max_length=63, unique=True)
     uid = models.CharField(max_length=63, unique=True, null=True, blank=True)
@@ -32,6 +42,10 @@ class Cluster(models.Model):
     watch_at = models.CharField(max_length=400, blank=True, help_text="the object that a careful watcher looks at")
     watch_skips = models.JSONField(default=list, help_text="objects that killed their watchers, as they were then")
     created_at = models.DateTimeField()
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RegisteredClusters()
+    every = models.Manager["Cluster"]()
 
     class Meta:
         ordering = ["name"]

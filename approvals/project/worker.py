@@ -12,6 +12,7 @@ from approvals import health_endpoints, rights
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
 from approvals.working import Heartbeat, begin
+from provisioner import confinement
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,13 @@ def tell_broken_plugins(**_: object) -> None:
 @worker_ready.connect
 def tell_content_store(**_: object) -> None:
     health_endpoints.tell_content_store()
+
+
+@worker_ready.connect
+def tell_weak_confinement(**_: object) -> None:
+    if words := confinement.weakness():
+        logger.warning("the kernel confines no charts", extra={"problem": words})
+        health_endpoints.notes.put("charts", {"kernel": words})
 
 
 @worker_ready.connect

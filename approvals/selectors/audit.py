@@ -18,7 +18,7 @@ from approvals.models import AuditEntry, Cluster
 from approvals.selectors import keyset
 
 # These concern a whole cluster, and name it among their facts.
-_ABOUT_A_CLUSTER = ("policy.saved", "cluster.registered")
+_ABOUT_A_CLUSTER = ("policy.saved", "cluster.registered", "cluster.removed")
 _OF_SOME_CLUSTER = Q(verb__in=_ABOUT_A_CLUSTER, facts__has_key="cluster")
 _OF_ACCOUNTS = ("session.", "token.", "chat.")
 # Through these the name of the actor is the account's; elsewhere it is one that a cluster or an issuer gave.

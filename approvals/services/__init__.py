@@ -12,7 +12,7 @@ Modules that other rooms use:
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
-from approvals.services.clusters import Replacing, register_cluster
+from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line import (
     CommandLineCode,
     CommandLineIssuer,
@@ -143,6 +143,7 @@ __all__ = [
     "prove_api_token",
     "register_cluster",
     "reinstate_revision",
+    "remove_cluster",
     "remove_view",
     "renew_grant",
     "review",

@@ -1,4 +1,4 @@
-"""Registering a cluster (security-rules.md S19)."""
+"""Registering a cluster, and removing it (security-rules.md S19)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import access, audit
+from approvals import access, audit, catalogs
 from approvals.audit import Actor
-from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing
+from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing, NotFound
+from approvals.ledger import pivots
 from approvals.locks import for_change
-from approvals.models import Cluster
+from approvals.models import BundleComparison, BundleDeployment, Catalog, Cluster
+from approvals.services import identity
 from provisioner.errors import BadSource, PratiqueError
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -44,7 +46,8 @@ def register_cluster(
 
     `kubeconfig` is a text, or "" for the cluster that Pratique runs in; only what `context` uses is kept of it. A
     cluster is known by the uid of its namespace kube-system. That is read now, or of a new cluster that does not answer
-    at the first contact, and then kept.
+    at the first contact, and then kept. One that was removed is registered again as itself, never as another one: what
+    was kept of it has its name.
 
     Raises InvalidInput for a bad name, for a kubeconfig that may not register a cluster, for a known name with another
     kubeconfig (it may be a slip) and for another cluster; CouldNotAsk where nobody can tell which cluster it is.
@@ -57,22 +60,24 @@ def register_cluster(
         kept = access.kubeconfig_to_keep(name, kubeconfig, context=context) if kubeconfig else ""
     except BadSource as exc:
         raise InvalidInput(str(exc), field="kubeconfig") from exc
-    known = Cluster.objects.filter(name=name).first()
+    known = Cluster.every.filter(name=name).first()
+    if known and known.removed_at and replacing is None:
+        replacing = Replacing()
     before = _kubeconfig_of(known, replacing) if known else None
-    if known and before == kept:
+    if known and before == kept and known.removed_at is None:
         return known
     if known and replacing is None:
         raise _taken(name)
     found = _read(name, kept)
     if known is None or replacing is None:
         return _add(name, kept, _told(found), by)
-    if isinstance(found, PratiqueError) and not replacing.uid:
+    if isinstance(found, PratiqueError) and not replacing.uid and (known.uid or known.removed_at is None):
         raise CouldNotAsk(
             f"cannot verify that this is cluster {name}: the new kubeconfig could not read the uid of the "
             f"namespace kube-system: {found}. Use a kubeconfig that can read it, or pass the uid that `kubectl "
             f"get namespace kube-system -o jsonpath={{.metadata.uid}}` prints there"
         )
-    old = known.uid or _told(_read(name, before or ""))
+    old = known.uid or ("" if known.removed_at else _told(_read(name, before or "")))
     return _replace(known.pk, kept, Uids(_told(found), old, replacing.uid), by)
 
 
@@ -117,7 +122,7 @@ def _add(name: str, kubeconfig: str, uid: str, by: Actor) -> Cluster:
 
 @transaction.atomic(durable=True)
 def _replace(key: int, kubeconfig: str, uids: Uids, by: Actor) -> Cluster:
-    cluster = for_change(Cluster.objects.filter(pk=key)).get()
+    cluster = for_change(Cluster.every.filter(pk=key)).get()
     expected = cluster.uid or uids.old
     for uid in (uids.new, uids.said):
         if uid and expected and uid != expected:
@@ -131,14 +136,51 @@ def _replace(key: int, kubeconfig: str, uids: Uids, by: Actor) -> Cluster:
         # Only what was read: a slip in the operator's word would keep the right cluster out for good.
         _check_uid_is_free(cluster.name, expected or uids.new)
         cluster.uid = expected or uids.new or None
-    cluster.kubeconfig = kubeconfig
-    cluster.save(update_fields=["kubeconfig", "uid"])
-    audit.record(verb="cluster.registered", actor=by, facts={"cluster": cluster.name, "new": False})
+    facts = {"cluster": cluster.name, "new": cluster.removed_at is not None}
+    cluster.kubeconfig, cluster.removed_at = kubeconfig, None
+    cluster.save(update_fields=["kubeconfig", "uid", "removed_at"])
+    audit.record(verb="cluster.registered", actor=by, facts=facts)
     return cluster
+
+
+def remove_cluster(*, cluster: Cluster, by: Actor) -> list[BundleDeployment]:
+    """Forget how to reach the cluster, and end all that is asked for there; the deployments that it had.
+
+    Nothing is asked of the cluster, and what was applied stays there. Requests with their reviews and verdicts,
+    revisions and the audit stay here; reports and content go when PRATIQUE_KEEP_DAYS lets them go, as for a deployment
+    that is gone. Raises Busy while a worker writes to the cluster, NotFound where it was removed already.
+    """
+    deployments = _remove(cluster, by)
+    for uid in list(Catalog.objects.filter(cluster=cluster).values_list("uid", flat=True)):
+        catalogs.forget(cluster=cluster, uid=uid)
+    BundleComparison.objects.filter(cluster=cluster).delete()
+    return deployments
+
+
+@transaction.atomic(durable=True)
+def _remove(cluster: Cluster, by: Actor) -> list[BundleDeployment]:
+    row = for_change(Cluster.objects.defer("kubeconfig").filter(pk=cluster.pk)).first()
+    if row is None:
+        raise NotFound(f"cluster {cluster.name} was removed already")
+    deployments = pivots.forget_all(cluster=row, actor=by)
+    identity.forget_all(cluster=row, by=by)
+    row.kubeconfig, row.credentials_end, row.removed_at = "", None, timezone.now()
+    row.problem = row.refusal = row.refused_by = row.watched_by = ""
+    row.watched_until = None
+    row.save()
+    names = [one.name for one in deployments]
+    audit.record(verb="cluster.removed", actor=by, facts={"cluster": row.name, "uid": row.uid, "deployments": names})
+    return deployments
 
 
 def _check_uid_is_free(name: str, uid: str) -> None:
     """A cluster that had two names would have two requests for one change."""
-    other = Cluster.objects.filter(uid=uid).exclude(name=name).first() if uid else None
+    other = Cluster.every.filter(uid=uid).exclude(name=name).first() if uid else None
+    if other and other.removed_at:
+        raise InvalidInput(
+            f"that cluster was registered as {other.name}, and removed: register it as {other.name} again, so that its "
+            "requests and its audit stay one",
+            field="name",
+        )
     if other:
         raise InvalidInput(f"that cluster is already registered as {other.name}", field="kubeconfig")

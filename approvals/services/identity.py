@@ -59,17 +59,23 @@ def forget_identity(*, user: User, cluster: Cluster, by: Actor) -> str:
     row = KubernetesIdentity.objects.filter(user=user, cluster=cluster).first()
     if row is None:
         raise NotFound(f"{user.get_username()} has no identity on cluster {cluster.name}")
+    return _forget(row, by)
+
+
+def forget_all(*, cluster: Cluster, by: Actor) -> None:
+    """The cluster is removed: nobody is anybody there any more."""
+    for row in KubernetesIdentity.objects.select_related("user", "cluster").filter(cluster=cluster).order_by("pk"):
+        _forget(row, by)
+
+
+def _forget(row: KubernetesIdentity, by: Actor) -> str:
     if row.authenticator == MAPPED:
-        _end_all_by_password(user)
+        _end_all_by_password(row.user)
     _take_away_proofs(row)
-    username = row.username
+    facts = {"user": row.user.get_username(), "cluster": row.cluster.name, "as": row.username}
     row.delete()
-    audit.record(
-        verb="identity.forgotten",
-        actor=by,
-        facts={"user": user.get_username(), "cluster": cluster.name, "as": username},
-    )
-    return username
+    audit.record(verb="identity.forgotten", actor=by, facts=facts)
+    return row.username
 
 
 @transaction.atomic(durable=True)

@@ -42,12 +42,14 @@ class ErrorKind(StrEnum):
 class FieldError:
     """One refusal. `path` is dotted, `<nil>` where the API server names none; `message` is what follows it.
 
-    `stops_rules` is True for those errors after which the API server evaluates no CEL rules.
+    `stops_rules` is True for those errors after which the API server evaluates no CEL rules. `is_unknown` is True where
+    nobody could find out whether it is one.
     """
 
     path: str
     message: str
     stops_rules: bool = field(default=False, compare=False)
+    is_unknown: bool = False
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"

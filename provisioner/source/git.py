@@ -125,7 +125,10 @@ def _folder(source: GitSource, where: str) -> list[bytes]:
     parts = [part for part in source.directory.split("/") if part not in ("", ".")]
     if ".." in parts or source.directory.startswith("/"):
         raise BadSource(f"{where}: directory {source.directory!r} leads out of the repository")
-    return [part.encode() for part in parts]
+    try:
+        return [part.encode() for part in parts]
+    except UnicodeEncodeError as exc:  # half a surrogate pair
+        raise BadSource(f"{where}: directory {source.directory!r} is not UTF-8") from exc
 
 
 def _objects(source: GitSource, remote: Remote, max_bytes: int) -> tuple[dict[str, GitObject], str]:

@@ -66,7 +66,10 @@ class UnpackMeter:
         Two spellings of one path are two readings of it by those who get the files: only what tar itself writes, a
         leading ./ and the / after a folder, is taken off.
         """
-        length = len(name.encode())
+        try:
+            length = len(name.encode())
+        except UnicodeEncodeError as exc:  # half a surrogate pair
+            raise UnsafePath(f"{name[:80]!r}: its name is not UTF-8") from exc
         if length > self.limits.max_name_bytes:
             raise UnsafePath(
                 f"{name[:80]!r}…: its name has {length} bytes; the limit max_name_bytes is {self.limits.max_name_bytes}"

@@ -41,7 +41,7 @@ def triggers_afterwards(django_db_setup: None, django_db_blocker: DjangoDbBlocke
     yield
     with django_db_blocker.unblock(), connection.schema_editor() as editor:
         append_only.create(None, editor)
-        request_changes.keep_append_only(None, editor)
+        append_only.freeze(editor, request_changes.DISMISSALS)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def transactional_db(triggers_afterwards: None, transactional_db: None) -> Itera
     yield
     with connection.schema_editor() as editor:
         append_only.drop(None, editor)
-        request_changes.let_go(None, editor)
+        append_only.thaw(editor, request_changes.DISMISSALS)
 
 
 @pytest.fixture(autouse=True)

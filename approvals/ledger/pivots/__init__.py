@@ -17,6 +17,7 @@ from approvals.ledger.pivots.seen import (
     PAUSE_REASON_LENGTH,
     ROLLBACK_TO,
     forget,
+    forget_all,
     see,
 )
 from approvals.ledger.pivots.upgrades import answer_upgrades
@@ -43,6 +44,7 @@ __all__ = [
     "ensure_request",
     "follow_up",
     "forget",
+    "forget_all",
     "has_asked",
     "list_report",
     "note_problem",

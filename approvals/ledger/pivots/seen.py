@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit, wake
+from approvals.access.port import check_registered
 from approvals.audit import MACHINE, Actor
-from approvals.ledger import labels, quotas, references
+from approvals.clock import database_now
+from approvals.errors import Busy
+from approvals.ledger import claims, labels, quotas, references
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import move
 from approvals.ledger.packages import following
@@ -27,7 +29,7 @@ from approvals.ledger.pivots.requesters import correct_requesters, join
 from approvals.ledger.pivots.writers import SpecWriter
 from approvals.lifecycle import AT_WORK, SUPERSEDABLE, Event, State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Cluster, Request, SpecWrite
+from approvals.models import BundleDeployment, Cluster, Request, Revision, SpecWrite
 from provisioner.api_groups import OWN_GROUP
 
 # `kubectl annotate bd NAME core.rukpak.io/ask-again=$(date +%s) --overwrite`: the same once more, from the source on.
@@ -60,8 +62,10 @@ def see(
     deployment = for_change(known).first()
     generation = int(meta.get("generation") or 1)
     if deployment is None:
+        cluster.refresh_from_db(fields=["removed_at"])
         deployment = BundleDeployment(cluster=cluster, uid=meta["uid"], name=meta["name"], generation=0)
-    elif generation < deployment.generation:
+    check_registered(deployment.cluster)
+    if generation < deployment.generation:
         return deployment
     hold_open(deployment)
     gone_at, deployment.gone_at = deployment.gone_at, None
@@ -92,6 +96,39 @@ def forget(*, cluster: Cluster, uid: str) -> None:
     deployment = for_change(BundleDeployment.objects.filter(cluster=cluster, uid=uid)).first()
     if deployment and deployment.gone_at is None:
         _mark_gone(deployment)
+
+
+@transaction.atomic
+def forget_all(*, cluster: Cluster, actor: Actor) -> list[BundleDeployment]:
+    """The cluster is removed: end all that is asked for there, as `forget` does; the deployments that it had.
+
+    What was being applied has failed where nobody is at it any more, as on a cluster that does not answer. Raises Busy
+    while a worker holds an approved request, or a deployment for drift correction.
+    """
+    rows = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster, gone_at__isnull=True)
+    deployments = list(for_change(rows.order_by("pk")))
+    opened = [request for deployment in deployments for request in hold_open(deployment)]
+    writing = Request.objects.filter(
+        claims.held(), pk__in=[one.pk for one in opened], state__in=(State.APPROVED, *AT_WORK)
+    )
+    names = {one.deployment.name for one in writing.select_related("deployment")}
+    names |= {one.name for one in rows.filter(claims.held())}
+    if names:
+        raise Busy(
+            f"cluster {cluster.name} cannot be removed now: a worker is writing to it for {', '.join(sorted(names))}. "
+            "Wait until that has ended, and try again"
+        )
+    references.hold_all(BundleDeployment(cluster=cluster, spec={}), let_go_by=deployments)
+    why = f"cluster {cluster.name} was removed"
+    for request in opened:
+        if request.state in AT_WORK:
+            Revision.objects.filter(request=request, state=Revision.State.APPLYING).update(
+                state=Revision.State.FAILED, message=why, finished_at=database_now()
+            )
+            move(request, Event.FAIL, actor=actor, facts={"why": why}, problem=f"{why} before this had ended")
+    for deployment in deployments:
+        _mark_gone(deployment, why)
+    return deployments
 
 
 def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotation: str, kept: str) -> str:
@@ -132,9 +169,9 @@ def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any], spec: dict[str,
         _mark_gone(other)
 
 
-def _mark_gone(deployment: BundleDeployment) -> None:
+def _mark_gone(deployment: BundleDeployment, why: str = "the BundleDeployment is gone") -> None:
     open_requests = hold_open(deployment)
-    deployment.gone_at = timezone.now()
+    deployment.gone_at = database_now()
     deployment.save(update_fields=["gone_at"])
     quotas.stop_waiting(deployment)
     references.let_go(deployment)
@@ -142,7 +179,7 @@ def _mark_gone(deployment: BundleDeployment) -> None:
     audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
     for request in open_requests:
         if request.state in SUPERSEDABLE:
-            move(request, Event.WITHDRAW, actor=MACHINE, facts={"why": "the BundleDeployment is gone"})
+            move(request, Event.WITHDRAW, actor=MACHINE, facts={"why": why})
 
 
 def _note_writes(
@@ -165,9 +202,9 @@ def _note_writes(
     _note_pause(deployment, spec, meta)
     if generation > previous:
         deployment.problem = problem_of(spec)
-    deployment.seen_at = timezone.now()
+    deployment.seen_at = database_now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
-        deployment.deletion_requested_at = timezone.now()
+        deployment.deletion_requested_at = database_now()
     deployment.save()
     _follow_references(deployment, was_paused=was_paused, is_written=generation > previous or is_back)
     if not is_new and generation > previous + 1:
@@ -211,7 +248,7 @@ def _note_write(deployment: BundleDeployment, generation: int, writer: SpecWrite
     """True where this generation is new, or its writer was not known before."""
     facts: dict[str, Any] = writer.columns() if writer else {"via": "cluster"}
     write, is_new = SpecWrite.objects.get_or_create(
-        deployment=deployment, generation=generation, defaults={**facts, "seen_at": timezone.now()}
+        deployment=deployment, generation=generation, defaults={**facts, "seen_at": database_now()}
     )
     if is_new or writer is None or write.username:
         return is_new

@@ -16,14 +16,16 @@ class Command(BaseCommand):
     requires_system_checks = []  # they load every page, which takes seconds
     help = (
         "List the clusters: name, uid, version, when each was last reached, its problem, and whether its credentials"
-        " end soon. Credentials are not shown."
+        " end soon, or when it was removed. Credentials are not shown."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
-        for cluster in Cluster.objects.defer("kubeconfig"):
+        for cluster in Cluster.every.defer("kubeconfig"):
             reached = cluster.reached_at.isoformat(timespec="seconds") if cluster.reached_at else "never reached"
             words = (cluster.name, cluster.uid or "no uid yet", cluster.version or "no version yet", reached)
             told = (refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now))
             problem = "; ".join(one.replace("\n", "; ") for one in told if one)
+            if cluster.removed_at:
+                problem = f"removed {cluster.removed_at.isoformat(timespec='seconds')}"
             self.stdout.write("  ".join(visible(word) for word in (*words, problem or "no problem")))

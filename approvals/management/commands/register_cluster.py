@@ -12,6 +12,7 @@ from approvals import services
 from approvals.audit import Actor
 from approvals.errors import Refused
 from approvals.management.names import cluster_named
+from approvals.models import Cluster
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES
 
 # What an option of the command adds to the words of the service, by the field or the code of its refusal.
@@ -21,7 +22,8 @@ REMEDIES = {"may_replace": "; to replace it, add --replace", "could-not-ask": ",
 class Command(BaseCommand):
     requires_system_checks = []  # they load every page, which takes seconds
     help = (
-        "Register a cluster, or with --replace change the kubeconfig of a registered one."
+        "Register a cluster, or with --replace change the kubeconfig of a registered one. One that was removed is"
+        " registered again under its name."
         " `watch` sees to it within seconds."
     )
 
@@ -41,7 +43,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         name, path = options["name"], options["kubeconfig"]
         by, is_replacing = Actor(getpass.getuser(), "shell"), options["replace"]
-        if is_replacing:
+        if is_replacing and not Cluster.every.filter(name=name, removed_at__isnull=False).exists():
             cluster_named(name)
         try:
             kubeconfig = "" if path is None else _text_of(path)

@@ -49,6 +49,7 @@ SENTENCES = {
     "stray.kept": "kept an object that an interrupted apply left behind",
     "policy.saved": "saved a policy",
     "cluster.registered": "registered a cluster",
+    "cluster.removed": "removed a cluster",
     "session.began": "signed in",
     "session.ended": "ended a session",
     "token.created": "created an API token",

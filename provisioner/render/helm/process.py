@@ -45,6 +45,9 @@ _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "$schema"})
 _NOTES = "NOTES.txt"
 # Functions that give another answer a second later, in a template or in a text that one evaluates (tpl).
 _ASKS_THE_TIME = re.compile(rb"\b(?:now|ago)\b")
+# What Helm reads from files that are not there: for a zone that it does not find it takes UTC, and says nothing.
+_ASKS_A_ZONE = re.compile(rb"\b(?:dateInZone|date_in_zone|htmlDateInZone)\b([^}]*)")
+_GIVES_UTC = re.compile(rb'(?:[^|()]|\((?:[^()]|\([^()]*\))*\))*?\s["`]UTC["`]\s*(?:[-|)]|$)')
 _OURS = "pratique.recordedCapabilities"
 _PREAMBLE = b'{{ include "' + _OURS.encode() + b'" . }}'
 # Helm adds the given API versions to its own list. What a cluster does not serve must not be there, so each template
@@ -129,6 +132,7 @@ def _load_engine(job: Mapping[str, Any]) -> None:
 
 def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
     files = checked_files({path: b64decode(data) for path, data in job["files"].items()})
+    _check_zones(files)
     import helm_python  # noqa: PLC0415 -- only under the limits
 
     try:
@@ -342,6 +346,15 @@ def _check_schemas(files: Mapping[str, bytes]) -> None:
                     _check_reference(path, value[key])
             elif isinstance(value, list):
                 pending.extend(value)
+
+
+def _check_zones(files: Mapping[str, bytes]) -> None:
+    """Any zone but UTC would be silently taken for UTC here, and not by Helm elsewhere."""
+    for path, data in files.items():
+        if not _is_for_people(path) and any(not _GIVES_UTC.match(used) for used in _ASKS_A_ZONE.findall(data)):
+            raise ChartRefused(
+                f'{path[:200]}: it gives dateInZone another time zone than "UTC"; no other is known here'
+            )
 
 
 def _check_reference(path: str, target: Any) -> None:

@@ -182,9 +182,9 @@ class _Comparison:
         if len(at.new) < MAX_DEPTH and _are_alike(old, new):
             self._line(" ", head, at)
             self.compare(old, new, at)
-        elif _is_text(old) and _is_text(new):
+        elif old and new and (_is_text(old) or _is_text(new)) and isinstance(old, str) and isinstance(new, str):
             self._line(" ", f"{head} |", at)
-            self._texts(str(old).split("\n"), str(new).split("\n"), at)
+            self._texts(old.split("\n"), new.split("\n"), at)
         else:
             self._entry("-", key, old, at)
             self._entry("+", key, new, at)

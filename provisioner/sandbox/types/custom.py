@@ -79,8 +79,8 @@ def check_definition(obj: dict[str, Any], old: dict[str, Any] | None) -> dict[st
     """A CRD with defaults and, new or changed, the conditions that say it is served; raises StatusRefusal 422."""
     wished = {**obj, "spec": _defaulted(obj.get("spec") or {})}
     errors = accepts_update(old, wished) if old else validate_crd(wished)
-    if errors:
-        causes = [(error.path, error.message) for error in errors]
+    causes = [(error.path, error.message) for error in errors if not error.is_unknown]
+    if causes:
         raise invalid("CustomResourceDefinition.apiextensions.k8s.io", str(obj["metadata"]["name"]), causes)
     return wished
 

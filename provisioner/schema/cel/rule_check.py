@@ -90,7 +90,9 @@ class RuleCheck:
         try:
             program = program_of(source, signature, has_optional_old=is_optional)
         except NotCompiled as exc:
-            if exc.is_beyond_us:
+            if exc.is_ended:
+                self.errors.append(_not_compiled(at))
+            elif exc.is_beyond_us:
                 self.unjudged.append(at)
             else:
                 self.errors.append(invalid(at, _shown(rule), f"compilation failed: {exc}"))
@@ -118,6 +120,8 @@ class RuleCheck:
                 is_other = not problem.startswith("ERROR")
                 words = f"{start} {problem}" if is_other else f"{compiled}: {problem}"
                 self.errors.append(invalid(at, one.shown, words))
+            elif not program:
+                self.errors.append(_not_compiled(at))
             else:
                 bound = bound_of(one.rule.schema, is_root=one.rule.is_root)
                 self._note_cost(estimate(program, bound) * one.runs, at, one.name)
@@ -154,7 +158,9 @@ class RuleCheck:
                 source, type_signature(node.schema, is_root=node.is_root), has_optional_old=is_optional
             )
         except NotCompiled as exc:
-            if not exc.is_beyond_us:
+            if exc.is_ended:
+                self.errors.append(_not_compiled(at))
+            elif not exc.is_beyond_us:
                 self.errors.append(invalid(at, _shown(rule), f"messageExpression compilation failed: {exc}"))
             return
         if program.result_type not in _results("string", node.schema):
@@ -172,6 +178,11 @@ class RuleCheck:
         self.errors += [forbidden(at, detail) for cost, at in dearest if cost]
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         self.errors.append(forbidden(path, budget_problem(name, total, MAX_TOTAL)))
+
+
+def _not_compiled(at: str) -> FieldError:
+    words = "it could not be compiled within Pratique's limits of time and memory. Ask for the report again"
+    return FieldError(at, words, is_unknown=True)
 
 
 def rule_text_errors(schema: Schema, path: str) -> list[FieldError]:

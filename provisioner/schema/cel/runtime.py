@@ -35,12 +35,13 @@ TOO_LONG = f"longer than {MAX_EXPRESSION_CHARS} characters"
 class NotCompiled(ValueError):
     """The expression is none that this CEL reads; the message is the compiler's.
 
-    `is_beyond_us` is True where it uses what Kubernetes' CEL has and this one lacks: then it may well be a good one.
+    `is_beyond_us` is True where it uses what Kubernetes' CEL has and this one lacks: then it may well be a good one. So
+    it may where `is_ended` is True: a limit of ours ended the compiler.
     """
 
-    def __init__(self, message: str, *, is_beyond_us: bool = False):
+    def __init__(self, message: str, *, is_beyond_us: bool = False, is_ended: bool = False):
         super().__init__(message)
-        self.is_beyond_us = is_beyond_us
+        self.is_beyond_us, self.is_ended = is_beyond_us, is_ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def program_of(text: str, signature: str, *, has_optional_old: bool = False) -> 
     if found.outcome is ExpressionOutcome.COMPILED:
         return Program(language, source, found.type, found.program)
     is_beyond_us = found.outcome is ExpressionOutcome.NOT_COMPILED and _is_beyond_us(text)
-    raise NotCompiled(_stripped(found.words), is_beyond_us=is_beyond_us)
+    is_ended = found.outcome is ExpressionOutcome.ENDED
+    raise NotCompiled(_stripped(found.words), is_beyond_us=is_beyond_us, is_ended=is_ended)
 
 
 def _compiled(language: Language, source: str) -> ExpressionAnswer:

@@ -320,7 +320,10 @@ def _refused(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     errors = update_errors(old, new)
     known = set(update_errors(old, old)) if errors else set()
     for error in errors:
-        if error not in known and not error.path.startswith(SAID_ELSEWHERE):
+        if error.is_unknown:
+            words = f"whether the API server accepts the CRD is not known: {error}"
+            yield undecided("CRD-00", (error.path,), words)
+        elif error not in known and not error.path.startswith(SAID_ELSEWHERE):
             rule = _rule_of(error)
             words = f"the API server refuses the CRD: {unescaped(str(error))}"
             yield SchemaChange(rule, (error.path,), words, REJECTED)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
 from approvals import refusals
 from approvals.access import measuring
 from approvals.errors import MissingRight
 from approvals.health_endpoints import notes
-from approvals.models import AuthorAdmission, Cluster, Request, ReviewAdmission
-from approvals.selectors import figures, lists
+from approvals.models import AuthorAdmission, Request, ReviewAdmission
+from approvals.selectors import lists
 from approvals.web import times
 from provisioner.cluster.client.exchanges import Exchange
 from tests.support.approvals.fixtures import World
@@ -60,47 +57,6 @@ def test_the_latency_is_the_median_of_the_last_answers(here: World, browse: Brow
     text = words(here, browse)
     assert "responded <time" in text
     assert '12 ms <span class="quiet">(median of the last 20 calls from this web process)' in text
-
-
-def told_everywhere(here: World, browse: Browse) -> tuple[bool, bool, bool]:
-    """Whether the page, the list for operators and the metrics tell of a problem."""
-    listed = StringIO()
-    call_command("list_clusters", stdout=listed)
-    (figures_of,) = [one for one in figures.clusters(timezone.now()) if one.name == "prod"]
-    return "alert-bad" in words(here, browse), "no problem" not in listed.getvalue(), figures_of.has_problem
-
-
-@pytest.mark.parametrize("statuses", [(401,), (0, 0)], ids=["refused", "silent"])
-def test_what_any_process_met_is_told_everywhere_until_the_cluster_answers_it(
-    here: World, browse: Browse, statuses: tuple[int, ...]
-) -> None:
-    called((200, 0.1), *[(status, 0.1) for status in statuses])
-    assert told_everywhere(here, browse) == (True, True, True)
-    assert f":{os.getpid()}: the API server" in words(here, browse)
-    called((200, 0.1))
-    assert told_everywhere(here, browse) == (False, False, False)
-
-
-def test_one_slow_call_and_a_watch_that_breaks_off_are_no_problem_nor_is_a_mark_of_who_ended(
-    here: World, browse: Browse
-) -> None:
-    called((200, 0.1), (0, 9.0), (200, 0.1), (0, 9.0), (403, 0.1))
-    for _ in range(3):
-        measuring.observer_of("prod")(Exchange("watch", 0, 9.0))
-    assert told_everywhere(here, browse) == (False, False, False)
-    called((401, 0.1))
-    Cluster.objects.update(refused_at=timezone.now() - refusals.COUNTS_FOR)
-    assert told_everywhere(here, browse) == (False, False, False)
-
-
-def test_credentials_that_end_within_a_week_are_told(here: World, browse: Browse) -> None:
-    now = timezone.now()
-    for days, is_told in ((8, False), (6, True), (-1, True)):
-        Cluster.objects.update(credentials_end=now + timedelta(days=days))
-        listed = StringIO()
-        call_command("list_clusters", stdout=listed)
-        expected = ("its credentials end" in listed.getvalue(), "its credentials end" in words(here, browse))
-        assert expected == (is_told, is_told), days
 
 
 def test_a_server_that_stopped_answering_is_told_until_it_answers(here: World, browse: Browse) -> None:

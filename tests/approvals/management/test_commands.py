@@ -124,6 +124,19 @@ def test_S19_only_the_same_cluster_replaces_a_cluster(servers: FakeKubernetes, t
     assert (case.server in cluster.kubeconfig, cluster.uid) == (not case.words, case.uid_after)
 
 
+def test_S19_the_name_of_a_removed_cluster_stays_its_own(servers: FakeKubernetes, tmp_path: Path) -> None:
+    cluster = register(tmp_path, "cluster.example")
+    services.remove_cluster(cluster=cluster, by=Actor("test", "shell"))
+    for server, name, words in (
+        ("other.example", "prod", ANOTHER),
+        ("silent.example", "prod", NOBODY_TELLS),
+        ("cluster.example", "again", "that cluster was registered as prod, and removed"),
+    ):
+        with pytest.raises(CommandError, match=words):
+            register(tmp_path, server, name=name)
+    assert register(tmp_path, "silent.example", "--replace", "--uid", "u-1").uid == "u-1"
+
+
 def test_S19_the_uid_of_a_cluster_that_never_answered_is_kept_when_it_is_replaced(
     servers: FakeKubernetes, tmp_path: Path
 ) -> None:

@@ -20,23 +20,11 @@ from provisioner.unpack import UnpackLimits
 from provisioner.values import Plan, Report, Section, Severity
 from tests.support.patience import scaled
 from tests.support.provisioner.cases import FOLDER as CASES
-from tests.support.provisioner.contents import an_object
+from tests.support.provisioner.contents import WEB
 
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())
 COMMIT = "a" * 40
 DIGEST = "sha256:" + "b" * 64
-WEB = an_object(
-    "apps/v1",
-    "Deployment",
-    "web",
-    spec={
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "web", "image": "example.com/web"}]},
-        },
-    },
-)
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

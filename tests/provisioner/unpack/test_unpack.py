@@ -301,6 +301,12 @@ def test_names_that_are_too_long_or_too_deep_are_refused(pack, files: Mapping[st
         tree_of(pack(files), limits=LIMITS)
 
 
+def test_a_single_file_whose_name_is_not_utf_8_is_refused() -> None:
+    for name in (b"\xff.yaml".decode("utf-8", "surrogateescape"), "a/\ud800.yaml"):
+        with pytest.raises(UnsafePath, match="its name is not UTF-8"):
+            unpack([Archive(name, b"a: 1")])
+
+
 def test_the_limits_hold_for_all_layers_together() -> None:
     layer = Archive("", make.tar({"a": b"x" * 1600}))
     with pytest.raises(BundleTooLarge, match="3000 bytes in all"):

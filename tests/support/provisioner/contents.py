@@ -37,6 +37,21 @@ def an_object(api_version: str, kind: str, name: str, namespace: str = "", **res
     return {"apiVersion": api_version, "kind": kind, "metadata": meta, **rest}
 
 
+# A Deployment that the API server takes.
+WEB = an_object(
+    "apps/v1",
+    "Deployment",
+    "web",
+    spec={
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "example.com/web"}]},
+        },
+    },
+)
+
+
 def config_map(name: str = "settings", **values: str) -> dict[str, Any]:
     return an_object("v1", "ConfigMap", name, "shop", data=values)
 

@@ -68,8 +68,10 @@ def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:
 def created(ref: ObjectRef, new: JsonObject) -> Iterator[Finding]:
     """Why the API server will refuse a CRD that it has not yet."""
     for error in validate_crd(new):
-        message = f"{said(ref)} will be refused: {error.path}: {unescaped(error.message)}"
-        yield _INVALID.at(ref, message, evidence={"path": error.path}, key=[error.path, error.message])
+        start = "may be refused, nobody could find out" if error.is_unknown else "will be refused"
+        message = f"{said(ref)} {start}: {error.path}: {unescaped(error.message)}"
+        rule = _NOT_COMPARED if error.is_unknown else _INVALID
+        yield rule.at(ref, message, evidence={"path": error.path}, key=[error.path, error.message])
 
 
 def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) -> Iterator[Finding]:

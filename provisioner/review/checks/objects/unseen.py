@@ -37,9 +37,15 @@ def _has_long_line(value: object) -> bool:
 
 
 def _unseen(planned: PlannedAction) -> int:
-    """How many characters of what comes and goes are beyond what is shown of a line."""
+    """How many characters of what comes and goes are beyond what is shown of a line. None of one that only moves."""
     lines: list[DiffLine] = all_lines(planned.before, planned.after)
     left = {at: max(len(line.text) - MAX_FULL, 0) for at, line in enumerate(lines) if line.kind in "+-"}
+    came = [at for at in left if left[at] and lines[at].kind == "+"]
+    for at in [at for at in left if left[at] and lines[at].kind == "-"]:
+        twin = next((other for other in came if lines[other].text == lines[at].text), None)
+        if twin is not None:
+            came.remove(twin)
+            left[at] = left[twin] = 0
     for gone, come in replaced_lines(lines):
         if left[gone] or left[come]:
             left[gone], left[come] = in_pieces(lines[gone].text, lines[come].text).unseen, 0

@@ -20,20 +20,7 @@ from tests.provisioner.cli.plugin.scene import DIGEST, GROUP, Recorder, wish
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.live import until_served
-from tests.support.provisioner.contents import an_object
-
-WEB = an_object(
-    "apps/v1",
-    "Deployment",
-    "web",
-    spec={
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "web", "image": "example.com/web"}]},
-        },
-    },
-)
+from tests.support.provisioner.contents import WEB
 
 OTHER_DIGEST = "sha256:" + "b" * 64
 

@@ -50,6 +50,26 @@ def test_the_version_is_printed_as_helm_prints_it() -> None:
     assert texts(rendered(chart(templates__a=see), target=Target("v1.30.2", SERVED)))["made"] == "v1.30.2"
 
 
+@pytest.mark.parametrize(
+    ("call", "is_taken"),
+    [
+        ('dateInZone "15" (toDate "2006" "2000") "UTC"', True),
+        ('print (dateInZone "15" (toDate "2006" (printf "2%s" "000")) "UTC")', True),
+        ('dateInZone "15" (toDate "2006" "2000") "Asia/Tokyo"', False),
+        ('dateInZone "15" (toDate "2006" "2000") (coalesce .Values.zone "UTC")', False),
+        ('"Asia/Tokyo" | date_in_zone "15" (toDate "2006" "2000")', False),
+    ],
+)
+def test_no_time_zone_is_silently_taken_for_utc(call: str, is_taken: bool) -> None:
+    """No file can be read while a chart is rendered, so Helm finds none: it would say nothing."""
+    files = chart(templates__made=config_map(call))
+    if is_taken:
+        assert texts(rendered(files))["made"] == "00"
+        return
+    with pytest.raises(BadBundle, match='another time zone than "UTC"'):
+        rendered(files)
+
+
 def test_a_chart_for_which_the_two_cannot_be_told_apart_is_refused() -> None:
     see = 'print .Capabilities.KubeVersion (.Capabilities.APIVersions.Has "batch/v1")'
     with pytest.raises(BadBundle, match=r"let it print \.Capabilities\.KubeVersion\.Version"):

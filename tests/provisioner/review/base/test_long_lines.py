@@ -104,6 +104,9 @@ def test_S41_every_output_shows_both_changes() -> None:
         pytest.param("short", "b" * (MAX_FULL + 100), True, id="a long line for a short one"),
         pytest.param("a" * 200_000, "b" * 200_000, False, id="one that can be opened"),
         pytest.param("a\n" * 300_000, "b\n" * 300_000, False, id="many short lines"),
+        pytest.param("a" * SIZE, "a" * SIZE + "\nmore", False, id="a line after the long one"),
+        pytest.param("a" * SIZE + "\nb\nc", "d\ne\n" + "a" * SIZE, False, id="a long line that moves"),
+        pytest.param("a" * SIZE, "d\n" + "a" * SIZE + "\n" + "a" * SIZE, True, id="a long line twice"),
     ],
 )
 def test_S41_a_change_that_no_page_can_show_is_unknown(old: str, new: str, is_unknown: bool) -> None:

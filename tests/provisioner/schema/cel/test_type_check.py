@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome
 from provisioner.schema import accepts_update, compare, validate_crd
+from provisioner.schema.cel import runtime, type_check
 from provisioner.values import Severity
 from tests.support.kubernetes.connection import CRD_PATH, Server
 from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd_of, listed, mapped, obj
@@ -212,3 +214,16 @@ def test_a_rule_over_a_field_that_is_retyped_or_gone_is_refused(before: JsonDict
     found = [one for one in compare(old, new) if one.rule == "SCH-44"]
     assert [(one.severity, one.verdicts["api"]) for one in found] == [(Severity.BREAKING, Severity.BREAKING)]
     assert "compilation failed" in found[0].message
+
+
+@pytest.mark.parametrize("compiler", [runtime, type_check], ids=["any type", "the types of its fields"])
+def test_a_compiler_that_had_no_time_is_no_refusal(compiler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under load: the API server may well take the rule."""
+    rule = f"self.a != 'no time for {compiler.__name__}'"
+    ended = ExpressionAnswer(ExpressionOutcome.ENDED, words="no evaluator was free")
+    monkeypatch.setattr(compiler, "ask", lambda _, texts, **more: [ended] * len(texts))
+    (error,) = validate_crd(ruled({"a": WORD}, rule))
+    assert (error.is_unknown, "could not be compiled" in error.message) == (True, True)
+    found = compare(ruled({"a": WORD}, "self.a != ''"), ruled({"a": WORD}, rule))
+    assert [one.severity for one in found if "could not be compiled" in one.message] == [Severity.UNKNOWN]
+    assert not [one.message for one in found if "refuses" in one.message]

@@ -1,0 +1,89 @@
+"""`pratique-manage remove_cluster`: a cluster that Pratique looks after no longer."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from approvals import services
+from approvals.access.port import connect
+from approvals.audit import Actor
+from approvals.errors import Refused
+from approvals.lifecycle import OPEN
+from approvals.management.names import cluster_named
+from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request
+from approvals.steps.mirroring import mirror
+from provisioner.api_groups import FINALIZER, OWN_GROUP
+from provisioner.errors import PratiqueError
+
+WORDS = """\
+Remove cluster {name} from Pratique, with its {deployments} deployments (of which {leaving} are being deleted)?
+
+Ends at once: {open} open requests, the watch, drift correction, the catalogs, and who {people} accounts are on {name},
+with the sessions, tokens and chat links that depend on it. The stored credentials are erased.
+Stays in the cluster: every object that was applied, every BundleDeployment, and Pratique's definitions and policies.
+What is being deleted is gone afterwards, and its objects stay. Nobody corrects or removes them any more.
+Stays here: requests with reviews and verdicts, revisions, {policies} policies for {name}, and the audit. Reports and
+stored content stay as long as PRATIQUE_KEEP_DAYS says.
+"""
+BY_HAND = """\
+The finalizer {finalizer} is still on {names}: {problem}.
+Each stays Terminating once it is deleted, until you run
+
+  kubectl patch bundledeployments.{group} NAME --type=merge -p '{{"metadata":{{"finalizers":null}}}}'
+"""
+
+
+class Command(BaseCommand):
+    requires_system_checks = []  # they load every page, which takes seconds
+    help = (
+        "Remove a cluster, with its credentials, who people are on it and all that is open there. What was applied "
+        "stays in the cluster; requests, reviews and the audit stay here. Works for a cluster that does not respond, "
+        "too. The same cluster can be registered again under its name."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster = cluster_named(options["name"])
+        there = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+        self.stdout.write(
+            WORDS.format(
+                name=cluster.name,
+                deployments=there.count(),
+                leaving=there.filter(deletion_requested_at__isnull=False).count(),
+                open=Request.objects.filter(cluster=cluster, state__in=OPEN).count(),
+                people=KubernetesIdentity.objects.filter(cluster=cluster).count(),
+                policies=Policy.objects.filter(cluster=cluster).count(),
+            )
+        )
+        if not options["yes"] and _typed(f"Type {cluster.name} to remove it: ") != cluster.name:
+            raise CommandError(f"cluster {cluster.name} was not removed: its name was not typed")
+        try:
+            api, problem = connect(cluster), ""
+        except PratiqueError as exc:
+            api, problem = None, str(exc)
+        try:
+            deployments = services.remove_cluster(cluster=cluster, by=Actor(getpass.getuser(), "shell"))
+        except (PratiqueError, Refused) as exc:
+            raise CommandError(str(exc)) from exc
+        kept = [one.name for one in deployments]
+        if api is not None:
+            kept, problem = mirror.release_all(api, deployments)
+        self.stdout.write(
+            f"{cluster.name} is removed. A file of its name in PRATIQUE_KUBECONFIGS_DIR is yours to delete"
+        )
+        if kept:
+            names, why = ", ".join(kept), problem or "something puts it back"
+            self.stdout.write(BY_HAND.format(finalizer=FINALIZER, group=OWN_GROUP, names=names, problem=why))
+
+
+def _typed(question: str) -> str:
+    try:
+        return input(question).strip()
+    except EOFError:
+        raise CommandError("nobody can be asked: add --yes to remove the cluster without a question") from None
