@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,6 +19,7 @@ from approvals.web.requests import overview
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.review.base.record import to_record
+from provisioner.sandbox.writing import writing
 from provisioner.values import Content, ObjectRef, Report
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.contents import content_with
@@ -98,6 +101,7 @@ class Twin:
 
 
 GUESSES = [secret(f"g{number}", RIGHT if number == 7 else f"guess-{number}-wrong") for number in range(12)]
+KEPT = {"helm.sh/resource-policy": "keep"}
 BIG = {"a": "1", "b": "2", "c": "3", "d": "4"}
 # Each with the old or the live value that was guessed, or another one. What is asked for is the same in both.
 TWINS: dict[str, Callable[[str], Twin]] = {
@@ -105,6 +109,17 @@ TWINS: dict[str, Callable[[str], Twin]] = {
         [secret("db", "first")], [secret("db", RIGHT)], (secret("db", it),)
     ),
     "the Secret that ran holds the new value": lambda it: Twin([secret("db", it)], [secret("db", RIGHT)]),
+    "a Secret comes that holds another value": lambda it: Twin([], [secret("db", it)]),
+    "an immutable Secret is written": lambda it: Twin(
+        [secret("db", it, immutable=True)], [secret("db", RIGHT, immutable=True)]
+    ),
+    "an immutable Secret is to be kept": lambda it: Twin(
+        [secret("db", it, immutable=True)],
+        [secret("db", RIGHT, immutable=True, metadata={"name": "db", "annotations": KEPT})],
+    ),
+    "an immutable Secret becomes one that is not": lambda it: Twin(
+        [secret("db", it, immutable=True)], [secret("db", RIGHT, immutable=False)]
+    ),
     "pods read the Secret and stay": lambda it: Twin(
         [secret("db", it), workload(secret="db")], [secret("db", RIGHT), workload(secret="db")]
     ),
@@ -158,7 +173,10 @@ TWINS: dict[str, Callable[[str], Twin]] = {
 
 
 @pytest.fixture
-def place(sandbox: Endpoint) -> tuple[ClusterClient, str]:
+def place(sandbox: Endpoint, monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterClient, str]:
+    """Where twins are looked at one after the other: an object that is made anew there has the uid that it had."""
+    known: dict[str, uuid.UUID] = defaultdict(uuid.uuid4)
+    monkeypatch.setattr(writing, "uuid", SimpleNamespace(uuid4=lambda: known["uid"]))
     api, name = ClusterClient.connect(sandbox.kubeconfig("admin")), f"twins-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return api, name
@@ -181,6 +199,9 @@ def _content(objects: list[Object], values: dict[str, str] | None) -> Content:
 def looked(api: ClusterClient, name: str, twin: Twin) -> tuple[Report, Report]:
     """The report of a request, and that of a comparison with what runs."""
     old, new, live = (_placed(each, name) for each in (twin.old, twin.new, twin.live))
+    for one in (*old, *live):
+        if one.get("immutable") and api.get(ObjectRef.of(one)):
+            api.delete(ObjectRef.of(one))
     for one in (*old, *live):
         api.apply(one, field_manager="pratique" if one in old else "somebody", force=True)
     inventory = {}
@@ -210,7 +231,7 @@ def test_S38_who_may_not_get_an_object_is_told_the_same_whether_it_holds_the_gue
     [
         ("the Secret that ran holds the new value", "Changes data.password of Secret"),
         ("pods read the Secret and stay", "its pods may go on with the old values"),
-        ("the live Secret holds the new value", "another manager owns data.password"),
+        ("an immutable Secret is written", "Deletes Secret {}/db and creates it again, because data.password"),
         ("a Service goes and an equal one comes", "Creates Service {}/shop in place of web"),
         ("a Service is renamed by its hash", "its address or port outside of the cluster may change"),
     ],
