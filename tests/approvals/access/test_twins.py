@@ -15,10 +15,13 @@ import pytest
 
 from approvals.access.own_words import headline_for, unseen
 from approvals.access.sight import ReportSight, Sight, private_to_judge
-from approvals.web.requests import overview
+from approvals.web.requests import overview, sharing
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.render.helm.lookups import filled, looked_up
+from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.review.base.record import to_record
+from provisioner.review.output.html import as_html
 from provisioner.sandbox.writing import writing
 from provisioner.values import Content, ObjectRef, Report
 from tests.support.kubernetes.endpoint import Endpoint
@@ -56,6 +59,12 @@ def told(report: Report, reader: Everybody) -> str:
         "tiles": repr(overview.tiles(body)),
         "blockers": repr(overview.blockers(body)),
     }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharing, "Sight", lambda *_, **__: reader)
+        exported, hidden = sharing.visible_report(
+            cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(body=body))
+        )
+    shown["file"] = as_html(exported, title="twin", hidden=hidden)
     return json.dumps([alike, shown], indent=1, default=str)
 
 
@@ -92,12 +101,14 @@ def webhook(name: str, policy: str) -> Object:
 
 @dataclass(frozen=True)
 class Twin:
-    """What ran (`old`) and what is asked for (`new`); `live` are objects that hold something else in the cluster."""
+    """What ran (`old`) and what is asked for (`new`); `live` are objects that hold something else in the cluster, and
+    `looked_up` those that a chart was told of."""
 
     old: list[Object]
     new: list[Object]
     live: tuple[Object, ...] = ()
     values: tuple[dict[str, str], dict[str, str]] | None = None
+    looked_up: tuple[Object, ...] = ()
 
 
 GUESSES = [secret(f"g{number}", RIGHT if number == 7 else f"guess-{number}-wrong") for number in range(12)]
@@ -110,6 +121,7 @@ TWINS: dict[str, Callable[[str], Twin]] = {
     ),
     "the Secret that ran holds the new value": lambda it: Twin([secret("db", it)], [secret("db", RIGHT)]),
     "a Secret comes that holds another value": lambda it: Twin([], [secret("db", it)]),
+    "a chart was told of a Secret": lambda it: Twin([], [config("a", x="1")], looked_up=(secret("token", it),)),
     "an immutable Secret is written": lambda it: Twin(
         [secret("db", it, immutable=True)], [secret("db", RIGHT, immutable=True)]
     ),
@@ -192,8 +204,10 @@ def _placed(objects: Iterable[Object], name: str) -> list[Object]:
     return made
 
 
-def _content(objects: list[Object], values: dict[str, str] | None) -> Content:
-    return replace(content_with(*objects), values=values)
+def _content(objects: list[Object], values: dict[str, str] | None, told: tuple[Object, ...] = ()) -> Content:
+    by_ref = {ObjectRef.of(one): one for one in told}
+    _, lookups = filled((), looked_up(by_ref, by_ref.get), YamlMeter(YamlLimits()))
+    return replace(content_with(*objects), values=values, lookups=lookups)
 
 
 def looked(api: ClusterClient, name: str, twin: Twin) -> tuple[Report, Report]:
@@ -210,7 +224,7 @@ def looked(api: ClusterClient, name: str, twin: Twin) -> tuple[Report, Report]:
         assert found is not None
         inventory[ObjectRef.of(one).identity] = found["metadata"]["uid"]
     before, after = twin.values or (None, None)
-    contents = _content(new, after), _content(old, before)
+    contents = _content(new, after, twin.looked_up), _content(old, before)
     request = pipeline.look(api, contents[0], previous=contents[1], inventory=inventory)
     return request, pipeline.look_offline(*contents, is_for_reader=False)
 
