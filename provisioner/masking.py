@@ -26,12 +26,17 @@ _FLAG = re.compile(
     re.IGNORECASE,
 )
 _USER_INFO = re.compile(r"(://[^/@\s:]*:)[^/@\s]+(?=@)")
+# A token in the place of a user; a name stays.
+_USER = re.compile(r"(?<=://)[^/@\s:]{8,}(?=(?::[^/@\s]*)?@)")
 _AUTHORIZATION = re.compile(r"\b(Bearer|Basic)(\s+)[\w.~+/=-]{6,}", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 # What the way of an address holds: of one that calls a hook shorter parts are its key, too.
 _ADDRESS = re.compile(r"\bhttps?://[^\s\"'<>]+", re.IGNORECASE)
 _HOOK = re.compile(r"hook", re.IGNORECASE)
 _PART = re.compile(r"(?<=[/?&=#:])[\w~-]{8,}")
+_QUERY = re.compile(
+    r"([?&#;][\w.~-]*(?:key|sig|signature|code|token|secret|pass|password|credential|auth)=)[^&#;]+", re.IGNORECASE
+)
 _RUN = re.compile(r"[A-Za-z\d]{16,}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Commits and digests name what everybody may know.
@@ -56,7 +61,8 @@ def masked(text: str) -> str:
     if equals and is_credential(name.lstrip("-")) and not _NO_VALUE.fullmatch(value.strip()):
         return f"{name}={HIDDEN}"
     text = _PRIVATE_KEY.sub(HIDDEN, text)
-    text = _USER_INFO.sub(rf"\1{HIDDEN}", text)
+    if "://" in text:
+        text = _USER.sub(lambda user: HIDDEN if _is_token(user[0]) else user[0], _USER_INFO.sub(rf"\1{HIDDEN}", text))
     text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", text)
     text = _ADDRESS.sub(_without_keys, text) if "://" in text else text
     return _INLINE.sub(_hidden, _FLAG.sub(_hidden, text))
@@ -136,13 +142,24 @@ def _without_keys(found: re.Match[str]) -> str:
         is_key = (is_random and not _SUM.fullmatch(part[0])) or (is_hook and _is_key_of_hook(part[0]))
         return HIDDEN if is_key else part[0]
 
-    return f"{found[0][: found[0].index('://') + 3]}{host}{_PART.sub(shown, slash + way)}"
+    way = _QUERY.sub(rf"\1{HIDDEN}", slash + way)
+    return f"{found[0][: found[0].index('://') + 3]}{host}{_PART.sub(shown, way)}"
 
 
 def _is_random(part: str) -> bool:
-    """Letters and digits mixed, or a UUID. Each character is looked at once: parts can be a megabyte long."""
+    """Letters and digits mixed, a UUID, or a code in both cases with marks between. Each character is looked at a few
+    times: parts can be a megabyte long."""
     runs = _RUN.findall(part)
-    return bool(_UUID.search(part)) or any(any(map(str.isdigit, run)) and any(map(str.isalpha, run)) for run in runs)
+    is_mixed = any(any(map(str.isdigit, run)) and any(map(str.isalpha, run)) for run in runs)
+    return (
+        is_mixed
+        or bool(_UUID.search(part))
+        or all(any(map(of, part)) for of in (str.isdigit, str.islower, str.isupper))
+    )
+
+
+def _is_token(user: str) -> bool:
+    return len(user) >= _SHORTEST_RANDOM or _is_key_of_hook(user)
 
 
 def _is_key_of_hook(part: str) -> bool:

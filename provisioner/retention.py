@@ -32,6 +32,7 @@ CONSEQUENCE_OF_DELETION = {
     STATEFUL_SET: "its pods stop, and its volumes are left behind",
     GroupKind("", "Secret"): "programs that read it stop working, and Pratique cannot restore its values",
 }
+_SECRET = GroupKind("", "Secret")
 _TAKING = frozenset({Action.DELETE, Action.REPLACE})
 _WRITING = frozenset({Action.UPDATE, Action.ADOPT})
 
@@ -83,6 +84,19 @@ def takes_more(now: PlannedAction, reviewed: PlannedAction) -> str:
         return ""
     known = left_out(reviewed.before, reviewed.after) if reviewed.before and reviewed.after else ()
     return scaling_words(now.ref, left_out(now.before, now.after), known)
+
+
+def may_be_remade(planned: PlannedAction) -> bool:
+    """Whether it updates an immutable Secret, which is deleted and made anew where its values change.
+
+    The action is the same where they do not: else whoever reads the plan would learn that (S38).
+    """
+    is_secret = planned.action is Action.UPDATE and planned.ref.group_kind == _SECRET
+    return is_secret and _map(planned.before).get("immutable") is True
+
+
+def is_remade(planned: PlannedAction) -> bool:
+    return may_be_remade(planned) and _map(planned.before).get("data") != _map(planned.after).get("data")
 
 
 def claims_of(stateful_set: JsonObject, claims: Iterable[JsonObject]) -> list[JsonObject]:

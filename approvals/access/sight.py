@@ -13,8 +13,10 @@ from typing import Any
 from approvals import models
 from approvals.access.caller import Caller
 from approvals.access.questions import may_see_object
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
+from provisioner.masking import masked_value
 from provisioner.review.beside import ROLES
 from provisioner.review.checks.objects.owners import owned_evidence, owned_words
 from provisioner.review.foreign import OWNERS
@@ -23,6 +25,7 @@ from provisioner.values import Action, ObjectRef
 EXISTS = "exists, hidden from you"
 UNASKED = "see the object"
 HIDDEN = "hidden"
+OWN_VERSION = "v1alpha2"
 Record = Mapping[str, Any]
 
 
@@ -58,6 +61,22 @@ def may_see_roles(caller: Caller, cluster: models.Cluster) -> bool:
     """Whether the caller may get all roles and bindings: words of the authorizer name some of them."""
     sight = Sight(caller, cluster, limit=len(ROLES))
     return all(sight.may_see(one) for one in ROLES)
+
+
+def shown_spec(sight: Sight, name: str, spec: Record) -> dict[str, Any]:
+    """The spec of a BundleDeployment as one viewer may see it: all of it for who may `get` that in the cluster.
+
+    Of its `config`, which charts often put into Secrets, others see the names alone, of the rest what is not written
+    like a credential.
+    """
+    if sight.may_see(ObjectRef(OWN_GROUP, OWN_VERSION, "BundleDeployment", "", name)):
+        return dict(spec)
+    rest = {key: masked_value(value, key) for key, value in spec.items() if key != "config"}
+    return {key: _names(spec[key]) if key == "config" else rest[key] for key in spec}
+
+
+def _names(config: Any) -> Any:
+    return {key: _names(value) for key, value in config.items()} if isinstance(config, Mapping) else HIDDEN
 
 
 class ReportSight:

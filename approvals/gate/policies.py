@@ -25,6 +25,7 @@ from provisioner.sentences import introduced, some
 from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
+WRITTEN_UNSEEN = "SEC-07"
 NOT_SELECTED = "the deployment does not match its selector"
 DESTRUCTIVE = "the request deletes, replaces or adopts objects, which only people can acknowledge"
 # Said whether or not there are any: that would tell whether an object differs (S09).
@@ -107,6 +108,7 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
         "new_rules": _rules(report, new),
         "unjudged": len(fields),
         "unjudged_paths": sorted(set(fields)),
+        "written_secrets": sum(one.rule == WRITTEN_UNSEEN for one in findings),
         "waived": len(waived_ones),
         "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
         "waived_rules": _rules(report, waived_ones),

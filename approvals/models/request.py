@@ -25,6 +25,9 @@ class Content(models.Model):
     digest = models.CharField(max_length=80, primary_key=True)
     install_namespace = models.CharField(max_length=63)
     service_account = models.CharField(max_length=253)
+    salt = models.BinaryField(
+        default=b"", db_default=b"", help_text="what the digest is keyed with where the content holds a Secret"
+    )
     format = models.CharField(max_length=60)
     object_count = models.PositiveIntegerField()
     byte_count = models.PositiveBigIntegerField()

@@ -67,6 +67,9 @@ FACTS: dict[str, ExpressionVariable] = {
     "unjudged_paths": ExpressionVariable(
         _NAMES, "these fields as Kind.group:path, such as Service:spec.ports[].appProtocol, sorted, each once"
     ),
+    "written_secrets": ExpressionVariable(
+        "int", "number of Secrets that exist and are written, each a notable finding SEC-07 whether it changes or not"
+    ),
     "waived": ExpressionVariable(
         "int",
         "number of findings accepted by reviewers who may `override`; the other facts of a guard leave these "

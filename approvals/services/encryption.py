@@ -21,7 +21,6 @@ from approvals.encryption.files import UNFINISHED_AGE, PrivateFiles, StoredFile,
 from approvals.encryption.keys import keyring
 from approvals.locks import for_change
 from approvals.models import Content
-from provisioner import render
 from provisioner.errors import PratiqueError
 
 PROGRESS_EVERY = 100
@@ -146,9 +145,8 @@ def _renew_content(one: StoredFile) -> bool:
     is_plain = key_id(_head_of(one.name) or b"") is None
     with content_files().open(one.name, "rb") as file:
         stored = file.read() if is_plain else decrypt_file(file, place=store.place_of(digest))
-    found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
-    if found != digest:
-        raise PratiqueError(f"the content {digest} was changed in the content store: its bytes have digest {found}")
+    if store.digest_of_bytes(row, stored) != digest:
+        raise PratiqueError(f"the content {digest} was changed in the content store: its bytes have another digest")
     content_files().replace(one.name, encrypted_parts(stored, place=store.place_of(digest)))
     return True
 

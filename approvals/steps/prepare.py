@@ -150,6 +150,8 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[
         content, moves = _nothing(request), ()
     else:
         content, moves = _fetched(request, api, format_name)
+    running = request.deployment.active_revision
+    content = store.salted(content, running.content if running else None)
     return content, store.put(content, format_name=format_name), moves
 
 

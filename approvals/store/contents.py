@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ from provisioner.errors import DigestMismatch
 from provisioner.values import (
     DELETING,
     Content,
+    GroupKind,
     Lookup,
     ObjectRef,
     Pin,
@@ -27,8 +29,27 @@ from provisioner.values import (
     UnusedFiles,
 )
 
+SECRET = GroupKind("", "Secret")
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
+
+
+def salted(content: Content, running: models.Content | None = None) -> Content:
+    """`content` under a digest that tells nothing about its Secrets: keyed with a salt of its own, where it has any.
+
+    People see the digest who may not get the Secrets. Unkeyed, they could try weak values on it, and the same salt for
+    two requests would tell whether both have the same values (S38). Only what is lost of the `running` content is found
+    again by its digest.
+    """
+    if not any(one.ref.group_kind == SECRET for one in content.everything):
+        return content
+    place = {"install_namespace": content.install_namespace, "service_account": content.service_account}
+    if running is not None and not _holds(running):
+        salt = bytes(running.salt)
+        if render.content_digest(content.everything, **place, salt=salt) == running.digest:
+            return replace(content, salt=salt, digest=running.digest)
+    salt = os.urandom(32)
+    return replace(content, salt=salt, digest=render.content_digest(content.everything, **place, salt=salt))
 
 
 def put(content: Content, *, format_name: str) -> models.Content:
@@ -53,6 +74,7 @@ def _row_of(content: Content, format_name: str, byte_count: int) -> tuple[models
     described = {
         "install_namespace": content.install_namespace,
         "service_account": content.service_account,
+        "salt": content.salt,
         "format": format_name,
         "object_count": len(content.everything),
         "byte_count": byte_count,
@@ -91,6 +113,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         (),
         row.digest,
         hooks=tuple(one for one in manifests if one.hook),
+        salt=bytes(row.salt),
     )
     if fetched_by is None:
         return content
@@ -114,10 +137,16 @@ def read(row: models.Content, files: ContentFiles) -> bytes:
             stored = decrypt_file(file, place=place_of(row.digest))
     except FileNotFoundError:
         raise DigestMismatch(f"content {row.digest} is not in the content store (expected at {path})") from None
-    found = render.stored_digest(stored, install_namespace=row.install_namespace, service_account=row.service_account)
-    if found != row.digest:
-        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have digest {found}")
+    if digest_of_bytes(row, stored) != row.digest:
+        raise DigestMismatch(f"content {row.digest} was changed in the content store: its bytes have another digest")
     return stored
+
+
+def digest_of_bytes(row: models.Content, stored: bytes) -> str:
+    """The digest that these bytes have in the place of a content."""
+    return render.stored_digest(
+        stored, install_namespace=row.install_namespace, service_account=row.service_account, salt=bytes(row.salt)
+    )
 
 
 def _pins(records: list[dict[str, str]]) -> tuple[Pin, ...]:

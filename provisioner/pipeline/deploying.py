@@ -50,7 +50,10 @@ def deploy(  # noqa: PLR0913 -- each by its name
     those of `moments` run, and `runs` is their record. `helm_release` is what adopted objects are taken over from.
     """
     found = content_digest(
-        content.everything, install_namespace=content.install_namespace, service_account=content.service_account
+        content.everything,
+        install_namespace=content.install_namespace,
+        service_account=content.service_account,
+        salt=content.salt,
     )
     if found != content.digest:
         raise DigestMismatch(f"the manifests to apply have digest {found}; reviewed was {content.digest}")

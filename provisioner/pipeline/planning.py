@@ -63,7 +63,10 @@ def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
     """Only those objects of `content`, without hooks, with the digest that belongs to them."""
     manifests = tuple(one for one in content.manifests if one.ref.identity in wanted)
     digest = content_digest(
-        manifests, install_namespace=content.install_namespace, service_account=content.service_account
+        manifests,
+        install_namespace=content.install_namespace,
+        service_account=content.service_account,
+        salt=content.salt,
     )
     return replace(content, manifests=manifests, digest=digest, hooks=())
 

@@ -7,6 +7,7 @@ written as YAML, as JSON or by Helm has one form. Text is never touched. Keys ar
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -146,20 +147,25 @@ def _read(line: bytes) -> tuple[Any, bool]:
     return json.loads(line), False
 
 
-def content_digest(manifests: Iterable[Manifest], *, install_namespace: str, service_account: str) -> str:
-    """`sha256:<hex>` over what will be applied (`Content.everything`), in its order, where to and as whom."""
+def content_digest(
+    manifests: Iterable[Manifest], *, install_namespace: str, service_account: str, salt: bytes = b""
+) -> str:
+    """`sha256:<hex>` over what will be applied (`Content.everything`), in its order, where to and as whom.
+
+    With a `salt` it is an HMAC, on which nobody can try values who does not have the salt.
+    """
     lines = [_line(manifest) for manifest in manifests]
-    return _digest(lines, (install_namespace, service_account))
+    return _digest(lines, (install_namespace, service_account), salt)
 
 
-def stored_digest(stored: bytes, *, install_namespace: str, service_account: str) -> str:
+def stored_digest(stored: bytes, *, install_namespace: str, service_account: str, salt: bytes = b"") -> str:
     """The content digest from stored bytes, without reading them: what apply compares before anything else."""
-    return _digest([stored], (install_namespace, service_account))
+    return _digest([stored], (install_namespace, service_account), salt)
 
 
-def _digest(stored: Sequence[bytes], place: tuple[str, str]) -> str:
+def _digest(stored: Sequence[bytes], place: tuple[str, str], salt: bytes) -> str:
     """Over the parts of `stored` as if they were one: every field of the digest is its length and its bytes."""
-    digest = hashlib.sha256()
+    digest = hmac.new(salt, digestmod=hashlib.sha256) if salt else hashlib.sha256()
     for field in (_DOMAIN, *(word.encode() for word in place)):
         digest.update(len(field).to_bytes(8, "big") + field)
     digest.update(sum(map(len, stored)).to_bytes(8, "big"))

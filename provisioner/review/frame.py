@@ -192,7 +192,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
-    untold = sum(map(is_untold, facts.plan.actions)) if facts.bundle else 0
+    untold = sum(is_untold(one) and one.action is Action.UPDATE for one in facts.plan.actions) if facts.bundle else 0
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, untold=untold)
     return Report(words, worst_first([*public, *private]), facts.plan)
 

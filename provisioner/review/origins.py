@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from provisioner.errors import FieldConflict
 from provisioner.review.base.facts import SECRET, Facts
 from provisioner.review.base.renames import renames
 from provisioner.review.beside import Look, key_of
@@ -22,13 +21,9 @@ UNCHANGED = "unchanged"
 
 
 def is_untold(planned: PlannedAction) -> bool:
-    """Whether the plan writes a Secret of ours, of which only who may get it learns whether anything changes.
-
-    That a field of it is another manager's is said of a value that differs, so that it counts as written as well.
-    """
-    is_written = planned.action is Action.UPDATE and planned.before is not None
-    is_possible = planned.problem_code in ("", FieldConflict.code)
-    return is_written and is_possible and planned.ref.group_kind == SECRET
+    """Whether the plan writes a Secret of ours, of which only who may get it learns whether anything changes."""
+    is_written = planned.action in (Action.UPDATE, Action.REPLACE) and planned.before is not None
+    return is_written and planned.ref.group_kind == SECRET
 
 
 def without_origins(facts: Facts) -> Facts:
@@ -46,11 +41,8 @@ def without_origins(facts: Facts) -> Facts:
 def _as_it_was(planned: PlannedAction, bundle: dict[ObjectIdentity, PlannedAction]) -> PlannedAction:
     wished = bundle.get(planned.ref.identity)
     body = _with_same_values((wished.after if wished else None) or {})
-    is_proved = planned.is_proved or bool(planned.problem)
-    notes = () if is_proved else planned.notes
-    return PlannedAction(
-        planned.ref, planned.action, planned.uid, before=body, after=body, is_proved=is_proved, notes=notes
-    )
+    notes = () if planned.is_proved else planned.notes
+    return replace(planned, resource_version="", before=body, after=body, warnings=(), notes=notes)
 
 
 def _with_same_values(secret: JsonObject) -> JsonObject:

@@ -246,7 +246,7 @@ class Content:
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
     `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more. The
-    digest does not cover these.
+    digest does not cover these. `salt` is what the digest is keyed with, b"" where it is not.
     """
 
     manifests: tuple[Manifest, ...]
@@ -262,6 +262,7 @@ class Content:
     lookups: tuple[Lookup, ...] = ()
     suggested_namespace: str = field(default="", compare=False)
     spec_values: frozenset[str] = frozenset()
+    salt: bytes = field(default=b"", repr=False, compare=False)
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

@@ -20,6 +20,11 @@ from approvals.models import (
 from approvals.selectors.floating import followed, offered
 from approvals.services.revisions import MAX_REASON
 
+SPEC = (
+    "if you may not get the BundleDeployment in the cluster, values of `config` and credentials in other fields are "
+    "`hidden`: do not send such a spec back"
+)
+
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
     problem = serializers.SerializerMethodField(help_text="as any process met it; empty for none")
@@ -100,6 +105,7 @@ class OfferedUpgradeSerializer(serializers.Serializer[Any]):
 
 class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
     cluster = serializers.CharField(source="cluster.name")
+    spec = serializers.SerializerMethodField(help_text=SPEC)
     active_revision = RevisionSerializer(allow_null=True)
     followed_references = serializers.SerializerMethodField()
     offered_upgrades = serializers.SerializerMethodField()
@@ -124,6 +130,10 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
             "deletion_requested_at",
             "seen_at",
         ]
+
+    @extend_schema_field(serializers.DictField())
+    def get_spec(self, row: BundleDeployment) -> dict[str, Any]:
+        return dict(self.context["shown_spec"](row, row.spec))
 
     @extend_schema_field(FollowedReferenceSerializer(many=True))
     def get_followed_references(self, row: BundleDeployment) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals.api.serializers.deployments import SPEC
 from approvals.api.serializers.reviews import AcknowledgementSerializer, ReviewSerializer
 from approvals.api.serializers.since_review import SinceReviewSerializer
 from approvals.lifecycle import State
@@ -142,6 +143,7 @@ class RequestDetailSerializer(RequestSerializer):
     reviews = ReviewSerializer(many=True)
     voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, with the reason")
     to_acknowledge = serializers.SerializerMethodField()
+    spec = serializers.SerializerMethodField(help_text=SPEC)
     server_words = serializers.SerializerMethodField(
         help_text="messages of the API server about the problem, for objects that you can get"
     )
@@ -165,6 +167,10 @@ class RequestDetailSerializer(RequestSerializer):
     def get_since_your_review(self, request: Request) -> dict[str, Any] | None:
         found = self.context["since_review"](request)
         return dict(SinceReviewSerializer(found).data) if found else None
+
+    @extend_schema_field(serializers.DictField())
+    def get_spec(self, request: Request) -> dict[str, Any]:
+        return dict(self.context["shown_spec"](request.deployment, request.spec))
 
     def get_server_words(self, request: Request) -> list[str]:
         return list(self.context["said_of"](request))

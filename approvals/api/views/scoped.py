@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from django.core.exceptions import MultipleObjectsReturned
@@ -23,14 +24,16 @@ from rest_framework.serializers import BaseSerializer
 
 from approvals import access
 from approvals.access import Permission
+from approvals.access.sight import Sight, shown_spec
 from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.description import Named
 from approvals.api.pagination import Pages
 from approvals.api.parsing import BoundedJson
 from approvals.api.scopes import caller_of
+from approvals.api.visible_report import MAX_ASKED
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
-from approvals.models import Cluster
+from approvals.models import BundleDeployment, Cluster
 
 # These change what a GET of the same address shows, and take If-Match.
 CONDITIONAL = ("update", "destroy")
@@ -48,6 +51,15 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
     filterset_class: type[FilterSet] | None = None
     object_filterset_class: type[FilterSet] | None = None
     paged_actions = PAGED
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        sights = cache(lambda cluster: Sight(caller_of(self.request), cluster, limit=MAX_ASKED))
+
+        def shown(deployment: BundleDeployment, spec: Mapping[str, Any]) -> dict[str, Any]:
+            return shown_spec(sights(deployment.cluster), deployment.name, spec)
+
+        return {**super().get_serializer_context(), "shown_spec": shown}
+
     known_parameters: Mapping[str, tuple[str, ...]] = {}
 
     def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:

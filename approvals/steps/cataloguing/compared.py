@@ -11,6 +11,7 @@ from approvals.steps.cataloguing.changed_lines import ChangedLines
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import ScopedRule
 from provisioner.render import write_quoted
+from provisioner.review.base.facts import SECRET
 from provisioner.review.base.record import plain, ref_record, to_record
 from provisioner.review.output import permission_text
 from provisioner.review.preflight.answer import Preflight
@@ -51,7 +52,7 @@ def record_of(found: ComparedBundles) -> dict[str, Any]:
     actions = [{**one, "before": None, "after": None} for one in planned]
     return {
         "pins": {"before": _pins(found.before), "after": _pins(after)},
-        "content_digests": {"before": found.before.digest if found.before else "", "after": after.digest},
+        "content_digests": {"before": _digest(found.before), "after": _digest(after)},
         "install_namespace": after.install_namespace,
         "service_account": after.service_account,
         "suggested_namespace": after.suggested_namespace,
@@ -63,6 +64,12 @@ def record_of(found: ComparedBundles) -> dict[str, Any]:
         "images": list(_images(found.before, after)),
         "installer": _installer(found.installer) if found.installer else None,
     }
+
+
+def _digest(content: Content | None) -> str:
+    """ "" where it holds a Secret: whoever sees the digest could try values on it (S38)."""
+    held = content.everything if content else ()
+    return content.digest if content and not any(one.ref.group_kind == SECRET for one in held) else ""
 
 
 def _pins(content: Content | None) -> list[str]:

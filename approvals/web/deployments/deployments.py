@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -12,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.access.sight import Sight, shown_spec
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger.pivots import why_unreadable
 from approvals.lifecycle import AT_WORK
@@ -43,6 +46,8 @@ ROWS = 50
 OBJECTS = 200
 VIA = "browser"
 MAX_DIGITS = 9
+# About all BundleDeployments, and about this one.
+ASKED_FOR_SPEC = 2
 
 
 @require_safe
@@ -111,10 +116,14 @@ def new(http: HttpRequest) -> HttpResponse:
 @of_deployment
 def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Change the spec in the cluster as the viewer, if it is still the one that the form was made from."""
-    form = SpecForm(http.POST or None, initial=initial_of(deployment.spec, deployment.generation))
-    may = access.may(person(http), deployment.cluster, "update", resource="bundledeployments", name=deployment.name)
-    if http.method == "GET" or not form.is_valid():
-        return _form(http, form, deployment, may)
+    form = SpecForm(http.POST or None, initial=initial_of(_shown_spec(http, deployment), deployment.generation))
+    may, sees = (
+        access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name)
+        for verb in ("update", "get")
+    )
+    # Who may not get it would write what was hidden over the values.
+    if http.method == "GET" or not sees.allowed or not form.is_valid():
+        return _form(http, form, deployment, may if sees.allowed else sees)
     try:
         changed = services.change_deployment(
             by=person(http),
@@ -241,7 +250,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "paused": lists.pause_words(deployment=deployment),
         "format": format_of(deployment.spec),
         "linked_catalogs": linked_catalogs(http, deployment.cluster, deployment.spec),
-        "folded_yaml": folded_yaml(deployment.spec),
+        "folded_yaml": folded_yaml(_shown_spec(http, deployment)),
         "followed": floating.followed(deployment=deployment),
         "offered_upgrades": offered,
         "may_compare": bool(offered) and _may_compare(http, deployment),
@@ -253,6 +262,10 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "wrong": wrong,
     }
     return page(http, "deployments/deployment.html", facts, status=422 if wrong else 200)
+
+
+def _shown_spec(http: HttpRequest, deployment: BundleDeployment) -> dict[str, Any]:
+    return shown_spec(Sight(person(http), deployment.cluster, limit=ASKED_FOR_SPEC), deployment.name, deployment.spec)
 
 
 def _may_compare(http: HttpRequest, deployment: BundleDeployment) -> bool:

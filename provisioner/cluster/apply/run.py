@@ -42,6 +42,7 @@ from provisioner.errors import (
     Withheld,
 )
 from provisioner.health_checks import HealthCheck
+from provisioner.retention import is_remade
 from provisioner.values import (
     Action,
     Content,
@@ -343,7 +344,9 @@ class _Apply:
     def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
         """What to write, from what is planned and what an earlier try has done of it already."""
         ours = item.uid if item else ""
-        if planned.action is Action.UPDATE:
+        if is_remade(planned):
+            planned = replace(planned, is_proved=False)  # what was proved is that the old one cannot become it
+        elif planned.action is Action.UPDATE:
             if ours != planned.uid or item is None:
                 raise PreconditionFailed(f"{manifest.ref} is not ours: the inventory does not hold its uid", status=409)
             return Job(manifest, planned, item.nonce, ours)

@@ -33,6 +33,7 @@ from provisioner.cluster.plan.expected_refusals import POD
 from provisioner.cluster.plan.helm_releases import hand_over, is_held_by, losers, without_marks
 from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
 from provisioner.cluster.plan.ownership import holder_of
+from provisioner.cluster.plan.proving import SECRET
 from provisioner.cluster.plan.replacing import refusal, said_of
 from provisioner.cluster.tracking import RevisionOwner, Tracking, has_named_owner, made_for, nonce_of
 from provisioner.errors import (
@@ -49,7 +50,7 @@ from provisioner.errors import (
     Unreachable,
     Withheld,
 )
-from provisioner.retention import takes_more
+from provisioner.retention import is_remade, takes_more
 from provisioner.schema.fields import is_same
 from provisioner.values import (
     Action,
@@ -229,7 +230,7 @@ class ObjectWriter:
         tracking = job.found or Tracking.of(job.nonce, self.owner)
         body = body_of(job.manifest, tracking=tracking, uid=uid, resource_version=resource_version)
         # What was deleted to make room is counted in its quota for a moment longer.
-        is_late = _waits_for_others(job.manifest.ref) or job.planned.action is Action.REPLACE
+        is_late = _waits_for_others(job.manifest.ref) or job.planned.action is Action.REPLACE or is_remade(job.planned)
         catching_up = (Forbidden, UnknownKind) if is_late else (UnknownKind,)
         try:
             return self.patiently(
@@ -402,7 +403,9 @@ def _waits_for_others(ref: ObjectRef) -> bool:
 
 
 def _unchanged(job: Job, view: _View) -> ObjectOutcome:
-    state = OutcomeState.UNCHANGED if job.planned.action is Action.UPDATE else OutcomeState.DONE
+    # Of a Secret nobody is told (S38).
+    is_told = job.planned.action is Action.UPDATE and job.manifest.ref.group_kind != SECRET
+    state = OutcomeState.UNCHANGED if is_told else OutcomeState.DONE
     live = view.live or {}
     return ObjectOutcome(job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live))
 

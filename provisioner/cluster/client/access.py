@@ -10,6 +10,7 @@ from typing import Any
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError, InvalidManifest
 from provisioner.rbac import OwnRules, PolicyRule
+from provisioner.retention import may_be_remade
 from provisioner.values import AccessAnswer, AccessRequest, Action, Identity, PlannedAction
 
 PARALLEL = 8
@@ -100,7 +101,8 @@ def refused_writes(cluster: ClusterClient, identity: Identity, actions: Iterable
     wanted: dict[AccessRequest, list[AccessRequest]] = {}
     for one in actions:
         resource = cluster.resource_of(one.ref.group, one.ref.version, one.ref.kind)
-        for verb in _VERBS.get(one.action, ()) if resource else ():
+        action = Action.REPLACE if may_be_remade(one) else one.action
+        for verb in _VERBS.get(action, ()) if resource else ():
             assert resource is not None  # there are no verbs else
             every = AccessRequest(verb, resource.group, resource.plural, namespace=one.ref.namespace)
             wanted.setdefault(every, []).append(replace(every, name=one.ref.name))

@@ -154,6 +154,11 @@ def is_immutable_field(error: InvalidObject) -> bool:
     return bool(causes) and all(_is_immutable(cause) for cause in causes)
 
 
+def is_immutable_value(error: InvalidObject) -> bool:
+    """Whether the object was refused only because values of an immutable Secret differ."""
+    return is_immutable_field(error) and {one.get("field") for one in _causes(error.details)} == {"data"}
+
+
 def _is_immutable(cause: Mapping[str, Any]) -> bool:
     """Some kinds say in words of their own what others call "field is immutable"."""
     words = _IMMUTABLE_WORDS.get(str(cause.get("reason") or ""))

@@ -18,10 +18,11 @@ from provisioner.cluster.plan.hooks import hook_on
 from provisioner.cluster.plan.known import PlanInputs, offline, reviewed_action, says, stopped
 from provisioner.cluster.plan.own_webhooks import is_served_by_own, untried_words
 from provisioner.cluster.plan.ownership import Objection
-from provisioner.cluster.plan.proving import SECRET, proved, replacement, unchanged
+from provisioner.cluster.plan.proving import SECRET, held_by_others, proved, replacement, unchanged
 from provisioner.cluster.plan.supposed import is_supposed
 from provisioner.cluster.plan.unchanged import is_applied
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
+from provisioner.retention import may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.unserved import Lack
 from provisioner.values import Action, Manifest, ObjectRef, PlannedAction
@@ -96,7 +97,7 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
         return replace(planned, uid=ours, notes=(words,), server_words=exc.server_words)
     stands = reviewed_action(scene, ref, live)
-    if stands and stands.action is Action.REPLACE:
+    if stands and (stands.action is Action.REPLACE or may_be_remade(stands)):
         return replacement(scene, manifest, stands)
     return stands or _planned_on(scene, manifest, live)
 
@@ -128,7 +129,15 @@ def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | No
         return taken_over(scene, manifest, live)
     if uid_of(live) != ours and not scene.options.may_try_foreign:
         return replace(offline(manifest, Action.ADOPT, live), notes=(UNTRIED,))
-    return _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else proved(scene, manifest, live)
+    return _written_on(scene, manifest, live)
+
+
+def _written_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    """The action on an object that is ours, or may be tried as if it were."""
+    if manifest.ref.group_kind == SECRET and (conflict := held_by_others(scene, manifest, live)):
+        return stopped(offline(manifest, Action.UPDATE, live), conflict)
+    planned = _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else proved(scene, manifest, live)
+    return replacement(scene, manifest, planned) if may_be_remade(planned) and not planned.problem else planned
 
 
 def _is_settled(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.cluster.client.api import MUST_NOT_EXIST
-from provisioner.cluster.client.failures import is_immutable_field
+from provisioner.cluster.client.failures import is_immutable_field, is_immutable_value
 from provisioner.cluster.compare import changes, cleaned, masked, share_texts, uid_of, version_of
-from provisioner.cluster.drift import old_versions
+from provisioner.cluster.drift import field_owners, old_versions
 from provisioner.cluster.drift.left_out import without_theirs
 from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.order import defined_kinds
@@ -26,6 +26,7 @@ from provisioner.errors import (
     PreconditionFailed,
     Unreachable,
 )
+from provisioner.retention import may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.values import Action, GroupKind, JsonObject, Manifest, ObjectRef, PlannedAction
 
@@ -87,6 +88,20 @@ def unchanged(scene: PlanInputs, ref: ObjectRef) -> Action:
     return Action.UPDATE if ref.group_kind == SECRET and not scene.options.supposes_adoption else Action.NONE
 
 
+def held_by_others(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> FieldConflict | None:
+    """The fields of a Secret of ours that another manager owns, too, whatever their values are.
+
+    The API server objects only where these differ, and would so tell whether a value was guessed (S38).
+    """
+    wished = changes(None, yielding_to_others(scene, manifest, live).body)
+    owners = [one for one in field_owners.owners(live) if not one.is_applier(scene.field_manager)]
+    held = {one.manager: sorted(map(field_owners.words, one.paths & wished.keys())) for one in owners}
+    told = [f"{manager} owns {', '.join(fields)}" for manager, fields in sorted(held.items()) if fields]
+    names = ", ".join(sorted({name for fields in held.values() for name in fields}))
+    words = f"apply {manifest.ref}: another manager owns {names}"
+    return FieldConflict(words, status=409, server_words="; ".join(told)) if told else None
+
+
 def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
     """What is planned although the server refuses to try it, or the problem."""
     if not isinstance(error, InvalidObject):
@@ -96,6 +111,8 @@ def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error
     if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in error.server_words:
         return planned
     is_replaceable = planned.action is Action.UPDATE and is_immutable_field(error)
+    if may_be_remade(planned) and is_immutable_value(error):
+        return replace(planned, is_proved=True)
     anew = replace(planned, action=Action.REPLACE)
     return replacement(scene, manifest, anew) if is_replaceable else stopped(planned, error)
 

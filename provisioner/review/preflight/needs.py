@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidObject
+from provisioner.retention import may_be_remade
 from provisioner.review.base.facts import Gap, ReviewRule, mapping, maps, said
 from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, ResourceWord, who
 from provisioner.review.preflight.grants import of_grants
@@ -87,6 +88,7 @@ def _is_refused(planned: PlannedAction) -> bool:
 
 def _verbs(manifest: Manifest, planned: PlannedAction | None) -> tuple[str, ...]:
     action = planned.action if planned else Action.CREATE
+    action = Action.REPLACE if planned and may_be_remade(planned) else action
     if action not in (Action.CREATE, Action.REPLACE, Action.RERUN):
         return ("get", "patch")
     is_deleted = action is not Action.CREATE or (manifest.hook is not None and manifest.hook.is_cleared)

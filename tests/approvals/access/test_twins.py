@@ -5,18 +5,24 @@ from __future__ import annotations
 import base64
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from approvals.access.own_words import headline_for, unseen
 from approvals.access.sight import ReportSight, Sight, private_to_judge
-from approvals.web.requests import overview
+from approvals.web.requests import overview, sharing
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.render.helm.lookups import filled, looked_up
+from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.review.base.record import to_record
+from provisioner.review.output.html import as_html
+from provisioner.sandbox.writing import writing
 from provisioner.values import Content, ObjectRef, Report
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.contents import content_with
@@ -53,6 +59,12 @@ def told(report: Report, reader: Everybody) -> str:
         "tiles": repr(overview.tiles(body)),
         "blockers": repr(overview.blockers(body)),
     }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharing, "Sight", lambda *_, **__: reader)
+        exported, hidden = sharing.visible_report(
+            cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(body=body))
+        )
+    shown["file"] = as_html(exported, title="twin", hidden=hidden)
     return json.dumps([alike, shown], indent=1, default=str)
 
 
@@ -89,15 +101,18 @@ def webhook(name: str, policy: str) -> Object:
 
 @dataclass(frozen=True)
 class Twin:
-    """What ran (`old`) and what is asked for (`new`); `live` are objects that hold something else in the cluster."""
+    """What ran (`old`) and what is asked for (`new`); `live` are objects that hold something else in the cluster, and
+    `looked_up` those that a chart was told of."""
 
     old: list[Object]
     new: list[Object]
     live: tuple[Object, ...] = ()
     values: tuple[dict[str, str], dict[str, str]] | None = None
+    looked_up: tuple[Object, ...] = ()
 
 
 GUESSES = [secret(f"g{number}", RIGHT if number == 7 else f"guess-{number}-wrong") for number in range(12)]
+KEPT = {"helm.sh/resource-policy": "keep"}
 BIG = {"a": "1", "b": "2", "c": "3", "d": "4"}
 # Each with the old or the live value that was guessed, or another one. What is asked for is the same in both.
 TWINS: dict[str, Callable[[str], Twin]] = {
@@ -105,6 +120,18 @@ TWINS: dict[str, Callable[[str], Twin]] = {
         [secret("db", "first")], [secret("db", RIGHT)], (secret("db", it),)
     ),
     "the Secret that ran holds the new value": lambda it: Twin([secret("db", it)], [secret("db", RIGHT)]),
+    "a Secret comes that holds another value": lambda it: Twin([], [secret("db", it)]),
+    "a chart was told of a Secret": lambda it: Twin([], [config("a", x="1")], looked_up=(secret("token", it),)),
+    "an immutable Secret is written": lambda it: Twin(
+        [secret("db", it, immutable=True)], [secret("db", RIGHT, immutable=True)]
+    ),
+    "an immutable Secret is to be kept": lambda it: Twin(
+        [secret("db", it, immutable=True)],
+        [secret("db", RIGHT, immutable=True, metadata={"name": "db", "annotations": KEPT})],
+    ),
+    "an immutable Secret becomes one that is not": lambda it: Twin(
+        [secret("db", it, immutable=True)], [secret("db", RIGHT, immutable=False)]
+    ),
     "pods read the Secret and stay": lambda it: Twin(
         [secret("db", it), workload(secret="db")], [secret("db", RIGHT), workload(secret="db")]
     ),
@@ -158,7 +185,10 @@ TWINS: dict[str, Callable[[str], Twin]] = {
 
 
 @pytest.fixture
-def place(sandbox: Endpoint) -> tuple[ClusterClient, str]:
+def place(sandbox: Endpoint, monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterClient, str]:
+    """Where twins are looked at one after the other: an object that is made anew there has the uid that it had."""
+    known: dict[str, uuid.UUID] = defaultdict(uuid.uuid4)
+    monkeypatch.setattr(writing, "uuid", SimpleNamespace(uuid4=lambda: known["uid"]))
     api, name = ClusterClient.connect(sandbox.kubeconfig("admin")), f"twins-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return api, name
@@ -174,13 +204,18 @@ def _placed(objects: Iterable[Object], name: str) -> list[Object]:
     return made
 
 
-def _content(objects: list[Object], values: dict[str, str] | None) -> Content:
-    return replace(content_with(*objects), values=values)
+def _content(objects: list[Object], values: dict[str, str] | None, told: tuple[Object, ...] = ()) -> Content:
+    by_ref = {ObjectRef.of(one): one for one in told}
+    _, lookups = filled((), looked_up(by_ref, by_ref.get), YamlMeter(YamlLimits()))
+    return replace(content_with(*objects), values=values, lookups=lookups)
 
 
 def looked(api: ClusterClient, name: str, twin: Twin) -> tuple[Report, Report]:
     """The report of a request, and that of a comparison with what runs."""
     old, new, live = (_placed(each, name) for each in (twin.old, twin.new, twin.live))
+    for one in (*old, *live):
+        if one.get("immutable") and api.get(ObjectRef.of(one)):
+            api.delete(ObjectRef.of(one))
     for one in (*old, *live):
         api.apply(one, field_manager="pratique" if one in old else "somebody", force=True)
     inventory = {}
@@ -189,7 +224,7 @@ def looked(api: ClusterClient, name: str, twin: Twin) -> tuple[Report, Report]:
         assert found is not None
         inventory[ObjectRef.of(one).identity] = found["metadata"]["uid"]
     before, after = twin.values or (None, None)
-    contents = _content(new, after), _content(old, before)
+    contents = _content(new, after, twin.looked_up), _content(old, before)
     request = pipeline.look(api, contents[0], previous=contents[1], inventory=inventory)
     return request, pipeline.look_offline(*contents, is_for_reader=False)
 
@@ -210,7 +245,7 @@ def test_S38_who_may_not_get_an_object_is_told_the_same_whether_it_holds_the_gue
     [
         ("the Secret that ran holds the new value", "Changes data.password of Secret"),
         ("pods read the Secret and stay", "its pods may go on with the old values"),
-        ("the live Secret holds the new value", "another manager owns data.password"),
+        ("an immutable Secret is written", "Deletes Secret {}/db and creates it again, because data.password"),
         ("a Service goes and an equal one comes", "Creates Service {}/shop in place of web"),
         ("a Service is renamed by its hash", "its address or port outside of the cluster may change"),
     ],

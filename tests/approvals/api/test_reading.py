@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from approvals.models import Request
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.pages import opened
 
 
 def results(call: Call, here: World, path: str) -> list[dict[str, Any]]:
@@ -99,3 +103,29 @@ def test_promise_4_an_empty_list_of_a_silent_cluster_is_not_the_one_that_is_know
     silent = call(here.ada, "get", "requests", **{"if-none-match": known["ETag"]})
     assert (silent.status_code, silent["Pratique-Could-Not-Ask"]) == (200, "prod")
     assert "ETag" not in silent
+
+
+def test_S09_values_of_config_are_for_who_may_get_the_deployment_itself(
+    here: World, call: Call, browse: Callable[[User], Client]
+) -> None:
+    config = {"values": {"pin": "zq4711", "nested": [{"dsn": "zq4711"}]}, "release": "zq4711"}
+    source = {"kind": "http", "http": {"url": "https://zqtoken12@example.com/x.tar.gz"}}
+    wish = world.spec(format="helm", config=config, sources=[source])
+    row = world.wish(here.cluster, world.seen("strimzi", wish), by=here.rita)
+    request = row.requests.get()
+    pages = (f"/deployments/prod/{row.name}", f"/deployments/prod/{row.name}/edit", f"/requests/{request.uid}")
+
+    def told() -> dict[str, str]:
+        addresses = (f"deployments/{row.uid}", "deployments", f"requests/{request.uid}", "requests")
+        rest = {one: call(here.ada, "get", one).content.decode() for one in addresses}
+        return rest | {one: opened(browse(here.ada), one) for one in pages}
+
+    seen = {where for where, text in told().items() if "zq4711" in text}
+    assert seen == {f"deployments/{row.uid}", "deployments", f"requests/{request.uid}", *pages[:2]}
+    here.kubernetes.closed.add("bundledeployments")
+    cache.clear()
+    hidden = told()
+    assert [where for where, text in hidden.items() if "zq4711" in text or "zqtoken12" in text] == []
+    shown = json.loads(hidden[f"requests/{request.uid}"])["spec"]
+    assert shown["config"] == {"values": {"pin": "hidden", "nested": "hidden"}, "release": "hidden"}
+    assert shown["installNamespace"] == wish["installNamespace"]

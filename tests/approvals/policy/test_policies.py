@@ -37,6 +37,17 @@ def test_a_grant_whose_expression_is_true_approves_and_says_why(here: World, req
     assert Verdict.objects.get().verdict == "Approved"
 
 
+def test_S38_a_grant_may_allow_that_secrets_are_written_which_nobody_is_told_about(
+    here: World, request_: Request
+) -> None:
+    add_finding(request_, "notable", "SEC-07")
+    policy = save(here)
+    allow(here, policy)
+    assert look(request_).state == "in_review"
+    save(here, expression='worst in ["safe", "notable"] && severities["notable"] == written_secrets')
+    assert look(request_).state == "approved"
+
+
 def test_S05_no_grant_approves_what_somebody_unknown_wrote_a_part_of(here: World, request_: Request) -> None:
     """Whoever is known and asked for it again answers for it; that a person approves it takes no policy."""
     SpecWrite.objects.update(username="")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from django.core.management import call_command
@@ -13,6 +15,9 @@ from django.db import connection
 from approvals import store
 from approvals.encryption.files import PrivateFiles, content_files
 from approvals.models import Content
+from provisioner import pipeline
+from provisioner.errors import DigestMismatch
+from provisioner.values import Plan
 from tests.support.secrets import keep, secret
 
 
@@ -65,3 +70,30 @@ def test_a_folder_is_checked_as_well_and_the_trial_leaves_nothing(folder: Path) 
 def test_only_paths_of_contents_are_taken_for_some(name: str) -> None:
     assert store.digest_of(name) is None
     assert store.digest_of(store.path_of(f"sha256:{'c' * 64}")) == f"sha256:{'c' * 64}"
+
+
+@pytest.mark.django_db
+def test_S38_nobody_can_try_values_of_a_secret_on_the_digest_of_a_content(folder: Path) -> None:
+    """Nor tell by two digests whether two requests have the same values."""
+    plain = secret("one")
+    first, second = store.salted(plain), store.salted(plain)
+    assert len({plain.digest, first.digest, second.digest}) == 3
+    row = store.put(first, format_name="plain")
+    kept = store.get(row)
+    assert (kept.digest, kept.salt, kept.manifests) == (first.digest, first.salt, plain.manifests)
+    assert "salt" not in repr(kept)
+    assert store.salted(replace(plain, manifests=())).digest == plain.digest, "there is no Secret to hide"
+    with pytest.raises(DigestMismatch):
+        next(pipeline.deploy(cast(Any, None), replace(kept, salt=second.salt), Plan((), ""), inventory=cast(Any, None)))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_of_before", [True, False])
+def test_S38_what_is_lost_of_the_running_content_is_found_again_by_its_digest(folder: Path, is_of_before: bool) -> None:
+    """As a lost key is recovered from, also for what was stored before digests had a salt."""
+    running = store.put(secret("one") if is_of_before else store.salted(secret("one")), format_name="plain")
+    assert store.salted(secret("one"), running).digest != running.digest, "what can be read tells nothing"
+    content_files().delete(store.path_of(running.digest))
+    assert store.salted(secret("two"), running).digest != running.digest
+    again = store.put(store.salted(secret("one"), running), format_name="plain")
+    assert (again.pk, store.get(running).digest) == (running.pk, running.digest)

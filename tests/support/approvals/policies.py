@@ -22,6 +22,7 @@ FACTS: policy.Facts = {
     "new_rules": [],
     "unjudged": 1,
     "unjudged_paths": ["Deployment.apps:spec.template.spec.dnsPolicy"],
+    "written_secrets": 0,
     "waived": 0,
     "waived_severities": {"critical": 0},
     "waived_rules": [],

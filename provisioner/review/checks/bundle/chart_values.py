@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +24,8 @@ MAX_VALUES = 5_000
 _HIDDEN = json.dumps(HIDDEN)
 # Words of so many characters are looked for inside of what Secrets hold.
 _TELLING, _SHORTEST_CODE = 8, 4
+# Numbers that Go prints with an exponent, and those whose hex is a code.
+_LARGE, _LONGEST_WORD = 1e6, 0xFFF
 # Values times characters of Secrets: some seconds.
 MOST_COMPARED = 2_000_000_000
 _ESCAPED = re.compile(r"\\(?:[ux]([0-9a-fA-F]{4}|[0-9a-fA-F]{2})|(.))", re.DOTALL)
@@ -116,6 +119,18 @@ def _words_of(value: Any) -> Iterator[str]:
             yield from _words_of(one)
     elif value not in (None, "") and not isinstance(value, bool):
         yield str(value)
+        if isinstance(value, int | float):
+            yield from _spellings(value)
+
+
+def _spellings(value: float) -> Iterator[str]:
+    """How templates write a number beside its own form: as Go prints a large one (1.2e+07), and in hex."""
+    _, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if isinstance(exponent, int) and abs(value) >= _LARGE:
+        power, fraction = exponent + len(digits) - 1, "".join(map(str, digits[1:]))
+        yield f"{'-' * (value < 0)}{digits[0]}{f'.{fraction}' if fraction else ''}e+{power:02d}"
+    if isinstance(value, int) and value > _LONGEST_WORD:
+        yield from (f"{value:x}", f"{value:X}")
 
 
 def _is_in(word: str, texts: frozenset[str]) -> bool:

@@ -16,7 +16,7 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
-from provisioner.retention import CONSEQUENCE_OF_DELETION, kept_keys
+from provisioner.retention import CONSEQUENCE_OF_DELETION, is_remade, kept_keys, may_be_remade
 from provisioner.review.base.changes import FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
 from provisioner.review.base.text import visible
@@ -124,10 +124,15 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
     elif planned.action is Action.ORPHAN:
         yield _of_orphan(planned)
     elif ref.group_kind == SECRET and planned.action is Action.UPDATE and planned.before == planned.after:
-        yield _UNTOLD.at(ref, f"Writes {said(ref)}, which exists: only people who may get it learn whether it changes")
+        how = (
+            " and is immutable: if it changes, it is deleted and created again. O" if may_be_remade(planned) else ": o"
+        )
+        yield _UNTOLD.at(
+            ref, f"Writes {said(ref)}, which exists{how}nly people who may get it learn whether it changes"
+        )
     elif planned.action in {Action.UPDATE, Action.REPLACE}:
         found = changed_paths(planned.before, planned.after)
-        if planned.action is Action.REPLACE:
+        if planned.action is Action.REPLACE or is_remade(planned):
             yield _of_replacement(planned, found)
         else:
             key = [[list(map(str, one.path)), one.after] for one in found] if ref.group_kind != SECRET else None
@@ -160,7 +165,7 @@ def _of_replacement(planned: PlannedAction, found: list[FieldChange]) -> Finding
     ref = planned.ref
     consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
     stuck = never_changing(ref.group_kind, found)
-    fields = _fields(stuck or found)
+    fields = _fields(stuck or found) if found or ref.group_kind != SECRET else "its type, or that it is immutable,"
     message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
     rest = [one for one in found if one not in stuck]
     return _REPLACED.at(ref, message, evidence=evidence_of([*stuck, *rest], planned))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 
 import pytest
 
+from provisioner.cluster.client.access import refused_writes
+from provisioner.cluster.compare import uid_of
 from provisioner.cluster.inventory import uids
 from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.cluster.plan.planning import plan
 from provisioner.errors import TryLater
+from provisioner.retention import is_remade
 from provisioner.unserved import minor_of, removal_of
-from provisioner.values import Action, Identity, ObjectRef, PlannedAction
+from provisioner.values import Action, Identity, ObjectRef, OutcomeState, PlannedAction
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, actions, content
 from tests.support.provisioner.contents import an_object
 
@@ -37,6 +41,36 @@ def test_S38_a_secret_is_written_whether_its_values_change_or_not(scene: Scene, 
     assert (planned.action, planned.before == planned.after) == (Action.UPDATE, value == "2")
     is_only_read = action_of(scene.plan(obj, supposes_adoption=True), obj)
     assert (is_only_read.action is Action.NONE) == (value == "2")
+
+
+@pytest.mark.parametrize("value", ["2", "3"])
+def test_S38_an_immutable_secret_is_an_update_although_it_is_made_anew_where_its_values_change(
+    scene: Scene, value: str
+):
+    scene.deploy({**scene.secret(b="2"), "immutable": True})
+    plan = scene.plan(obj := {**scene.secret(b=value), "immutable": True})
+    planned = action_of(plan, obj)
+    assert (planned.action, planned.problem, is_remade(planned)) == (Action.UPDATE, "", value == "3")
+    nobody = Identity.of_service_account(scene.namespace, "nobody")
+    assert {one.verb for one in refused_writes(scene.cluster, nobody, plan.actions)} == {"create", "delete", "patch"}
+    (outcome,) = scene.apply(plan, obj)
+    assert (outcome.action, outcome.state, outcome.message) == (Action.UPDATE, OutcomeState.DONE, "")
+    live = scene.live(obj) or {}
+    assert (live["data"], live["immutable"]) == ({"b": b64encode(value.encode()).decode()}, True)
+    assert (uid_of(live) == planned.uid, uid_of(live)) == (value == "2", outcome.uid)
+    (again,) = scene.apply(plan, obj)  # as after a crash
+    assert (again.state, again.message, again.uid) == (OutcomeState.DONE, "", outcome.uid)
+
+
+@pytest.mark.parametrize("value", ["ours", "theirs"])
+def test_S38_a_key_of_a_secret_that_somebody_else_owns_is_a_problem_whatever_it_holds(scene: Scene, value: str):
+    obj = scene.namespaced("v1", "Secret", "token", data={"b": b64encode(b"ours").decode()})
+    scene.deploy(obj)
+    theirs = {**obj, "data": {"b": b64encode(value.encode()).decode()}}
+    scene.cluster.apply(theirs, field_manager="somebody", force=True)
+    planned = action_of(scene.plan(obj), obj)
+    assert (planned.problem_code, planned.server_words) == ("field-conflict", "somebody owns data.b")
+    assert planned.problem.endswith("another manager owns data.b")
 
 
 def test_a_change_is_an_update_with_both_states(scene: Scene):
