@@ -17,11 +17,11 @@ from approvals.ledger import claims, drifts, optionals, pivots, quotas, referenc
 from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.steps import polling
 from approvals.steps.advance import advance
 from approvals.steps.cataloguing import comparing, turns
 from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
 from approvals.steps.upgrading import LookForUpgrades
 from approvals.working import do
@@ -59,7 +59,7 @@ def correct_deployment(deployment_id: int) -> None:
 
 @shared_task(name="approvals.poll")
 def poll_source(reference_id: int) -> None:
-    do(Poll(reference_id))
+    do(polling.Poll(reference_id))
 
 
 @shared_task(name="approvals.upgrade")
@@ -171,7 +171,7 @@ def _unseen(now: datetime) -> list[tuple[int, datetime | None]]:
 def _sweep_references(now: datetime) -> None:
     """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
     references.take_up()
-    for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+    for pk in polling.in_line(now):
         wake.poll(pk)
     for pk in following.due(now)[:POLLS_A_SWEEP]:
         wake.upgrade(pk)
