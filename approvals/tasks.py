@@ -13,7 +13,7 @@ from django.utils import timezone
 from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
+from approvals.ledger import claims, drifts, optionals, pivots, references, strays
 from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING, State.RESTORING)
 LOOK_AFTER_SECONDS = 15
 # What runs nothing has no health, and the watch sees what becomes of it: this is for what the watch missed.
-LOOK_AFTER_IDLE_SECONDS = 60
+LOOK_AFTER_IDLE_SECONDS = 120
 # What waits for people is looked at now and then (steps.evaluate): a right may come without an event. This bounds what
 # that asks of databases and clusters, however many wait.
 IN_REVIEW_AT_ONCE = 20
@@ -144,8 +144,7 @@ def sweep() -> None:
         wake.drift(pk)
     for pk in incoming.overdue(now):
         act_on_delivery.delay(pk)
-    for pk in quotas.waiting().values_list("pk", flat=True):
-        pivots.take_up(pk)
+    pivots.take_up_waiting()
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
     for pk, since in _unseen(now):
