@@ -13,15 +13,15 @@ from approvals import audit, catalogs, jobs, kubectl_reviews, retention, service
 from approvals.chat import incoming
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, drifts, optionals, pivots, quotas, references, strays
+from approvals.ledger import claims, drifts, optionals, pivots, references, strays
 from approvals.ledger.packages import following
-from approvals.lifecycle import AT_WORK, State
+from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.steps import polling
 from approvals.steps.advance import advance
 from approvals.steps.cataloguing import comparing, turns
 from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.polling import Poll
 from approvals.steps.running.correct import correct
 from approvals.steps.upgrading import LookForUpgrades
 from approvals.working import do
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 # Rows that need work whether or not a message says so.
 DUE = (State.PREPARING, State.STALE, State.APPROVED, State.APPLYING, State.RESTORING)
 LOOK_AFTER_SECONDS = 15
+# What runs nothing has no health, and the watch sees what becomes of it: this is for what the watch missed.
+LOOK_AFTER_IDLE_SECONDS = 120
 # What waits for people is looked at now and then (steps.evaluate): a right may come without an event. This bounds what
 # that asks of databases and clusters, however many wait.
 IN_REVIEW_AT_ONCE = 20
@@ -44,8 +46,10 @@ def advance_request(request_id: int) -> None:
 
 
 @shared_task(name="approvals.look_after")
-def look_after_deployment(deployment_id: int) -> None:
-    do(jobs.LookAfter(deployment_id))
+def look_after_deployment(deployment_id: int, since: str = "") -> None:
+    """`since`: nothing is new but that it was last looked after then; where messages have piled up, it was since."""
+    if not since or BundleDeployment.objects.filter(pk=deployment_id, looked_after_at=since).exists():
+        do(jobs.LookAfter(deployment_id))
 
 
 @shared_task(name="approvals.correct")
@@ -55,7 +59,7 @@ def correct_deployment(deployment_id: int) -> None:
 
 @shared_task(name="approvals.poll")
 def poll_source(reference_id: int) -> None:
-    do(Poll(reference_id))
+    do(polling.Poll(reference_id))
 
 
 @shared_task(name="approvals.upgrade")
@@ -140,23 +144,33 @@ def sweep() -> None:
         wake.drift(pk)
     for pk in incoming.overdue(now):
         act_on_delivery.delay(pk)
-    for pk in quotas.waiting().values_list("pk", flat=True):
-        pivots.take_up(pk)
+    pivots.take_up_waiting()
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
-    stale_since = now - timedelta(seconds=LOOK_AFTER_SECONDS)
-    unseen = BundleDeployment.objects.filter(gone_at__isnull=True).filter(
-        Q(looked_after_at__isnull=True) | Q(looked_after_at__lt=stale_since)
-    )
-    for pk in unseen.values_list("pk", flat=True):
-        wake.deployment(pk)
+    for pk, since in _unseen(now):
+        wake.deployment(pk, since=since)
     _sweep_references(now)
+
+
+def _unseen(now: datetime) -> list[tuple[int, datetime | None]]:
+    """The deployments that are to be looked after, with when they last were."""
+    quick, idle = (timedelta(seconds=seconds) for seconds in (LOOK_AFTER_SECONDS, LOOK_AFTER_IDLE_SECONDS))
+    unshown = Request.objects.filter(Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at")), state__in=OPEN)
+    is_awaited = (
+        Q(active_revision__isnull=False)
+        | Q(deletion_requested_at__isnull=False)
+        | Q(pk__in=unshown.values("deployment"))
+    )
+    is_time = Q(looked_after_at__isnull=True) | Q(looked_after_at__lt=now - idle)
+    is_time |= Q(looked_after_at__lt=now - quick) & is_awaited
+    rows = BundleDeployment.objects.filter(is_time, gone_at__isnull=True)
+    return list(rows.values_list("pk", "looked_after_at"))
 
 
 def _sweep_references(now: datetime) -> None:
     """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
     references.take_up()
-    for pk in references.due(now).values_list("pk", flat=True)[:POLLS_A_SWEEP]:
+    for pk in polling.in_line(now):
         wake.poll(pk)
     for pk in following.due(now)[:POLLS_A_SWEEP]:
         wake.upgrade(pk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 
 from celery import current_app
 from django.db import transaction
@@ -21,10 +22,11 @@ def request(request_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.advance", request_id))
 
 
-def deployment(deployment_id: int) -> None:
+def deployment(deployment_id: int, *, since: datetime | None = None) -> None:
     """Have a worker look at this deployment: its mirror in the cluster, its health. Requests go first: hundreds of
-    mirrors that somebody needs written hold up nobody's report."""
-    transaction.on_commit(lambda: _send("approvals.look_after", deployment_id, priority=AFTER_REQUESTS))
+    mirrors that somebody needs written hold up nobody's report. `since`: only because it was last looked after then."""
+    args = (deployment_id, since.isoformat()) if since else (deployment_id,)
+    transaction.on_commit(lambda: _send("approvals.look_after", *args, priority=AFTER_REQUESTS))
 
 
 def drift(deployment_id: int) -> None:

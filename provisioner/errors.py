@@ -66,6 +66,12 @@ class Unreachable(TryLater):
         self.retry_after_seconds = retry_after_seconds
 
 
+class SourceTooSlow(Unreachable):
+    """A source did not send all of what it names in the time that it was given."""
+
+    code = "source-too-slow"
+
+
 class WebhookUnavailable(Unreachable):
     """The API server itself answers, but not a webhook that it has to call for the object; the message names it."""
 

@@ -31,6 +31,7 @@ ROUNDS = 8
 # For a report; only what roles do not permit is asked, and an account that lacks this much lacks it by roles.
 MAX_QUESTIONS = 200
 _RBAC_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+_LIMITS = ("LimitRange", "ResourceQuota")
 _ACCOUNT = "system:serviceaccount:"
 _AGREES = "whether the API server agrees with its roles"
 # What follows where the roles of the cluster are not known.
@@ -109,6 +110,20 @@ def live_rbac(readers: tuple[ClusterClient, ...]) -> tuple[tuple[JsonObject, ...
             refusal = refusal or exc
     words = f"what everybody may do already, {WITHOUT_ROLES}"
     return None, [Gap(words, str(refusal), Section.PERMISSIONS)]
+
+
+def ask_of_cluster(cluster: ClusterClient) -> None:
+    """What is asked of a cluster for every report, whatever it is about: for `ClusterClient.noting`."""
+    cluster.uid()
+    cluster.version()
+    for kind in _RBAC_KINDS:
+        _all_of(cluster, kind)
+
+
+def ask_of_namespace(cluster: ClusterClient, namespace: str) -> None:
+    """The same of a namespace that objects go into."""
+    evidence.samples((cluster,), [evidence.Query("", "v1", kind, namespace) for kind in _LIMITS])
+    evidence.existing((cluster,), [ObjectRef("", "v1", "Namespace", "", namespace)])
 
 
 def all_rbac(reader: ClusterClient) -> tuple[JsonObject, ...]:

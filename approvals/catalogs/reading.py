@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, cast
 
 from django.db.models import QuerySet
@@ -21,6 +23,8 @@ from provisioner.catalogs import (
 )
 
 MAX_PAGE = 200
+# Packages that a process keeps unpacked.
+MOST_KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,15 @@ def packages_of(catalog: Catalog, search: str = "", after: str = "", limit: int 
 
 def package(catalog: Catalog, name: str) -> Package | None:
     """A package with its channels and bundles; None where the catalog has none of that name."""
-    rows = CatalogPackage.objects.filter(edition_id=catalog.edition_id, name=name.replace("\0", ""))
-    document = rows.values_list("document", flat=True).first()
+    edition = catalog.edition
+    return _package_of(edition.pk, edition.read_at, name.replace("\0", "")) if edition else None
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _package_of(edition: int, read_at: datetime | None, name: str) -> Package | None:
+    """Kept, because every look at a request in review asks what its catalog says now, and an edition never changes
+    once it is read."""
+    document = CatalogPackage.objects.filter(edition=edition, name=name).values_list("document", flat=True).first()
     return unpacked_package(cast("dict[str, Any]", document)) if document is not None else None
 
 

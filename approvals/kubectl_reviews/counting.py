@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -34,6 +35,8 @@ from approvals.kubectl_reviews.judging import (
     too_many,
     unproved,
 )
+from approvals.ledger.rounds import ASKED_AGAIN
+from approvals.lifecycle import State
 from approvals.locks import for_change
 from approvals.models import AuthorAdmission, Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
@@ -47,6 +50,7 @@ logger = logging.getLogger(__name__)
 VERSION, KIND = "v1alpha2", "BundleDeploymentReview"
 FIELD_MANAGER = "pratique-reviews"
 CHANNEL = Review.Channel.KUBECTL
+DENY = "Deny"
 # Since when the policies are in force is known from looks like these.
 LOOK_SECONDS = 20
 # Of one batch, after which others have their turn; of all that one call tries, and reads at first.
@@ -192,6 +196,9 @@ def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: Polic
     if unproved(said, known) is None:
         KubectlReview.objects.filter(pk=row.pk).update(username=said.reviewer.username)
     request = _request(cluster, said)
+    if request and said.decision == DENY and request.state == State.STALE and now - row.seen_at < PATIENCE:
+        return False  # its report is made anew, which takes back no Deny
+    said = _of_this_round(said, request)
     facts = KnownRequest(request.round, request.deployment.name) if request else None
     refusal = judge(said, facts, known, _made_before(cluster, row, said.reviewer.username) + 1)
     if refusal is None:
@@ -206,6 +213,15 @@ def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: Polic
     if refusal:
         _settle(row, refusal, request, said)
     return True
+
+
+def _of_this_round(said: SaidReview, request: Request | None) -> SaidReview:
+    """A Deny of a round that ended only because somebody asked for a new report is one of the round after it: else who
+    asks soon enough would shed every Deny before it is counted."""
+    if request is None or said.decision != DENY or said.round >= request.round:
+        return said
+    ended = request.voided_rounds.filter(round__gte=said.round).exclude(code=ASKED_AGAIN)
+    return said if ended.exists() else replace(said, round=request.round, subject_digest=request.subject_digest)
 
 
 def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidReview) -> NotCounted | None:

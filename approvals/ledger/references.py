@@ -162,11 +162,6 @@ def take_up() -> None:
                 _schedule(reference)
 
 
-def due(now: datetime) -> QuerySet[FloatingReference]:
-    """What is to be looked at, the longest overdue first."""
-    return FloatingReference.objects.filter(look_at__lte=now).order_by("look_at", "pk")
-
-
 @transaction.atomic
 def take_turn(host: str) -> float:
     """Count one look at this host; how many seconds to wait where it was looked at too often within the last minute."""

@@ -24,7 +24,7 @@ from approvals.ledger import claims, endings, references, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
-from approvals.steps import applying, approved, evaluate, prepare, restore
+from approvals.steps import applying, approved, evaluate, prepare, restore, shared_reads
 from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
 from provisioner.errors import PratiqueError, TryLater, WorkerDied
 
@@ -109,15 +109,20 @@ class Advance(Work):
         return f"{cluster} {people[0]['username'] if people else ''}"
 
     def handover(self) -> object:
-        """What the cluster serves: to read it takes longer than a small preparation."""
+        """What the cluster serves, and what each preparation asks: to read it takes longer than a small preparation."""
+        request = self._request()
         with suppress(PratiqueError):
-            return discovered(self._request().deployment.cluster)
+            answers = shared_reads.answers_for(request)
+            return discovered(request.deployment.cluster), answers
         return None
 
     def take_over(self, known: Any) -> None:
         with suppress(PratiqueError):
             if known:
-                learn_discovered(self._request().deployment.cluster, known)
+                cluster, (served, answers) = self._request().deployment.cluster, known
+                shared_reads.hand_over(answers, cluster)
+                if served:
+                    learn_discovered(cluster, served)
 
     def call(self) -> None:
         wake.request(self.key)

@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import OuterRef, Subquery
 
 from approvals import gate, instruments, wake
 from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.gate import reader
 from approvals.ledger import claims, pivots, references
-from approvals.models import FloatingReference, ReferenceFollower, Request
+from approvals.models import FloatingReference, ReferenceFollower, Request, SpecWrite
 from approvals.source_refs import listed_sources, secret_of
 from approvals.steps.prepare import reader_as_requester
 from approvals.steps.sources import limits, polling_egress, read_for, source_at
-from approvals.working import Recurring, WorkStep
+from approvals.working import Recurring, WorkStep, in_turn
 from provisioner.errors import Forbidden, PratiqueError, TryLater, Unreachable, WorkerDied
 from provisioner.source import Polled, RemoteSource, poll
 
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 # So many looks at once over all workers: slow hosts leave their threads to what people wait for.
 POLLS_AT_ONCE = 4
+OF_ONE_AUTHOR = 3
 TURN_SECONDS = 5
 
 
@@ -48,13 +50,18 @@ class Poll(Recurring):
         if not references.interval(reference):
             references.postpone(reference, None)  # the operator has turned looks off meanwhile
             return False
+        if self.key not in in_line(database_now()):
+            return False
         with claims.place(self.task, 0, POLLS_AT_ONCE) as is_free:
-            wait = references.take_turn(reference.host) if is_free else TURN_SECONDS
-            if wait:
+            if not is_free:
+                return False
+            if wait := references.take_turn(reference.host):
                 references.postpone(reference, database_now() + timedelta(seconds=max(wait, 1.0)))
                 instruments.source_polls.labels(reference.kind, "postponed").inc()
-                return False
-            self._look(reference, worker)
+            else:
+                self._look(reference, worker)
+        for pk in in_line(database_now()):
+            wake.poll(pk)
         return False
 
     def step(self) -> WorkStep:
@@ -107,6 +114,20 @@ class Poll(Recurring):
         outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
         instruments.source_polls.labels(reference.kind, outcome).inc()
         logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
+
+
+def in_line(now: datetime) -> list[int]:
+    """The references that are looked at next: those who wrote what follows them take turns (S40), and of one author the
+    longest overdue comes first. What is being looked at is due until then, so that it is one of them."""
+    writes = SpecWrite.objects.filter(deployment=OuterRef("deployment")).order_by("-generation")
+    due = ReferenceFollower.objects.filter(references.ACTIVE, reference__look_at__lte=now)
+    rows = due.annotate(author=Subquery(writes.values("username")[:1])).order_by("reference__look_at", "reference_id")
+    waiting: dict[tuple[int, str], tuple[tuple[str], int]] = {}
+    for number, row in enumerate(rows.values_list("reference_id", "deployment__cluster_id", "author")):
+        author = f"{row[1]} {row[2]}"
+        waiting.setdefault((row[0], author), ((author,), number))
+    keys = dict.fromkeys(pk for pk, _ in in_turn(waiting, (), (OF_ONE_AUTHOR,)))
+    return list(keys)[:POLLS_AT_ONCE]
 
 
 def _show(followers: Iterable[ReferenceFollower]) -> None:

@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db import DataError, transaction
 
 from approvals import access, gate, store, wake
-from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.gate import Reason, planning, reader, unmet_words
@@ -27,6 +26,7 @@ from approvals.models import Finding as FindingRow
 from approvals.models import LookupAnswers, Request
 from approvals.models import Report as ReportRow
 from approvals.source_refs import lookups_in
+from approvals.steps import shared_reads
 from approvals.steps.records import source_history
 from approvals.steps.records.way_back import way_back
 from approvals.steps.sources import (
@@ -75,7 +75,7 @@ class Prepared:
 def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
         _check_health_part(request)
-    api = connect(request.deployment.cluster)
+    api = shared_reads.connected(request.deployment.cluster)
     facts = reader.preparing(request, api, read_for(request))
     if gate.are_requesters_proved(facts):
         _note_proved(request)

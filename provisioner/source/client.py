@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import socket
 import ssl
 import threading
@@ -21,7 +22,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, SourceUnavailable, Unreachable
+from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, SourceTooSlow, SourceUnavailable, Unreachable
 from provisioner.source.egress import EgressPolicy, Origin, check_place, place_of, resolve, shown
 from provisioner.source.specs import Credentials
 from provisioner.source.tls import SourceCertificates, context_of, distrust_of, refusal_of
@@ -60,7 +61,8 @@ class Deadline:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
         self._patience = PATIENCE_SECONDS
-        self._waits_since: float | None = None
+        # When a wait that lasts will have used it up.
+        self._slow_at = math.inf
         self._is_too_slow = False
         self._lock = threading.Lock()
         self._endings: list[Callable[[], object]] = []
@@ -76,11 +78,11 @@ class Deadline:
         if not self.left:
             raise self.problem(what)
 
-    def problem(self, what: str) -> Unreachable:
+    def problem(self, what: str) -> SourceTooSlow:
         """Why the time is over, in words."""
         if not self._is_too_slow:
-            return Unreachable(f"{what}: not finished within {self.seconds:.0f} s")
-        return Unreachable(
+            return SourceTooSlow(f"{what}: not finished within {self.seconds:.0f} s")
+        return SourceTooSlow(
             f"{what}: ended, because the server sends too slowly: less than {LEAST_BYTES_PER_SECOND // 1024} KiB a "
             f"second, for {PATIENCE_SECONDS:.0f} s in all. Name a faster server, or ask whoever runs this one"
         )
@@ -88,11 +90,12 @@ class Deadline:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """While the other side is waited for."""
-        self._waits_since = began = time.monotonic()
+        began = time.monotonic()
+        self._slow_at = began + self._patience
         try:
             yield
         finally:
-            self._waits_since = None
+            self._slow_at = math.inf
             self._patience -= time.monotonic() - began
 
     def note(self, size: int) -> None:
@@ -126,10 +129,9 @@ class Deadline:
         self._finish()
 
     def _until_end(self) -> float:
-        now, since = time.monotonic(), self._waits_since
-        patience = self._patience - (now - since) if since is not None else LOOK_SECONDS
-        self._is_too_slow = patience <= 0
-        return min(self._end - now, patience)
+        now, slow_at = time.monotonic(), self._slow_at
+        self._is_too_slow = now >= slow_at
+        return min(self._end, slow_at) - now
 
     def _finish(self) -> None:
         with self._lock:

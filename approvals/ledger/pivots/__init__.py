@@ -4,7 +4,7 @@ from approvals.ledger.pivots.asking import (
     ask_once_more,
     ensure_request,
     follow_up,
-    take_up,
+    take_up_waiting,
     why_unreadable,
 )
 from approvals.ledger.pivots.listing import list_report, weight_of
@@ -50,7 +50,7 @@ __all__ = [
     "note_problem",
     "person_record",
     "see",
-    "take_up",
+    "take_up_waiting",
     "unknown_writes",
     "weight_of",
     "why_unknown",

@@ -134,6 +134,16 @@ def take_up(deployment_id: int) -> None:
         quotas.stop_waiting(deployment)
 
 
+def take_up_waiting() -> None:
+    """All that waits for room. Where a limit has just refused one, those that it refused in the same words wait on:
+    the hundreds of one requester would each hold the audit chain at every sweep (S40)."""
+    refused: set[str] = set()
+    for pk, words in quotas.waiting().values_list("pk", "waiting_words"):
+        if words not in refused:
+            take_up(pk)
+            refused.update(quotas.waiting().filter(pk=pk).values_list("waiting_words", flat=True))
+
+
 def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> None:
     asker = asker_of(wish)
     if "once_more" in wish:

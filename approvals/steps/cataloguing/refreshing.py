@@ -32,15 +32,13 @@ from provisioner.catalogs import (
     read_catalog,
     read_helm_index,
 )
-from provisioner.errors import InvalidManifest, PratiqueError, TryLater, Unreachable, WorkerDied
+from provisioner.errors import InvalidManifest, PratiqueError, SourceTooSlow, TryLater, Unreachable, WorkerDied
 from provisioner.source import HttpSource, ImageSource, Polled, RemoteSource, Source, is_floating, place_of_remote, poll
 
 logger = logging.getLogger(__name__)
 
 TURN_SECONDS = 5
 GROUP = "catalogs"
-# One reading as a whole, however slowly the other side drips.
-READ_SECONDS = 600.0
 MIB = 1024 * 1024
 
 
@@ -98,7 +96,10 @@ class RefreshCatalog(Recurring):
         except (LostClaim, MemoryError):
             raise
         except PratiqueError as exc:
+            was_slow = row.problem_code == SourceTooSlow.code
             _note_problem(row, exc)
+            if isinstance(exc, SourceTooSlow) and not was_slow:
+                catalogs.postpone(row, database_now())  # to its long turn, behind all that wait for one
         except DataError as exc:
             # The database's own words may quote what it was given.
             _note_problem(row, InvalidManifest(f"the database cannot store this catalog ({type(exc).__name__})"))
@@ -172,7 +173,7 @@ def _note_problem(row: Catalog, exc: PratiqueError) -> None:
 
 
 def _fetched(row: Catalog, source: Source) -> AbstractContextManager[FetchedCatalog]:
-    rules = egress(timeout_seconds=READ_SECONDS)
+    rules = egress(timeout_seconds=turns.seconds_for(row))
     if is_tags(row.spec) and isinstance(source, ImageSource):
         return fetched_tags(source, egress=rules)
     return fetched_catalog(source, egress=rules, limits=_limits())

@@ -38,8 +38,9 @@ GROUP_VERSION = f"{OWN_GROUP}/v1alpha2"
 FIELD_MANAGER = "pratique-mirror"
 # As the CRD has them.
 MAX_GROUPS, MAX_GROUP = 500, 253
-# Where more requests than that are being prepared, each is first shown with its report, or after this time.
-CROWD, SHOWN_WITHIN = 10, timedelta(seconds=10)
+# Where more requests than that are being prepared, each is first shown with its report, or after this time; the first
+# one of a deployment after a longer time.
+CROWD, SHOWN_WITHIN, FIRST_SHOWN_WITHIN = 10, timedelta(seconds=10), timedelta(minutes=2)
 # So often it is tried to take off the finalizer of what others write at the same time.
 RELEASES = 3
 NOT_FOUND = 404
@@ -57,6 +58,9 @@ def look_after(deployment_id: int) -> None:
     BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=database_now())
     if deployment.gone_at:
         return
+    is_waiting = deployment.deletion_requested_at is None and _is_shown_soon(deployment)
+    if is_waiting and deployment.looked_after_at:
+        return
     api = connect(deployment.cluster)
     try:
         live = live_deployment(api, deployment)
@@ -72,7 +76,7 @@ def look_after(deployment_id: int) -> None:
     if deployment.deletion_requested_at is None:
         # First: nothing that is only shown may keep it from being there.
         _hold(api, deployment, live)
-        if _is_shown_soon(deployment):
+        if is_waiting:
             return
     problem = _mirror_requests(api, deployment)
     kept_by: Sequence[str] = ()
@@ -94,8 +98,9 @@ def _is_shown_soon(deployment: BundleDeployment) -> bool:
     """Whether the cluster is better shown the report alone, seconds later: where many come at once, each write about
     one that is only being prepared holds up the reports of all."""
     latest = deployment.requests.order_by("-number").first()
-    is_new = latest is not None and latest.mirrored_at is None and database_now() - latest.created_at < SHOWN_WITHIN
-    if latest is None or not is_new or latest.state != State.PREPARING or latest.problem:
+    if latest is None or latest.mirrored_at or latest.state != State.PREPARING or latest.problem:
+        return False
+    if database_now() - latest.created_at >= (FIRST_SHOWN_WITHIN if latest.number == 1 else SHOWN_WITHIN):
         return False
     return Request.objects.filter(cluster=deployment.cluster_id, state=State.PREPARING).count() > CROWD
 

@@ -110,6 +110,16 @@ class ClusterClient:
         """The same, with a discovery that is no older than that; a kind that is not known in it is looked for now."""
         return ClusterClient(self._transport, self._discovery.within(seconds), self.identity, self._before_send)
 
+    def noting(self, answers: dict[str, bytes], *, most_bytes: int) -> ClusterClient:
+        """The same, which keeps in `answers` what it is answered, for `knowing`. Raises ClusterError beyond so many
+        bytes in all."""
+        noting = self._transport.noting(answers, most_bytes=most_bytes)
+        return ClusterClient(noting, self._discovery, self.identity, self._before_send)
+
+    def knowing(self, answers: Mapping[str, bytes]) -> ClusterClient:
+        """The same, for who may take the answers of a moment ago: what they say is not asked again, but as others."""
+        return ClusterClient(self._transport.knowing(answers), self._discovery, self.identity, self._before_send)
+
     @property
     def discovery(self) -> ResourceDiscovery:
         return self._discovery

@@ -79,6 +79,8 @@ def _is_absent(scene: PlanInputs, ref: ObjectRef) -> bool:
 
 def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedAction:
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
+    if not is_again and _seems_new(scene, manifest) and (planned := _as_new(scene, manifest)):
+        return planned
     try:
         live = scene.live(ref, is_again=is_again)
     except UnknownKind as exc:
@@ -100,6 +102,22 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
     if stands and (stands.action is Action.REPLACE or may_be_remade(stands)):
         return replacement(scene, manifest, stands)
     return stands or _planned_on(scene, manifest, live)
+
+
+def _seems_new(scene: PlanInputs, manifest: Manifest) -> bool:
+    """Whether nobody has said anything of such an object yet, and trying it is allowed whosever it is (S09)."""
+    known = (scene.known, scene.inventory, scene.reviewed, scene.before)
+    is_said = any(manifest.ref.identity in one for one in known)
+    return scene.options.may_try_foreign and not is_said and manifest.hook is None and not _is_optional(scene, manifest)
+
+
+def _as_new(scene: PlanInputs, manifest: Manifest) -> PlannedAction | None:
+    """The proved action, by one call that also says that there is no such object; None where it has to be read."""
+    try:
+        planned = proved(scene, manifest, None)
+    except (PreconditionFailed, AlreadyExists, UnknownKind):
+        return None
+    return planned if planned.is_proved and not planned.problem else None
 
 
 def _is_of_new_scope(scene: PlanInputs, ref: ObjectRef) -> bool:

@@ -19,6 +19,9 @@ def test_a_package_is_read_as_its_publisher_wrote_it() -> None:
     stored(row, *HARBOUR)
     assert catalogs.package(row, "harbour") == read(*HARBOUR).packages["harbour"]
     assert catalogs.package(row, "port") is None
+    with CaptureQueriesContext(connection) as asked:
+        assert catalogs.package(row, "harbour") is not None
+    assert not len(asked), "an edition does not change, so that a look at a request unpacks it once"
 
 
 def test_the_head_of_the_default_channel_speaks_for_the_package() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -13,10 +14,13 @@ from django.utils import timezone
 
 from approvals.admission import PolicyState
 from approvals.kubectl_reviews import counting
-from approvals.kubectl_reviews.judging import MAX_PER_HOUR, NotCounted
-from approvals.models import KubectlReview
+from approvals.kubectl_reviews.judging import MAX_PER_HOUR, NotCounted, SaidReview
+from approvals.ledger import rounds
+from approvals.models import KubectlReview, Request, VoidedRound
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden, InvalidObject, Unauthenticated
+from provisioner.values import Identity
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
 pytestmark = pytest.mark.django_db
@@ -112,3 +116,37 @@ def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> N
     counting._take(cast(ClusterClient, Written()), here.cluster, row, PolicyState(None, ""))
     row.refresh_from_db()
     assert (told, row.code, bool(row.finished_at)) == (["TooMany"], "too-many", True)
+
+
+def test_asking_again_sheds_no_deny_that_is_not_counted_yet(here: World) -> None:
+    deployment = world.wish(here.cluster, world.seen("shop", world.spec()), here.rita)
+    request = world.in_review(deployment.requests.get())
+    row, now = seen(here), timezone.now()
+    known = PolicyState(now - timedelta(hours=1), "")
+    said = SaidReview(
+        uid="u",
+        name="mine",
+        generation=1,
+        created_at=now,
+        reviewer=Identity("ada"),
+        request_name="shop-1",
+        deployment_name="shop",
+        decision="Deny",
+        subject_digest=request.subject_digest,
+        round=1,
+        reason="",
+        acknowledges=(),
+    )
+    assert rounds.report_anew(deployment, "rita")
+    assert not counting._decide(here.cluster, row, said, known), "it waits for the new report"
+    again = {"state": "in_review", "round": 2, "subject_digest": "sha256:2"}
+    Request.objects.filter(pk=request.pk).update(**again)
+    assert counting._decide(here.cluster, row, said, known)
+    row.refresh_from_db()
+    assert row.review, (row.code, row.words)
+    assert (row.review.decision, row.review.round) == ("Deny", 2)
+    other = seen(here, uid="other")
+    VoidedRound.objects.update(code="labels-changed")
+    counting._decide(here.cluster, other, replace(said, reviewer=Identity("bert")), known)
+    other.refresh_from_db()
+    assert other.code == "old-round", "what ended for another reason is another question"

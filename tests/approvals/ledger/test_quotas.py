@@ -44,8 +44,7 @@ def settle(name: str) -> None:
 
 
 def sweep() -> None:
-    for pk in quotas.waiting().values_list("pk", flat=True):
-        pivots.take_up(pk)
+    pivots.take_up_waiting()
 
 
 def test_S40_a_listed_controller_has_a_limit_of_its_own_and_takes_no_room_from_people(
@@ -115,6 +114,26 @@ def test_S25_who_waits_for_nothing_but_room_is_not_held_up_by_who_has_too_many(h
     settle("b0")
     sweep()
     assert open_ones() == ["b1", "b2", "r0", "r1"]
+
+
+def test_S40_of_those_that_one_limit_holds_back_a_sweep_asks_for_one(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        wish(here, f"r{number}", here.rita)
+    asked, why_not = list[str](), quotas.why_not
+
+    def counted(*words: Any, but: BundleDeployment) -> str:
+        asked.append(but.name)
+        return why_not(*words, but=but)
+
+    monkeypatch.setattr(quotas, "why_not", counted)
+    sweep()
+    assert asked == ["r2"]
+    settle("r0")
+    sweep()
+    assert asked == ["r2", "r2", "r3"]
+    assert open_ones() == ["r1", "r2"]
 
 
 def test_S25_a_newer_wish_takes_the_place_of_the_older_one_also_when_the_quota_is_used_up(here: World) -> None:

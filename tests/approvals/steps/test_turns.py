@@ -81,6 +81,20 @@ def test_a_reference_waits_for_a_turn_of_its_host(
     assert now + timedelta(seconds=50) < waits < now + timedelta(seconds=70)
 
 
+def test_S40_those_who_wrote_what_follows_a_reference_take_turns(here: World) -> None:
+    now, keys = timezone.now(), dict[str, int]()
+    writers = [(f"slow-{number}", here.rita, 60) for number in range(6)] + [("innocent", here.ada, 1)]
+    for name, writer, minutes in writers:
+        deployment = world.wish(here.cluster, world.seen(name, world.spec()), writer)
+        row = FloatingReference.objects.create(
+            key=name, kind="git", host=f"{name}.example.com", look_at=now - timedelta(minutes=minutes)
+        )
+        row.followers.create(deployment=deployment, position=9, name=name, interval_seconds=600)
+        keys[name] = row.pk
+    line = polling.in_line(now)
+    assert [name for name, pk in keys.items() if pk in line] == ["slow-0", "slow-1", "slow-2", "innocent"]
+
+
 def test_a_catalog_waits_for_a_turn_of_its_host(
     here: World, settings: Any, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A cluster whose authors are known, registered for the bench of many BundleDeployments at once.
+"""A cluster whose authors are known, registered for benches of what one account brings.
 
 python -m tests.bench.watching.brought KUBECONFIG NAMESPACE
 """
@@ -14,7 +14,8 @@ import yaml
 
 from tests.support.folders import ROOT
 
-ADMISSION = ("author-stamp.yaml", "authors.yaml", "finalizer.yaml")
+ADMISSION = ("author-stamp.yaml", "authors.yaml", "finalizer.yaml", "reviews.yaml")
+PEOPLE = ("mallory", "carol")
 
 
 def main(kubeconfig: Path, namespace: str) -> None:
@@ -26,10 +27,9 @@ def main(kubeconfig: Path, namespace: str) -> None:
 
     api = station.Api.connect(kubeconfig.read_text(), context="admin", timeout_seconds=60)
     station.prepare(api, namespace)
-    account = f"system:serviceaccount:{namespace}:controller"
-    api.apply(
-        station.binding(f"{namespace}-controller", "cluster-admin", station.user_subject(account)), field_manager="b"
-    )
+    for who in (f"system:serviceaccount:{namespace}:controller", *PEOPLE):
+        name = f"{namespace}-{who.rpartition(':')[2]}"
+        api.apply(station.binding(name, "cluster-admin", station.user_subject(who)), field_manager="bench")
     for file in ADMISSION:
         for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text()):
             api.apply(obj, field_manager="bench", force=True)

@@ -16,7 +16,8 @@ from approvals.steps.cataloguing import refreshing, turns
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.working import do
 from provisioner.catalogs import FetchedCatalog
-from provisioner.errors import Unreachable
+from provisioner.errors import SourceTooSlow, Unreachable
+from provisioner.source import EgressPolicy
 from tests.support.approvals.world import cluster
 from tests.support.stored_catalogs import catalog
 
@@ -67,6 +68,29 @@ def test_S40_one_cluster_never_has_all_places(begun: list[str]) -> None:
     due("innocent", "alice", 1, there)
     do(RefreshCatalog(rows[0].pk))
     assert begun[:4] == ["slow-0", "slow-1", "slow-2", "innocent"]
+
+
+def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two people with three catalogs each, whose servers send all they have to, but never end."""
+    here, given = cluster(), dict[str, list[float]]()
+
+    @contextmanager
+    def fetched(source: Any, *, egress: EgressPolicy, **_: Any) -> Iterator[FetchedCatalog]:
+        given.setdefault(source.ref, []).append(egress.timeout_seconds)
+        raise SourceTooSlow("not finished within its time")
+        yield
+
+    monkeypatch.setattr(refreshing, "fetched_catalog", fetched)
+    monkeypatch.setattr(refreshing, "_show", lambda _: None)
+    rows = [due(f"slow-{n}", f"mallory-{n % 2}", 60 - n, here) for n in range(6)]
+    for row in rows:
+        do(RefreshCatalog(row.pk))
+    assert set(map(tuple, given.values())) == {(turns.TURN_SECONDS,)}
+    innocent = due("innocent", "alice", 1, here)
+    assert turns.in_line(timezone.now()) == [rows[0].pk, innocent.pk], "one of them all in a long turn"
+    do(RefreshCatalog(rows[0].pk))
+    assert given["example.com/slow-0:latest"] == [turns.TURN_SECONDS, turns.LONG_TURN_SECONDS]
+    assert rows[0].pk not in turns.in_line(timezone.now()), "and then it rests as whatever fails"
 
 
 def test_S40_who_is_due_for_longest_comes_first(begun: list[str]) -> None:

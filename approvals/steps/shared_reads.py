@@ -1,0 +1,96 @@
+"""What each preparation asks of a cluster, asked once by the worker for all of them that its processes make at a time.
+
+A request takes only answers that were asked for after it was made, so that it never misses what its author wrote
+before it, and none that are older than KEPT_SECONDS. What has waited asks by itself: it may be there now.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from django.db.models import Max
+
+from approvals.access.port import connect
+from approvals.gate import wish
+from approvals.lifecycle import State
+from approvals.models import Cluster, Request
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.errors import ClusterError, PratiqueError
+from provisioner.reading import ask_of_cluster, ask_of_namespace
+
+KEPT_SECONDS = 5.0
+# Where roles and bindings of a cluster are more than that, each preparation reads them; later it is tried again.
+MOST_BYTES = 4 * 1024 * 1024
+TOO_MUCH_SECONDS = 300.0
+
+
+@dataclass(slots=True)
+class _Asked:
+    """`newest` is the key of the last request that there was when the questions went out, at `at` (time.monotonic)."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    answers: dict[str, bytes] = field(default_factory=dict)
+    newest: int = 0
+    at: float = field(default_factory=time.monotonic)
+    rests_until: float = -math.inf
+
+
+_asked: dict[tuple[int, str, str], _Asked] = {}
+# In a process of its own: what its worker has asked.
+_handed_over: dict[int, Mapping[str, bytes]] = {}
+
+
+def answers_for(request: Request) -> Mapping[str, bytes]:
+    """What the API server of its cluster said, for a process that prepares this request; nothing where it did not."""
+    if request.state != State.PREPARING or request.attempts:
+        return {}
+    account = str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
+
+    def ask_of_account(api: Api) -> None:
+        wish.account_of(request, api)
+        wish.own_right(request, api)
+        ask_of_namespace(api, account[0])
+
+    cluster = request.deployment.cluster
+    of_cluster = _answers(cluster, ("", ""), request.pk, ask_of_cluster)
+    return {**of_cluster, **_answers(cluster, account, request.pk, ask_of_account)} if of_cluster else {}
+
+
+def hand_over(answers: Mapping[str, bytes], cluster: Cluster) -> None:
+    """Answers of another process, for the preparation that this one is for."""
+    _handed_over[cluster.pk] = answers
+
+
+def connected(cluster: Cluster) -> Api:
+    """The cluster, which is not asked what this process was handed over."""
+    return connect(cluster).knowing(_handed_over.get(cluster.pk, {}))
+
+
+def _answers(
+    cluster: Cluster, account: tuple[str, str], request_id: int, ask: Callable[[Api], None]
+) -> Mapping[str, bytes]:
+    now = time.monotonic()
+    for key in [key for key, kept in list(_asked.items()) if now - kept.at > TOO_MUCH_SECONDS]:
+        _asked.pop(key, None)
+    kept = _asked.setdefault((cluster.pk, *account), _Asked())
+    with kept.lock:
+        now = time.monotonic()
+        if now < kept.rests_until or (request_id <= kept.newest and now - kept.at <= KEPT_SECONDS):
+            return kept.answers
+        # A row that comes later was not there when its questions went out, whatever the clocks of both processes say.
+        newest = Request.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        kept.answers, kept.newest, kept.at, answers = {}, newest, now, {}
+        try:
+            # What it serves is handed over as well, and would soon be too old.
+            ask(connect(cluster).within(1.0).noting(answers, most_bytes=MOST_BYTES))
+        except ClusterError:
+            kept.rests_until = now + TOO_MUCH_SECONDS
+        except PratiqueError:  # whoever prepares finds out, and says so
+            return {}
+        else:
+            kept.answers = answers
+        return kept.answers
