@@ -146,11 +146,11 @@ def _of_deletion(ref: ObjectRef) -> Finding:
 
 
 def _of_orphan(planned: PlannedAction) -> Finding:
-    """What is let go, and whose it is then; of Kubernetes' rights it is said that they go on."""
+    """What is let go, and whose it is then and what becomes of the rights that it gives."""
     ref = planned.ref
     words = "; ".join(planned.notes).replace(str(ref), said(ref))
     rest = "it belongs to no deployment, and another installation meets it as an object of somebody else"
-    rights = "; the rights that it gives go on" if ref.group == RBAC_GROUP else ""
+    rights = "; Pratique does not take away the rights that it gives" if ref.group == RBAC_GROUP else ""
     found = _ORPHANED.at(ref, f"{words}. From then on {rest}{rights}", key=words)
     return replace(found, server_words=planned.server_words)
 
