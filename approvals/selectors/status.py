@@ -54,9 +54,9 @@ PLAIN = frozenset({"preparing", "in review", "approved", "applying", "restoring"
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """A link or button. `url_name` takes `args`. `is_form`: sent by POST, with the `generation` of the spec that is shown.
-    `verb` is what it takes on the deployment, "" where everybody may who sees the request: offer no door that the viewer
-    may not use."""
+    """A link or button. `url_name` takes `args`. `is_form`: sent by POST, with the `generation` of the spec that is
+    shown. `verb` is what it takes on the deployment, "" where everybody may who sees the request: offer no door that
+    the viewer may not use."""
 
     label: str
     url_name: str

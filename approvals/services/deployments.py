@@ -109,10 +109,12 @@ def pause_deployment(
 def ask_again(*, by: Caller, deployment: BundleDeployment, via: str, generation: int | None = None) -> BundleDeployment:
     """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
 
-    `generation` is that of the spec that they were shown: whoever asks may answer for all of it (S05), so
-    raises Changed where somebody has written another one since. For a request that failed, expired or was denied, for one whose stored bytes cannot be read, and for a branch or
+    `generation` is that of the spec that they were shown: whoever wrote it and asks once more answers for all of it
+    (S05).
+
+    For a request that failed, expired or was denied, for one whose stored bytes cannot be read, and for a branch or
     tag that has moved. One that is open is reported again, and its reviews no longer count. Raises Changed while one is
-    being applied.
+    being applied, and where somebody has written another spec since.
     """
     if deployment.requests.filter(state__in=AT_WORK).exists():
         raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
