@@ -117,7 +117,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
     if planned.action is Action.CREATE:
         yield _CREATED.at(ref, f"Creates {said(ref)}")
     elif planned.action is Action.DELETE and planned.returns_as:
-        words = f"Renames {said(ref)} to {planned.returns_as}, which gives the same rights to the same subjects"
+        words = f"Renames {said(ref)} to {planned.returns_as}: its subjects may do the same as before"
         yield _DELETED_ROLE.at(ref, words, evidence={"returnsAs": planned.returns_as}, key=planned.returns_as)
     elif planned.action is Action.DELETE:
         yield _of_deletion(ref)
