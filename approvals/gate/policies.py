@@ -219,6 +219,8 @@ def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Fac
         return Result.ERROR, answer.words
     if not answer.is_true:
         new = [finding for finding in report.findings.all() if finding.is_new]
+        if asked := [finding for finding in new if f'"{finding.rule}"' in each.expression]:
+            return Result.SILENT, f"{answer.words}; new is {_named(asked)}"
         worst = next((finding for finding in new if finding.severity == facts["worst_new"]), None)
         return Result.SILENT, f"{answer.words}; the worst new finding is {_named([worst])}" if worst else answer.words
     obstacle = _obstacle(each, request, report)

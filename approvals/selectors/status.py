@@ -54,14 +54,16 @@ PLAIN = frozenset({"preparing", "in review", "approved", "applying", "restoring"
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """A link or button. `url_name` takes `args`. `is_form`: sent by POST. `verb` is what it takes on the deployment, ""
-    where everybody may who sees the request: offer no door that the viewer may not use."""
+    """A link or button. `url_name` takes `args`. `is_form`: sent by POST, with the `generation` of the spec that is
+    shown. `verb` is what it takes on the deployment, "" where everybody may who sees the request: offer no door that
+    the viewer may not use."""
 
     label: str
     url_name: str
     args: tuple[str, ...]
     is_form: bool = False
     verb: str = ""
+    generation: int = 0
 
     @property
     def url(self) -> str:
@@ -212,7 +214,9 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
         return (change,)
     if request.state not in SETTLED - {State.APPLIED, State.SUPERSEDED} or deployment.gone_at:
         return ()
-    again = NextStep("Ask again", "deployment-ask-again", place, is_form=True, verb="update")
+    again = NextStep(
+        "Ask again", "deployment-ask-again", place, is_form=True, verb="update", generation=deployment.generation
+    )
     return (change, again) if request.state in (State.DENIED, State.FAILED) else (again, change)
 
 

@@ -88,10 +88,7 @@ def change_deployment(
         _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
 
     def change(live: Live) -> Live:
-        if live["metadata"].get("generation") != generation:
-            raise Changed(
-                f"{deployment.name} was changed in the cluster since you opened the form: reload it and try again"
-            )
+        _check_generation(live, generation)
         return {**live, "spec": dict(spec)}
 
     return _edit(by, deployment, change, via)
@@ -109,18 +106,27 @@ def pause_deployment(
     return _edit(by, deployment, change, via)
 
 
-def ask_again(*, by: Caller, deployment: BundleDeployment, via: str) -> BundleDeployment:
+def ask_again(*, by: Caller, deployment: BundleDeployment, via: str, generation: int | None = None) -> BundleDeployment:
     """Ask for the same spec once more as `by`: its sources are looked at anew, and a new request is made.
+
+    `generation` is that of the spec that they were shown: whoever wrote it and asks once more answers for all of it
+    (S05).
 
     For a request that failed, expired or was denied, for one whose stored bytes cannot be read, and for a branch or
     tag that has moved. One that is open is reported again, and its reviews no longer count. Raises Changed while one is
-    being applied.
+    being applied, and where somebody has written another spec since.
     """
     if deployment.requests.filter(state__in=AT_WORK).exists():
         raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     now = timezone.now().isoformat()
-    return _edit(by, deployment, lambda live: _annotated(live, ASK_AGAIN, now), via, asks=True)
+
+    def change(live: Live) -> Live:
+        if generation is not None:
+            _check_generation(live, generation)
+        return _annotated(live, ASK_AGAIN, now)
+
+    return _edit(by, deployment, change, via, asks=True)
 
 
 def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
@@ -175,6 +181,12 @@ def _delete(deployment: BundleDeployment, asker: SpecWriter) -> BundleDeployment
 def _writer(by: Caller, cluster: Cluster, via: str) -> SpecWriter:
     """As whom `by` writes there, by a proof that is young enough."""
     return SpecWriter.of_proof(access.proved_on(by, cluster), via, by.user)
+
+
+def _check_generation(live: Live, shown: int) -> None:
+    if live["metadata"].get("generation") != shown:
+        name = live["metadata"]["name"]
+        raise Changed(f"{name} was changed in the cluster since you opened this page: reload it and try again")
 
 
 def _generation(live: Live) -> int:

@@ -35,13 +35,14 @@ IsNamespaced = Callable[[GroupKind], bool | None]
 class Found:
     """An object as a format found it: any mapping, and where it stands. `line` is 0 where lines mean nothing.
 
-    `hook` says when it runs where the format knows hooks and it is one.
+    `hook` says when it runs where the format knows hooks and it is one. `is_kept`: its format never deletes it.
     """
 
     body: Any
     file: str
     line: int = 0
     hook: Hook | None = None
+    is_kept: bool = False
 
     @property
     def place(self) -> str:
@@ -181,6 +182,9 @@ def _cleaned_metadata(each: Found, metadata: dict[str, Any]) -> dict[str, Any]:
     annotations = metadata.get("annotations")
     if annotations and annotations.pop(LAST_APPLIED, None) is not None and not annotations:
         del metadata["annotations"]
+    if each.is_kept:
+        kept = {**(metadata.get("annotations") or {}), DELETION_POLICY: str(DeletionPolicy.ORPHAN)}
+        metadata = canonical({**metadata, "annotations": kept})
     return metadata
 
 

@@ -53,6 +53,7 @@ from provisioner.review.checks.governance import (
 )
 from provisioner.review.checks.network import (
     api_services,
+    callers,
     fail_closed,
     network,
     network_policies,
@@ -145,6 +146,7 @@ CHECKS: tuple[Check, ...] = (
     network.CHECK,
     network_policies.CHECK,
     api_services.CHECK,
+    callers.CHECK,
     selectors.CHECK,
     elsewhere.CHECK,
     plain_text.CHECK,

@@ -58,7 +58,8 @@ class PlannedAction:
     behind it; both are "" where nothing stands in the way. `notes` are ours as well. `server_words` are what the server
     said of the problem or holds of the object, `warnings` what it warned of: values of the object (S27). `owner` is who
     holds an object that is planned as if it were adopted, which only its reader is told.
-    `returns_as` is the name under which the same role or binding comes that is deleted here, "" for all others.
+    `returns_as` is the name under which a role or binding comes that is deleted here, where nobody may do more or less
+    by it than before; "" for all others.
     """
 
     ref: ObjectRef

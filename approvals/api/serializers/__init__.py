@@ -25,6 +25,7 @@ from approvals.api.serializers.comparisons import (
     question_of,
 )
 from approvals.api.serializers.deployments import (
+    AskAgainInput,
     ClusterSerializer,
     DeploymentInput,
     DeploymentSerializer,
@@ -48,6 +49,7 @@ from approvals.api.serializers.requests import (
 from approvals.api.serializers.reviews import DismissalSerializer, DismissInput, ReviewInput, ReviewSerializer
 
 __all__ = [
+    "AskAgainInput",
     "AuditSerializer",
     "CatalogDetailSerializer",
     "CatalogSerializer",

@@ -209,6 +209,10 @@ class SpecInput(serializers.Serializer[Any]):
     spec = serializers.DictField()
 
 
+class AskAgainInput(serializers.Serializer[Any]):
+    generation = serializers.IntegerField(min_value=1)
+
+
 class PauseInput(serializers.Serializer[Any]):
     is_paused = serializers.BooleanField()
     reason = serializers.CharField(max_length=900, allow_blank=True, default="")

@@ -84,11 +84,13 @@ class DeploymentViewSet(ClusterScoped):
         changed = services.pause_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
-    @extend_schema(request=None, responses=shapes.DeploymentSerializer)
+    @extend_schema(request=shapes.AskAgainInput, responses=shapes.DeploymentSerializer)
     @action(detail=True, methods=["post"], url_path="ask-again")
     def ask_again(self, request: Http, **_: Any) -> Response:
-        """Fetch the sources again and create a new request, or report the open one again; 409 while one is applied."""
-        changed = services.ask_again(by=caller_of(request), deployment=self.get_object(), via=VIA)
+        """Fetch the sources again and create a new request, or report the open one again; 409 while one is applied, or
+        if `generation` is not the current one: the caller asks for the spec that they have read."""
+        wish = valid(shapes.AskAgainInput(data=request.data))
+        changed = services.ask_again(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(request=shapes.RollbackInput, responses=shapes.DeploymentSerializer)

@@ -160,7 +160,9 @@ def pause(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """The same wish once more; the new request is where to look next."""
     before = lists.open_request(deployment=deployment)
-    services.ask_again(by=person(http), deployment=deployment, via=VIA)
+    shown = http.POST.get("generation", "")
+    generation = int(shown) if shown.isascii() and shown.isdigit() else 0
+    services.ask_again(by=person(http), deployment=deployment, via=VIA, generation=generation)
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)

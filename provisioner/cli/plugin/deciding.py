@@ -49,7 +49,7 @@ def decide(options: argparse.Namespace) -> int:
     )
     sys.stderr.write(shown)
     if options.decision == "Approve":
-        _check_unseen(subject)
+        _check_unseen(api, subject)
     reason = options.reason or _asked_reason(options)
     _agree(options, subject)
     if moved := _moved(api, subject):
@@ -102,12 +102,15 @@ def _check(subject: Subject) -> None:
         )
 
 
-def _check_unseen(subject: Subject) -> None:
-    """Pratique has said that such an approval will not count: then none is created."""
+def _check_unseen(api: ClusterClient, subject: Subject) -> None:
+    """Pratique has said that such an approval will not count: then none is created. Who requested it is not sent to the
+    browser in vain."""
     why_not = (subject.status.get("reportSummary") or {}).get("onlyInBrowser")
     if why_not:
         page = (subject.request["metadata"].get("annotations") or {}).get(PAGE_ANNOTATION)
         where = f"approve it at {page}" if page else "approve it in the browser"
+        if (subject.request["spec"].get("requester") or {}).get("username") == myself(api).username:
+            where = f"you requested it, so someone else must {where}"
         raise Usage(
             f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
             f"{why_not}: {where}"

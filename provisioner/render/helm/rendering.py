@@ -108,11 +108,11 @@ def _name(chart: bytes, meter: YamlMeter) -> str:
 
 
 def _crds(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[Found]:
-    """The objects of crds/, which Helm takes as they are."""
+    """The objects of crds/, which Helm takes as they are, and deletes neither with an upgrade nor with the release."""
     for path, text in sorted(texts.items()):
         place = _within(folder, path)
         for document in load_documents(text.encode(), name=place, meter=meter):
-            yield Found(document.value, place)
+            yield Found(document.value, place, is_kept=True)
 
 
 def _check_same(kept: Iterable[Found], again: Iterable[Found], moving: Iterable[str]) -> None:

@@ -37,9 +37,10 @@ _ALL_VALID = ReviewRule("LIV-01", Section.CRDS, S, HARMLESS.as_mapping())
 _LOST = ReviewRule("LIV-02", Section.CRDS, B, DATA_LOST.as_mapping())
 _FLIPPED = ReviewRule("LIV-03", Section.CRDS, D, BEHAVIOUR.as_mapping())
 _WRITERS = ReviewRule("LIV-04", Section.CRDS, D, FOR_WRITERS.as_mapping())
-# A report warns of a way back that is closed or loses something, though nothing is lost by going forth.
+# A report warns of a way back that is closed, though nothing is lost by going forth. One that loses what is written
+# into new fields is told: nearly every version of an operator has some.
 _NO_WAY_BACK = ReviewRule("LIV-06", Section.CRDS, D, SchemaVerdict(rollback=B).as_mapping())
-_LOSSY_WAY_BACK = ReviewRule("LIV-06", Section.CRDS, D, WIDENED.as_mapping())
+_LOSSY_WAY_BACK = ReviewRule("LIV-06", Section.CRDS, Severity.NOTABLE, WIDENED.as_mapping())
 _WAY_BACK = ReviewRule("LIV-06", Section.CRDS, S, HARMLESS.as_mapping())
 _CHECKED = ReviewRule("LIV-07", Section.CRDS, S, HARMLESS.as_mapping())
 _SAMPLED = ReviewRule("LIV-07", Section.CRDS, Severity.NOTABLE, SchemaVerdict(stored=U).as_mapping())

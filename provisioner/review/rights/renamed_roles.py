@@ -13,10 +13,11 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.errors import InvalidManifest
+from provisioner.errors import InvalidManifest, TooManyRights
 from provisioner.review.base.facts import Facts, StateFacts, mapping
 from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
 
+_Bound = dict[ObjectRef, tuple[ObjectRef, str]]
 _ROLES, _BINDINGS = ("ClusterRole", "Role"), ("ClusterRoleBinding", "RoleBinding")
 
 
@@ -64,7 +65,7 @@ def _role_under(names: Mapping[ObjectIdentity, str], ref: ObjectRef, binding: Js
 
 
 def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
-    """Pairs of equal rules and labels, and then of equal subjects and an equal role.
+    """Pairs of equal rules and labels, and then of equal subjects and an equal role; and `_moved` ones.
 
     In no pair are a role that bindings beside the bundle name, as these lose it; a role whose new name some binding
     names already, as that one gains it; and what is not in the cluster as the bundle has it, as somebody loses what was
@@ -89,7 +90,53 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
             alike = coming[_what_it_gives(ref, before[ref.identity], names)]
             if ref.kind in kinds and alike and not is_named:
                 pairs[ref] = alike.pop(0)
+    left = {one.identity: one for one in leaving if one not in pairs}
+    coming_now = {one.identity: one for one in _planned(facts, Action.CREATE, after) if one not in pairs.values()}
+    if not left or not coming_now:
+        return pairs
+    gone = {one.identity for one in _planned(facts, Action.DELETE, before)}
+    result = known.changed(gone=gone, others=rbac.RbacObjects.of(after.values()))
+    return pairs | _moved(_bound(left, before), _bound(coming_now, after), known, result)
+
+
+def _moved(
+    left: _Bound, coming: _Bound, known: rbac.RbacObjects, result: rbac.RbacObjects
+) -> dict[ObjectRef, ObjectRef]:
+    """Roles that return with other rules, with the binding of each: where everybody who is bound may do the same by all
+    roles together, rights have only moved between these."""
+    pairs: dict[ObjectRef, ObjectRef] = {}
+    for ref, (role, given) in left.items():
+        is_shared = known.bindings_to(rbac.role_key_of(role)) != (rbac.binding_key_of(ref),)
+        alike = (one for one, (_, other) in coming.items() if given == other and one not in pairs.values())
+        new = next(alike, None)
+        if new is None or is_shared or known.bindings_to(rbac.role_key_of(coming[new][0])):
+            continue
+        bound = rbac.binding_subjects(known.bindings[rbac.binding_key_of(ref)])
+        if all(_may_the_same(one, known, result) for one in bound):
+            pairs |= {ref: new, role: coming[new][0]}
     return pairs
+
+
+def _bound(refs: Mapping[ObjectIdentity, ObjectRef], bodies: Mapping[ObjectIdentity, JsonObject]) -> _Bound:
+    """Of each binding to a role that goes or comes with it: this role, and all that both say but names and rules."""
+    found: _Bound = {}
+    for ref in refs.values():
+        wanted = mapping(bodies[ref.identity].get("roleRef"))
+        kind, name = str(wanted.get("kind")), str(wanted.get("name"))
+        role = refs.get((RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", name))
+        if ref.kind in _BINDINGS and role is not None:
+            bare = {**bodies[ref.identity], "roleRef": {}}
+            labels = mapping(bodies[role.identity].get("metadata")).get("labels") or {}
+            found[ref] = (role, json.dumps([_what_it_gives(ref, bare, {}), kind, labels], sort_keys=True))
+    return found
+
+
+def _may_the_same(subject: rbac.RbacSubject, before: rbac.RbacObjects, after: rbac.RbacObjects) -> bool:
+    try:
+        old, new = (rbac.effective_rules(subject.identity, one) for one in (before, after))
+        return not old.problems and not new.problems and rbac.diff(old, new).is_empty
+    except TooManyRights:
+        return False
 
 
 def _is_as_brought(facts: Facts, ref: ObjectRef, before: Mapping[ObjectIdentity, JsonObject]) -> bool:

@@ -32,7 +32,7 @@ from provisioner.schema.verdicts import (
 )
 from provisioner.schema.version_order import kube_order
 from provisioner.sentences import unescaped
-from provisioner.values import Finding, JsonObject, ObjectRef, object_in, worst_first
+from provisioner.values import Finding, JsonObject, ObjectRef, Severity, object_in, worst_first
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
 HTTPS = 443
@@ -108,7 +108,7 @@ def _size(old: Crd, new: Crd) -> Iterator[SchemaChange]:
         yield SchemaChange("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
     elif before <= MAX_ANNOTATION_BYTES:
         words = f"the CRD has {size} bytes as JSON, more than client-side apply can note: it takes server-side apply"
-        yield SchemaChange("CRD-20", (), words, FOR_WRITERS)
+        yield SchemaChange("CRD-20", (), words, SchemaVerdict(api=Severity.NOTABLE))
 
 
 def _bytes(crd: Crd) -> int:

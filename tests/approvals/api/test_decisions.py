@@ -129,10 +129,13 @@ def test_a_deployment_from_its_making_to_its_end(here: World, call: Call) -> Non
     assert (stale.status_code, problem_of(stale)["code"]) == (409, "changed")
     paused = call(here.rita, "post", f"{path}/pause", {"is_paused": True, "reason": "freeze"})
     assert json.loads(paused.content)["is_paused"] is True
-    assert call(here.rita, "post", f"{path}/ask-again").status_code == 200
+    shown = {"generation": json.loads(paused.content)["generation"]}
+    unseen = call(here.rita, "post", f"{path}/ask-again", {"generation": found["generation"]})
+    assert (unseen.status_code, problem_of(unseen)["code"]) == (409, "changed")
+    assert call(here.rita, "post", f"{path}/ask-again", shown).status_code == 200
     assert Request.objects.filter(state="preparing").count() == 1
     Request.objects.filter(state="preparing").update(state="failed")
-    assert call(here.rita, "post", f"{path}/ask-again").status_code == 200
+    assert call(here.rita, "post", f"{path}/ask-again", shown).status_code == 200
     assert Request.objects.filter(state="preparing").count() == 1
     assert call(here.rita, "delete", path).status_code == 202
 

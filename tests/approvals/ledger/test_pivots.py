@@ -447,7 +447,7 @@ def test_a_spec_that_somebody_else_changed_is_not_overwritten(here: World) -> No
     )
     change = {"by": acting(here.rita), "deployment": made, "via": "browser"}
     services.change_deployment(generation=1, spec=world.spec("2.0.0"), **change)
-    with pytest.raises(Changed, match="since you opened the form"):
+    with pytest.raises(Changed, match="since you opened this page"):
         services.change_deployment(generation=1, spec=world.spec("3.0.0"), **change)
 
 

@@ -102,7 +102,7 @@ def press(here: Station, request: Request) -> str:
 
 
 # The policy that docs/operating/policies.md shows for upgrades.
-ROUTINE = 'worst_new in ["safe", "notable"] && actions["delete"] == 0'
+ROUTINE = 'worst_new in ["safe", "notable"] && !("RB-DIFF" in new_rules) && actions["delete"] == 0'
 
 
 @pytest.mark.proof
@@ -142,6 +142,9 @@ def test_S22_a_grant_goes_by_what_is_new_since_people_approved_where_it_says_so(
     fourth = ask(4, [*secrets, rule("impersonate", "users")])
     assert fourth.state == "in_review"
     assert "OWN-PRATIQUE-03 (critical)" in fourth.evaluations.get().words or "delete" in fourth.evaluations.get().words
+    fifth = ask(3, [*secrets, rule("get", "configmaps")])
+    assert fifth.state == "in_review", "a right that is no power is a right"
+    assert f"new is RB-DIFF (notable) of ServiceAccount {here.namespace}/robot" in fifth.evaluations.get().words
 
 
 def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:

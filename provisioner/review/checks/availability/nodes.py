@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.checks.availability.scale import DAEMON_SET
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.selectors import selects
@@ -52,13 +52,13 @@ class _Node:
                 yield f"{taint.get('key')}{value}:{taint.get('effect')}"
 
 
-def _changes(facts: Facts) -> Iterator[Finding]:
-    listed = facts.around.lists.get(_NODES)
-    if facts.is_offline:
+def _standing(state: StateFacts) -> Iterator[Finding]:
+    listed = state.around.lists.get(_NODES)
+    if state.is_offline:
         return
     nodes = [_Node.of(one) for one in (listed.objects if listed else ())]
     is_whole = listed is not None and listed.is_whole
-    for pod in pod_specs(facts.state().objects):
+    for pod in pod_specs(state.objects):
         fitting = [one for one in nodes if _fits(pod, one.labels)]
         if any(one.takes(pod) for one in fitting):
             continue
@@ -179,4 +179,4 @@ def _lists(facts: Facts) -> Iterator[Listing]:
         yield _NODES
 
 
-CHECK = Check("nodes", changes=_changes, lists=_lists)
+CHECK = Check("nodes", standing=_standing, lists=_lists)

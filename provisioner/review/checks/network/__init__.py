@@ -1,6 +1,7 @@
 """Checks of webhooks, policies and API services, and of what they reach.
 
 - `api_services`: APIs that come and go
+- `callers`: what stays and calls a Service that goes
 - `fail_closed`: what nobody can write while a webhook is down
 - `network`: what is opened to the network
 - `network_policies`: network policies
@@ -13,6 +14,7 @@
 
 __all__ = [
     "api_services",
+    "callers",
     "fail_closed",
     "network",
     "network_policies",

@@ -13,10 +13,11 @@ _NO_SERVICE = ReviewRule("AS-03", Section.WEBHOOKS, Severity.BREAKING)
 _SERVICE_UNKNOWN = ReviewRule("AS-03", Section.WEBHOOKS, Severity.UNKNOWN)
 _GONE = ReviewRule("AS-04", Section.WEBHOOKS, Severity.BREAKING)
 
-_API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
+API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 
 
-def _called(obj: object) -> ObjectRef | None:
+def service_of(obj: object) -> ObjectRef | None:
+    """The Service that answers for an APIService; None where the API server does itself."""
     service = mapping(mapping(mapping(obj).get("spec")).get("service"))
     if not service.get("name"):
         return None
@@ -26,8 +27,8 @@ def _called(obj: object) -> ObjectRef | None:
 def _standing(state: StateFacts) -> Iterator[Finding]:
     brought = {ref.identity for ref, _ in state.named}
     for ref, obj in state.named:
-        service = _called(obj)
-        if ref.group_kind != _API_SERVICE or service is None or service.identity in brought or state.is_offline:
+        service = service_of(obj)
+        if ref.group_kind != API_SERVICE or service is None or service.identity in brought or state.is_offline:
             continue
         exists = state.around.exists.get(service.identity)
         if exists is False:
@@ -44,7 +45,7 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 def _changes(facts: Facts) -> Iterator[Finding]:
     """Groups that the cluster serves already, by somebody else; and groups that nobody answers for afterwards."""
     for planned in facts.plan.actions:
-        if planned.ref.group_kind != _API_SERVICE:
+        if planned.ref.group_kind != API_SERVICE:
             continue
         spec = mapping((planned.after or planned.before or {}).get("spec"))
         group, version = str(spec.get("group") or ""), str(spec.get("version") or "")
@@ -63,7 +64,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:
     brought = {one.ref.identity for one in facts.content.manifests}
     for manifest in facts.content.manifests:
-        service = _called(manifest.body) if manifest.ref.group_kind == _API_SERVICE else None
+        service = service_of(manifest.body) if manifest.ref.group_kind == API_SERVICE else None
         if service is not None and service.identity not in brought:
             yield service
 

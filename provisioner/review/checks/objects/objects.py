@@ -117,7 +117,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
     if planned.action is Action.CREATE:
         yield _CREATED.at(ref, f"Creates {said(ref)}")
     elif planned.action is Action.DELETE and planned.returns_as:
-        words = f"Renames {said(ref)} to {planned.returns_as}, which gives the same rights to the same subjects"
+        words = f"Renames {said(ref)} to {planned.returns_as}: its subjects may do the same as before"
         yield _DELETED_ROLE.at(ref, words, evidence={"returnsAs": planned.returns_as}, key=planned.returns_as)
     elif planned.action is Action.DELETE:
         yield _of_deletion(ref)
@@ -151,11 +151,11 @@ def _of_deletion(ref: ObjectRef) -> Finding:
 
 
 def _of_orphan(planned: PlannedAction) -> Finding:
-    """What is let go, and whose it is then; of Kubernetes' rights it is said that they go on."""
+    """What is let go, and whose it is then and what becomes of the rights that it gives."""
     ref = planned.ref
     words = "; ".join(planned.notes).replace(str(ref), said(ref))
     rest = "it belongs to no deployment, and another installation meets it as an object of somebody else"
-    rights = "; the rights that it gives go on" if ref.group == RBAC_GROUP else ""
+    rights = "; Pratique does not take away the rights that it gives" if ref.group == RBAC_GROUP else ""
     found = _ORPHANED.at(ref, f"{words}. From then on {rest}{rights}", key=words)
     return replace(found, server_words=planned.server_words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
@@ -69,7 +70,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         for wanted in _classes(pod):
             if wanted.identity not in brought and facts.around.exists.get(wanted.identity) is False:
                 message = f"{said(pod.ref)} asks for {said(wanted)}, which does not exist: its pods are refused"
-                yield _NO_CLASS.at(pod.ref, message, path=pod.path, key=["missing", str(wanted)])
+                found = _NO_CLASS.at(pod.ref, message, path=pod.path, key=["missing", str(wanted)])
+                yield replace(found, is_new=old is None or wanted not in _classes(old))
 
 
 def _classes(pod: PodSpec) -> Iterator[ObjectRef]:

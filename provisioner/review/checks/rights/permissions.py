@@ -151,15 +151,19 @@ def _of_problems(subject: RbacSubject, new: EffectiveRules) -> Iterator[Finding]
 
 
 def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding]:
-    """Bindings of the bundle to roles that nobody has, or that nobody could look up."""
-    for ref, binding in facts.state().named:
+    """Bindings that stay, to roles that nobody has, or that nobody could look up."""
+    before = {ref.identity: binding for ref, binding in facts.previous_state().named}
+    kept = [one.ref for one in facts.plan.actions if one.action is Action.ORPHAN and one.ref.identity in before]
+    for ref, binding in (*facts.state().named, *((ref, before[ref.identity]) for ref in kept)):
         if ref.group_kind not in BINDINGS or states.after.role_of(binding) is not None:
             continue
         wanted = mapping(binding.get("roleRef"))
         role = f"{wanted.get('kind')} {wanted.get('name')}"
-        is_new = not any(ref.identity == ObjectRef.of(obj).identity for obj in facts.previous_state().objects)
-        if states.is_whole:
-            message = f"{said(ref)} binds the {role}, which does not exist: whoever creates it decides what it grants"
+        is_lost = states.before.role_of(binding) is not None
+        is_new = ref.identity not in before or is_lost
+        if states.is_whole or is_lost:
+            why = "which this change deletes" if is_lost else "which does not exist"
+            message = f"{said(ref)} binds the {role}, {why}: whoever creates it decides what it grants"
             found = _NO_ROLE.at(ref, message, path=("roleRef",), key=role)
         else:
             message = f"{said(ref)} binds the {role}, which is not in the bundle: only the cluster knows what it grants"

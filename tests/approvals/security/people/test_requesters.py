@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals import services
-from approvals.errors import NotOpen, SelfApproval
+from approvals.errors import Changed, NotOpen, SelfApproval
 from approvals.models import BundleDeployment, Request
 from tests.approvals.security.people.decisions import approve, look
 from tests.support.approvals import world
@@ -39,6 +39,18 @@ def test_S05_who_asks_again_does_not_take_over_who_wrote_the_spec(here: World) -
     services.ask_again(by=acting(here.rita), deployment=deployment, via="browser")
     request = Request.objects.get(number=2)
     assert (request.is_requester_known, names(request)) == (False, ["rita"])
+
+
+def test_S43_who_asks_again_answers_for_the_spec_that_they_were_shown_and_for_no_other(here: World) -> None:
+    """Somebody borrows rita's name with kubectl while she reads the page: her click is not about what they wrote."""
+    made = services.create_deployment(
+        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+    )
+    live = here.kubernetes.objects["strimzi"]
+    live["spec"], live["metadata"]["generation"] = world.spec("2.0.0"), 2
+    with pytest.raises(Changed, match="since you opened this page"):
+        services.ask_again(by=acting(here.rita), deployment=made, via="browser", generation=1)
+    assert [one.generation for one in Request.objects.all()] == [1]
 
 
 @pytest.mark.parametrize("state", ["applied", "failed", "expired", "denied"])

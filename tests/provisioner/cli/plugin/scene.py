@@ -118,6 +118,7 @@ def wish(endpoint: Endpoint, folder: Path, *, page: str = "", digest: str = DIGE
         "metadata": {"name": "web-2", "annotations": annotations},
     }
     told = {"bundleDeploymentRef": {"name": "web", "uid": made["metadata"]["uid"]}, "purpose": "deploy"}
+    told |= {"requester": {"username": "rita", "via": "browser"}}
     api.apply({**request, "spec": told}, field_manager="test", force=True)
     summary = {"worst": "dangerous", "headline": ["1 object to update."]}
     state = {"state": "in_review", "round": 1, "subjectDigest": digest, "reportSummary": summary, "conditions": []}

@@ -189,7 +189,10 @@ def test_an_approval_that_cannot_count_is_not_created(
     assert run("approve", "web", "--yes", "--timeout", "0") == 2
     words = capsys.readouterr().err
     assert f"nothing was created: request web-2 cannot be approved without seeing its report, because {why}" in words
-    assert f"approve it at {service.url}/requests/some-uid" in words
+    assert f"notable: approve it at {service.url}/requests/some-uid" in words
+    as_requester = ("--as", "rita", "--as-group", "system:masters")
+    assert run("approve", "web", "--yes", "--timeout", "0", *as_requester) == 2
+    assert "notable: you requested it, so someone else must approve it at" in capsys.readouterr().err
     reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
     assert reviews is not None
     assert [*api.list(reviews)] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from provisioner.cluster.keep_policies import keep_words
 from provisioner.errors import BadBundle, BadConfig, InvalidManifest
 from provisioner.render import Target
 from tests.provisioner.render.helm.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
@@ -189,6 +190,7 @@ def test_crds_are_content_and_come_first() -> None:
     own = rendered(chart(crds__a=crd, templates__a="apiVersion: x.io/v1\nkind: A\nmetadata: {name: a}\n"))
     assert [str(one.ref.kind) for one in own.manifests] == ["CustomResourceDefinition", "A", "ConfigMap"]
     assert own.manifests[1].ref.namespace == ""
+    assert [keep_words(one.body) for one in own.manifests] == ["core.rukpak.io/deletion-policy: Orphan", "", ""]
 
 
 def test_other_sources_bring_values_and_manifests() -> None:

@@ -367,7 +367,7 @@ def test_an_older_version_that_lacks_a_field_breaks_where_somebody_writes_by_it(
     ("old", "new", "severity", "words"),
     [
         pytest.param(
-            crd(props(a=TEXT)), crd(props(a=TEXT, b=TEXT)), Severity.DANGEROUS, "undoing this loses", id="loses a field"
+            crd(props(a=TEXT)), crd(props(a=TEXT, b=TEXT)), Severity.NOTABLE, "undoing this loses", id="loses a field"
         ),
         pytest.param(
             crd(props(a=TEXT)),

@@ -90,6 +90,29 @@ def test_of_several_alike_each_returns_once() -> None:
     assert told == {"ClusterRole a.v1": "a.v2", "ClusterRole b.v1": "b.v2"}
 
 
+NODES = {**RULES[0], "resources": ["nodes"]}
+BASE = [role("mesh.base", rules=[NODES]), binding("mesh.base", "mesh.base")]
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_renamed"),
+    [([*RULES, NODES], True), ([*RULES, {**NODES, "verbs": ["list"]}], False), ([NODES], False)],
+    ids=["what another role gives", "a new right", "a right less"],
+)
+def test_a_role_that_comes_with_other_rules_is_renamed_where_nobody_may_do_more_or_less(
+    rules: Any, is_renamed: bool
+) -> None:
+    """The parts of operators give the same account several roles, and move rights between them."""
+    new = [role(V2, rules=rules), binding(V2, V2)]
+    actions = [*(planned(one, Action.CREATE) for one in new), *(planned(one, Action.DELETE) for one in OLD)]
+    actions += [planned(one, Action.NONE, before=one) for one in BASE]
+    before = {"content": content_with(*new, *BASE), "previous": content_with(*OLD, *BASE)}
+    found = report(facts(*actions, **before, live_rbac=(*OLD, *BASE)))
+    told = {one.ref.kind: one.returns_as for one in found.plan.actions if one.returns_as}
+    assert told == ({"ClusterRole": V2, "ClusterRoleBinding": V2} if is_renamed else {})
+    assert ("RB-DIFF" in {one.rule for one in found.findings}) is (rules[-1].get("verbs") == ["list"])
+
+
 MORE = [*RULES, {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
 OF_OTHERS = binding("theirs", V1, account="somebody")
 

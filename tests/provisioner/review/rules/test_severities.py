@@ -28,6 +28,7 @@ CASES = (
     "review/checks/rights/test_risky_permissions.py",
     "review/checks/objects/test_apis.py",
     "review/test_cases.py",
+    "review/base/test_long_lines.py",
     "review/crds/test_owners.py",
     "review/crds/test_verdicts.py",
     "review/crds/test_stored.py",

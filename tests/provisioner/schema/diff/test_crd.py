@@ -137,7 +137,7 @@ def test_a_protected_group_without_approval_is_refused() -> None:
     ("size", "severity"),
     [
         pytest.param(200_000, None, id="small"),
-        pytest.param(300_000, DANGEROUS, id="too large for client-side apply"),
+        pytest.param(300_000, Severity.NOTABLE, id="too large for client-side apply"),
         pytest.param(1_100_000, DANGEROUS, id="large"),
         pytest.param(1_600_000, BREAKING, id="too large for etcd"),
     ],

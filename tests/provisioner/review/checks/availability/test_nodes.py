@@ -10,7 +10,7 @@ from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.availability import nodes
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import an_object, facts, judged_by, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
 NODES = Listing("", "v1", "Node")
 
@@ -76,6 +76,14 @@ def found_by(obj: dict[str, Any], listed: Listed | None = LISTED) -> list[Findin
 )
 def test_some_node_has_to_be_what_pods_ask_for(pod: dict[str, Any], severities: list[Severity]) -> None:
     assert [(one.rule, one.severity) for one in found_by(workload(**pod))] == [("IMG-10", it) for it in severities]
+
+
+def test_what_the_pods_asked_of_nodes_before_is_not_new() -> None:
+    old, new = (workload(nodeSelector={"disk": "slow"}, containers=[{"name": "a", "image": one}]) for one in "ab")
+    around = ClusterSurroundings(lists={NODES: LISTED})
+    changed = planned(new, Action.UPDATE, before=old)
+    report = judged_by(facts(changed, previous=content_with(old), around=around), [nodes.CHECK])
+    assert [one.is_new for one in report if one.rule == "IMG-10"] == [False]
 
 
 def test_a_daemon_set_that_fits_no_node_runs_nowhere_which_is_notable() -> None:

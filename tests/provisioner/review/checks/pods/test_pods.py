@@ -117,7 +117,14 @@ def test_a_class_that_nobody_has_is_breaking() -> None:
     missing = ObjectRef("scheduling.k8s.io", "v1", "PriorityClass", "", "shop")
     around = ClusterSurroundings(exists={missing.identity: False})
     (found,) = habits(planned(workload(**WELL, priorityClassName="shop"), Action.CREATE), around=around)
-    assert (found.rule, found.severity) == ("POD-26", Severity.BREAKING)
+    assert (found.rule, found.severity, found.is_new) == ("POD-26", Severity.BREAKING, True)
+    old, new = (workload(container={**GOOD, "image": one}, priorityClassName="shop") for one in "ab")
+    found = next(
+        one
+        for one in habits(planned(new, Action.UPDATE, before=old), previous=content_with(old), around=around)
+        if one.rule == "POD-26"
+    )
+    assert not found.is_new, "the pods asked for it before"
 
 
 def test_a_user_namespace_that_is_given_up_is_said() -> None:
