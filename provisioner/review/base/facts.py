@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
+from provisioner.review.rules import messages_of
+from provisioner.review.rules.messages import SUBJECT, WHERE
+from provisioner.schema.verdicts import shown as shown_path
 from provisioner.unserved import Absence, absence_of
 from provisioner.values import (
     AccessAnswer,
@@ -30,9 +33,12 @@ from provisioner.values import (
     Severity,
     SourceHistory,
     created_at,
+    display_name,
 )
 
 _T = TypeVar("_T")
+FieldPath = tuple[str | int, ...]
+said = display_name
 
 SECRET = GroupKind("", "Secret")
 # Where deploy/ puts Pratique; an installation that lives elsewhere says so (ClusterSurroundings.own_namespace).
@@ -40,7 +46,6 @@ OWN_NAMESPACE = "pratique"
 # Under this key the evidence of a finding has what the bundle alone says of it, in words that anybody may read where
 # the rest is made of objects beside the plan.
 STATED = "stated"
-_SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +385,29 @@ class ReviewRule:
     severity: Severity
     verdicts: Mapping[str, Severity] = field(default_factory=dict)
 
+    def finding(
+        self, variant: str, subject: ObjectRef | None, *, where: FieldPath = (), key: object = None, **params: Any
+    ) -> Finding:
+        """A finding about `subject`, at the field `where`, in the words that the rule's file has for `variant`.
+
+        `params` are the facts behind it, which its message may show. `key`, JSON-ready, is what makes it this finding
+        and no other beside rule, object and field: what the facts mean, not counts or words.
+        """
+        params = {name: value for name, value in params.items() if value is not None}
+        message = messages_of(self.id).render(variant, {SUBJECT: subject, WHERE: shown_path(where), **params})
+        return Finding(
+            self.id,
+            self.section,
+            self.severity,
+            message,
+            subject,
+            where,
+            params,
+            dict(self.verdicts),
+            fingerprint=fingerprint(self.id, subject, where, key),
+            variant=variant,
+        )
+
     def at(
         self,
         ref: ObjectRef | None,
@@ -402,15 +430,6 @@ class ReviewRule:
             dict(self.verdicts),
             fingerprint=fingerprint(self.id, ref, path, key),
         )
-
-
-def said(ref: ObjectRef) -> str:
-    """An object as a sentence names it: the group only where Kubernetes itself does not own it."""
-    if ref.kind == "CustomResourceDefinition":
-        return f"CRD {ref.name}"
-    is_own = ref.group in _SHORT_GROUPS or ref.group.endswith(".k8s.io")
-    kind = ref.kind if is_own else str(ref.group_kind)
-    return f"{kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{kind} {ref.name}"
 
 
 def fingerprint(rule: str, ref: ObjectRef | None, path: tuple[str | int, ...], key: object) -> str:
