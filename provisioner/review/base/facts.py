@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -394,12 +394,11 @@ class ReviewRule:
         and no other beside rule, object and field: what the facts mean, not counts or words.
         """
         params = {name: value for name, value in params.items() if value is not None}
-        message = messages_of(self.id).render(variant, {SUBJECT: subject, WHERE: shown_path(where), **params})
-        return Finding(
+        found = Finding(
             self.id,
             self.section,
             self.severity,
-            message,
+            "",
             subject,
             where,
             params,
@@ -407,6 +406,7 @@ class ReviewRule:
             fingerprint=fingerprint(self.id, subject, where, key),
             variant=variant,
         )
+        return with_message(found)
 
     def at(
         self,
@@ -430,6 +430,12 @@ class ReviewRule:
             dict(self.verdicts),
             fingerprint=fingerprint(self.id, ref, path, key),
         )
+
+
+def with_message(finding: Finding) -> Finding:
+    """`finding` with the sentence that its rule's file has for its variant."""
+    params = {SUBJECT: finding.ref, WHERE: shown_path(finding.path), **finding.evidence}
+    return replace(finding, message=messages_of(finding.rule).render(finding.variant, params))
 
 
 def fingerprint(rule: str, ref: ObjectRef | None, path: tuple[str | int, ...], key: object) -> str:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.review.rules.files import messages_of, rule_ids, rule_text
+from provisioner.review.rules.files import rule_ids, rule_text
+from provisioner.review.rules.messages import messages_of
 from provisioner.review.rules.text import RuleText
 
 __all__ = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from provisioner.review.rules.messages import Messages, messages_in
-from provisioner.review.rules.text import MESSAGES, SUFFIX, RuleText, parsed
+from provisioner.review.rules.text import SUFFIX, RuleText, parsed
 
 
 @cache
@@ -25,18 +24,6 @@ def rule_text(rule: str) -> RuleText | None:
 
 
 @cache
-def messages_of(rule: str) -> Messages:
-    """The sentences of the rule's findings. Raises BadRuleFile where its file is damaged, LookupError without one."""
-    if rule not in rule_ids():
-        raise LookupError(f"the rule {rule} has no file")
-    _, _, section = _file(rule).partition(f"\n## {MESSAGES}\n")
-    return messages_in(rule, section)
-
-
-@cache
 def _read(rule: str) -> RuleText:
-    return parsed(f"{rule}{SUFFIX}", _file(rule))
-
-
-def _file(rule: str) -> str:
-    return files(__package__).joinpath(f"{rule}{SUFFIX}").read_text("utf-8")
+    name = f"{rule}{SUFFIX}"
+    return parsed(name, files(__package__).joinpath(name).read_text("utf-8"))

@@ -13,26 +13,42 @@ can do:
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
     {makers:or}               a or b or c
-    {why:phrase}              the text `why.KEY` of this file, where KEY is the value
-    [ in {namespace}]         nothing at all where one of the values in it is missing or empty
+    {format:else none}        the value, or `none` where there is none
+    {names:quoted}            `a`, `b`
+    {new:json} {all:jsons}    a value, or each of a list, as JSON
+    {new:number} {old:range}  a number as Go prints it; from 1 below 5
+    {types:types}             an integer or a string
+    {new:rule}                a rule of CEL in one line, quoted
+    {why:phrase}              the text `why.KEY` of this file, or of phrases.txt, where KEY is the value
+    {because:message}         the message of the rule that is the value, in its variant `because_variant`
+    [ in {namespace}]         nothing at all where one of the values in it is missing, empty or 0
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from provisioner.errors import BadRuleFile
+from provisioner.schema.fields import go_number, shown_json
+from provisioner.schema.verdicts import type_phrase
 from provisioner.sentences import number, some, some_phrases
 from provisioner.values import ObjectRef, display_name
 
-SUBJECT, WHERE, PHRASE = "subject", "where", "phrase"
+SUBJECT, WHERE, PHRASE, MESSAGE = "subject", "where", "phrase", "message"
+HEADING = "\n## Messages\n"
+_PHRASES = "phrases.txt"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_FORMATS = re.compile(r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|phrase|")
+_FORMATS = re.compile(
+    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|else .+|or|quoted|jsons?|number|range|types|rule"
+    r"|phrase|message|"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +108,27 @@ class Messages:
             if isinstance(part, str):
                 yield part
             elif isinstance(part, Template):
-                if all(not _is_missing(params.get(name)) for name in part.names):
+                if all(params.get(name) for name in part.names):
                     yield from self._parts(part, params)
             elif part.format == PHRASE:
                 yield self.render(f"{part.name}.{params[part.name]}", params)
+            elif part.format == MESSAGE:
+                yield messages_of(params[part.name]).render(params[f"{part.name}_variant"], params)
             else:
-                yield _show(params[part.name], part.format)
+                yield _show(params, part)
+
+
+@cache
+def messages_of(rule: str) -> Messages:
+    """The sentences of a rule's findings. Raises LookupError where it has no file, BadRuleFile for a damaged one."""
+    folder = files(__package__)
+    file = folder.joinpath(f"{rule}.md")
+    if not file.is_file():
+        raise LookupError(f"the rule {rule} has no file")
+    _, _, section = file.read_text("utf-8").partition(HEADING)
+    found = messages_in(rule, section)
+    shared = messages_in(_PHRASES, folder.joinpath(_PHRASES).read_text("utf-8"))
+    return Messages(rule, {**shared.templates, **found.templates})
 
 
 def messages_in(name: str, section: str) -> Messages:
@@ -137,21 +168,27 @@ def _pieces(name: str, text: str) -> Iterator[str | Field]:
         yield rest
 
 
-def _show(value: Any, how: str) -> str:
-    if how.startswith("count "):
-        noun, _, plural = how.removeprefix("count ").partition("/")
-        return number(_size(value), noun, plural)
-    if "|" in how:
-        one, _, several = how.partition("|")
+def _show(params: Mapping[str, Any], field: Field) -> str:
+    how, _, rest = field.format.partition(" ")
+    value = params.get(field.name) if how == "else" else params[field.name]
+    if "|" in field.format:
+        one, _, several = field.format.partition("|")
         return one if _size(value) == 1 else several
-    if how.startswith("some "):
-        _, most, *noun = how.split(" ", 2)
-        return some([_text(item) for item in value], int(most), noun="".join(noun))
-    if how.startswith("phrases "):
-        return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
-    if how == "or":
-        return " or ".join(map(_text, value))
-    return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
+    match how:
+        case "count":
+            noun, _, plural = rest.partition("/")
+            return number(_size(value), noun, plural)
+        case "some":
+            most, _, noun = rest.partition(" ")
+            return some([_text(item) for item in value], int(most), noun=noun)
+        case "phrases":
+            return some_phrases([_text(item) for item in value], int(rest))
+        case "or":
+            return " or ".join(map(_text, value))
+        case "else":
+            return rest if value is None else _text(value)
+        case _:
+            return _SHOWN[how](value)
 
 
 def _text(value: Any) -> str:
@@ -164,9 +201,37 @@ def _size(value: Any) -> int:
     return value if isinstance(value, int) else len(value)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value == "" or (_is_list(value) and not value)
-
-
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
+
+
+def _range(limits: Mapping[str, Any]) -> str:
+    parts = []
+    if limits.get("minimum") is not None:
+        parts.append(f"{'above' if limits.get('exclusiveMinimum') else 'from'} {go_number(limits['minimum'])}")
+    if limits.get("maximum") is not None:
+        parts.append(f"{'below' if limits.get('exclusiveMaximum') else 'up to'} {go_number(limits['maximum'])}")
+    return " ".join(parts) or "without bounds"
+
+
+def _rule(text: str) -> str:
+    """The text of a rule as it was written, backslashes too, in one line."""
+    line = " ".join(text.split("\n"))
+    quote = '"' if "'" in line and '"' not in line else "'"
+    return f"{quote}{line}{quote}"
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "": _plain,
+    "json": shown_json,
+    "jsons": lambda values: ", ".join(map(shown_json, values)),
+    "number": go_number,
+    "quoted": lambda names: ", ".join(f"`{name}`" for name in names),
+    "range": _range,
+    "rule": _rule,
+    "types": type_phrase,
+}

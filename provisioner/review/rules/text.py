@@ -15,12 +15,12 @@ from typing import TypeVar
 import yaml
 
 from provisioner.errors import BadRuleFile
+from provisioner.review.rules.messages import HEADING
 from provisioner.values import Section, Severity
 
 SUFFIX = ".md"
 _FENCE = "---\n"
 _HEADING = "## "
-MESSAGES = "Messages"
 _HEADINGS = ("What it means", "Why it matters", "What to do")
 _KEYS = ("id", "title", "section", "severities", "source")
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -54,7 +54,7 @@ def parsed(name: str, text: str) -> RuleText:
     Raises BadRuleFile, which names the file, for anything missing, unknown, double or contradictory.
     """
     head, body = _halves(name, text)
-    body, _, _ = body.partition(f"\n{_HEADING}{MESSAGES}\n")
+    body, _, _ = body.partition(HEADING)
     keys = _front_matter(name, head)
     rule = RuleText(
         _text(name, "id", keys["id"]),

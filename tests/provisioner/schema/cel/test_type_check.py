@@ -211,4 +211,4 @@ def test_a_rule_over_a_field_that_is_retyped_or_gone_is_refused(before: JsonDict
     assert accepts_update(old, old) == []
     found = [one for one in compare(old, new) if one.rule == "SCH-44"]
     assert [(one.severity, one.verdicts["api"]) for one in found] == [(Severity.BREAKING, Severity.BREAKING)]
-    assert "compilation failed" in found[0].message
+    assert "compilation failed" in found[0].evidence["words"]
