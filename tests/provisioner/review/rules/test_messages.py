@@ -73,7 +73,8 @@ def test_the_messages_of_every_rule_can_be_read_and_their_phrases_belong_to_a_va
     for rule in rule_ids():
         messages = messages_of(rule)
         shown = {field.name for template in messages.templates.values() for field in template.fields}
-        assert {name.partition(".")[0] for name in messages.templates if "." in name} <= shown, rule
+        own = {name.partition(".")[0] for name in messages.templates if "." in name} - {"proof"}
+        assert own <= shown, rule
 
 
 def test_every_variant_that_the_code_names_has_a_message() -> None:
