@@ -12,13 +12,14 @@ from provisioner.errors import InvalidManifest
 from provisioner.review.base.facts import Stored, mapping, maps
 from provisioner.review.base.record import plain
 from provisioner.review.checks.objects.crds import CRD, created, deleted
+from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.conditions import with_condition
 from provisioner.review.crds.given import counted, kind_of, nothing_said
 from provisioner.review.crds.live_findings import live_findings
 from provisioner.review.crds.live_scene import scene_of
 from provisioner.review.crds.owners import owned_by_others, twice_taken
 from provisioner.review.crds.severity_from_objects import settled
-from provisioner.schema import CrdifyConfig, compare, crdify_triples
+from provisioner.schema import CrdifyConfig, crdify_triples
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
 
 Objects = Iterable[JsonObject]
@@ -101,7 +102,7 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
 
 def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | None) -> list[Finding]:
     if old is not None and new is not None:
-        found = [*compare(old, new), *owned_by_others(old, new)]
+        found = [*compare_crds(old, new), *owned_by_others(old, new)]
         return found if stored is None else _by_objects(old, new, found, stored)
     if new is not None:
         return list(created(ObjectRef.of(new), new))

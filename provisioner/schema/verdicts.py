@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,7 @@ from provisioner.values import Finding, ObjectRef, Section, Severity
 
 Path = tuple[str | int, ...]
 PRUNED = "pruned"  # the fact `lost` of a change whose counterexample is taken, without some of it
+_EXAMPLES = frozenset({"counterexample", "example"})  # facts by which a change is shown, not named
 ITEMS, VALUES = "[]", "{}"  # the items of a list and the values of a map, as parts of a path
 
 
@@ -69,11 +70,15 @@ NOTHING_KNOWN = SchemaVerdict(api=U, stored=U, writers=U, readers=U, rollback=U)
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One change that a reviewer should know. `is_live` says that looking at the stored objects settles it."""
+    """One change that a reviewer should know. `is_live` says that looking at the stored objects settles it.
+
+    `variant` names its message in the file of the rule, which shows values of `facts`; of these `proof` is the key of
+    what was proved beside what stands there.
+    """
 
     rule: str
+    variant: str
     path: Path
-    message: str
     verdict: SchemaVerdict
     is_live: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -83,36 +88,53 @@ class SchemaChange:
         evidence: dict[str, Any] = {"version": version, **self.facts}
         if self.is_live:
             evidence["live"] = True
-        text = go_json([ref.name, version, self.rule, list(self.path), self.message])
+        named = {name: value for name, value in self.facts.items() if name not in _EXAMPLES}
+        text = go_json([ref.name, version, self.rule, self.variant, list(self.path), named])
         return Finding(
             rule=self.rule,
             section=Section.CRDS,
             severity=self.verdict.severity,
-            message=self.message,
+            message="",
             ref=ref,
             path=self.path,
             evidence=evidence,
             verdicts=self.verdict.as_mapping(),
             fingerprint=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32],
+            variant=self.variant,
         )
 
+    def judged(
+        self, judge: Callable[..., SchemaChange], proof: str = "", *, rule: str = "", **facts: Any
+    ) -> SchemaChange:
+        """The same change as `judge` (`narrowed`, `widened` or `harmless`) makes it, by `proof`; `facts` are added."""
+        told = {"proof": proof} if proof else {}
+        return judge(rule or self.rule, self.variant, self.path, **{**self.facts, **facts, **told})
 
-def narrowed(rule: str, path: Path, message: str, **facts: Any) -> SchemaChange:
+    def without_example(self) -> SchemaChange:
+        return replace(self, facts={name: it for name, it in self.facts.items() if name != "counterexample"})
+
+
+def narrowed(rule: str, variant: str, path: Path, **facts: Any) -> SchemaChange:
     """Values that were accepted are not any more; stored ones may be among them."""
-    return SchemaChange(rule, path, message, NARROWED, is_live=True, facts=facts)
+    return SchemaChange(rule, variant, path, NARROWED, is_live=True, facts=facts)
 
 
-def widened(rule: str, path: Path, message: str, *, for_readers: bool = False, **facts: Any) -> SchemaChange:
-    return SchemaChange(rule, path, message, WIDENED_FOR_READERS if for_readers else WIDENED, facts=facts)
+def widened(rule: str, variant: str, path: Path, **facts: Any) -> SchemaChange:
+    return SchemaChange(rule, variant, path, WIDENED, facts=facts)
 
 
-def harmless(rule: str, path: Path, message: str, **facts: Any) -> SchemaChange:
-    return SchemaChange(rule, path, message, HARMLESS, facts=facts)
+def widened_for_readers(rule: str, variant: str, path: Path, **facts: Any) -> SchemaChange:
+    """More is accepted than before, which those who read the objects may not expect."""
+    return SchemaChange(rule, variant, path, WIDENED_FOR_READERS, facts=facts)
 
 
-def undecided(rule: str, path: Path, message: str, **facts: Any) -> SchemaChange:
+def harmless(rule: str, variant: str, path: Path, **facts: Any) -> SchemaChange:
+    return SchemaChange(rule, variant, path, HARMLESS, facts=facts)
+
+
+def undecided(rule: str, variant: str, path: Path, **facts: Any) -> SchemaChange:
     """Nothing is proved in either direction; looking at the objects may settle it."""
-    return SchemaChange(rule, path, message, NOT_DECIDED, is_live=True, facts=facts)
+    return SchemaChange(rule, variant, path, NOT_DECIDED, is_live=True, facts=facts)
 
 
 def type_phrase(types: Iterable[str]) -> str:

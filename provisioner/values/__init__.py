@@ -23,7 +23,15 @@ from provisioner.values.content import (
 from provisioner.values.findings import SHAPES, Certainty, Finding, Section, Severity, certainty_of, worst_first
 from provisioner.values.health import WORST_FIRST, Health, HealthState
 from provisioner.values.hooks import APPLYING, DELETING, Hook, HookMoment, HookRun
-from provisioner.values.objects import GroupKind, JsonObject, ObjectIdentity, ObjectRef, created_at, object_in
+from provisioner.values.objects import (
+    GroupKind,
+    JsonObject,
+    ObjectIdentity,
+    ObjectRef,
+    created_at,
+    display_name,
+    object_in,
+)
 from provisioner.values.outcomes import InventoryItem, ObjectOutcome, OutcomeState, Why
 from provisioner.values.plans import (
     Action,
@@ -88,6 +96,7 @@ __all__ = [
     "Why",
     "certainty_of",
     "created_at",
+    "display_name",
     "object_in",
     "worst_first",
 ]

@@ -89,6 +89,8 @@ class Finding:
     `sources` are objects beside the plan of which it is made, such as roles: where there are any, all of them have to
     be readable. One without a name stands for every object of its kind, in its namespace where it names one.
     `is_withheld` where `server_words` hold all that the check said, and `message` is what stands for it.
+    `variant` names the message of the rule's file that `message` was made of, with `evidence` as its values; "" where a
+    check wrote the sentence.
     `also` are the ids of further rules that say the same of the same cause, and are told with it (decision 0057).
     """
 
@@ -107,6 +109,7 @@ class Finding:
     sources: tuple[ObjectRef, ...] = ()
     also: tuple[str, ...] = ()
     is_withheld: bool = False
+    variant: str = ""
 
     @property
     def certainty(self) -> Certainty:

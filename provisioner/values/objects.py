@@ -27,6 +27,8 @@ def created_at(obj: JsonObject) -> str:
     return str((obj.get("metadata") or {}).get("creationTimestamp") or "")
 
 
+_GROUPS_WITHOUT_DOMAIN = frozenset({"", "apps", "autoscaling", "batch", "policy"})
+
 # Of an object, `ObjectRef.identity`: group, kind, namespace ("" for a cluster-scoped one) and name.
 ObjectIdentity = tuple[str, str, str, str]
 
@@ -105,3 +107,12 @@ class ObjectRef:
         except AttributeError:  # asked afterwards: this is done for every object, many times
             object_in(object_in(obj, "the object").get("metadata"), "metadata")
             raise
+
+
+def display_name(ref: ObjectRef) -> str:
+    """An object as a sentence names it: the group only where Kubernetes itself does not own it."""
+    if ref.kind == "CustomResourceDefinition":
+        return f"CRD {ref.name}"
+    is_own = ref.group in _GROUPS_WITHOUT_DOMAIN or ref.group.endswith(".k8s.io")
+    kind = ref.kind if is_own else str(ref.group_kind)
+    return f"{kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{kind} {ref.name}"

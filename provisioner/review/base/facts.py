@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
+from provisioner.review.rules import messages_of
+from provisioner.review.rules.messages import SUBJECT, WHERE
+from provisioner.schema.verdicts import shown as shown_path
 from provisioner.unserved import Absence, absence_of
 from provisioner.values import (
     AccessAnswer,
@@ -30,9 +33,12 @@ from provisioner.values import (
     Severity,
     SourceHistory,
     created_at,
+    display_name,
 )
 
 _T = TypeVar("_T")
+FieldPath = tuple[str | int, ...]
+said = display_name
 
 SECRET = GroupKind("", "Secret")
 # Where deploy/ puts Pratique; an installation that lives elsewhere says so (ClusterSurroundings.own_namespace).
@@ -40,7 +46,6 @@ OWN_NAMESPACE = "pratique"
 # Under this key the evidence of a finding has what the bundle alone says of it, in words that anybody may read where
 # the rest is made of objects beside the plan.
 STATED = "stated"
-_SHORT_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +385,29 @@ class ReviewRule:
     severity: Severity
     verdicts: Mapping[str, Severity] = field(default_factory=dict)
 
+    def finding(
+        self, variant: str, subject: ObjectRef | None, *, where: FieldPath = (), key: object = None, **params: Any
+    ) -> Finding:
+        """A finding about `subject`, at the field `where`, in the words that the rule's file has for `variant`.
+
+        `params` are the facts behind it, which its message may show. `key`, JSON-ready, is what makes it this finding
+        and no other beside rule, object and field: what the facts mean, not counts or words.
+        """
+        params = {name: value for name, value in params.items() if value is not None}
+        found = Finding(
+            self.id,
+            self.section,
+            self.severity,
+            "",
+            subject,
+            where,
+            params,
+            dict(self.verdicts),
+            fingerprint=fingerprint(self.id, subject, where, key),
+            variant=variant,
+        )
+        return with_message(found)
+
     def at(
         self,
         ref: ObjectRef | None,
@@ -404,13 +432,10 @@ class ReviewRule:
         )
 
 
-def said(ref: ObjectRef) -> str:
-    """An object as a sentence names it: the group only where Kubernetes itself does not own it."""
-    if ref.kind == "CustomResourceDefinition":
-        return f"CRD {ref.name}"
-    is_own = ref.group in _SHORT_GROUPS or ref.group.endswith(".k8s.io")
-    kind = ref.kind if is_own else str(ref.group_kind)
-    return f"{kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{kind} {ref.name}"
+def with_message(finding: Finding) -> Finding:
+    """`finding` with the sentence that its rule's file has for its variant."""
+    params = {SUBJECT: finding.ref, WHERE: shown_path(finding.path), **finding.evidence}
+    return replace(finding, message=messages_of(finding.rule).render(finding.variant, params))
 
 
 def fingerprint(rule: str, ref: ObjectRef | None, path: tuple[str | int, ...], key: object) -> str:

@@ -12,7 +12,18 @@ from operator import is_
 from typing import Any
 
 from provisioner.errors import BadRecord
-from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity, certainty_of
+from provisioner.values import (
+    Action,
+    Finding,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+    Report,
+    Section,
+    Severity,
+    certainty_of,
+    display_name,
+)
 
 VERSION = 3
 # Until this one the words of the API server stood among ours.
@@ -103,6 +114,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "fingerprint": finding.fingerprint,
         "serverWords": finding.server_words,
         "sources": [ref_record(one) for one in finding.sources],
+        **({"variant": finding.variant} if finding.variant else {}),
         **({"also": list(finding.also)} if finding.also else {}),
         **({"withheld": True} if finding.is_withheld else {}),
     }
@@ -125,6 +137,7 @@ def finding_from(record: Mapping[str, Any]) -> Finding:
         sources=tuple(_ref(one) for one in record["sources"]),
         also=tuple(record.get("also", ())),  # reports of before said each by itself
         is_withheld=bool(record.get("withheld", False)),
+        variant=record.get("variant", ""),
     )
 
 
@@ -198,4 +211,4 @@ def plain(value: object) -> Any:
         return sorted((plain(inner) for inner in value), key=str)
     if isinstance(value, bool | int | float) or value is None:
         return value
-    return str(value)
+    return display_name(value) if isinstance(value, ObjectRef) else str(value)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.review.base.facts import ReviewRule, said
+from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.live_scene import CrdObjects
 from provisioner.review.crds.stored import Fate, general, masked, shape, value_at
 from provisioner.review.crds.writers import counted
-from provisioner.schema import compare
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -183,7 +183,7 @@ def _of_way_back(scene: CrdObjects) -> Iterator[Finding]:
     """The same comparison the other way round, as the cluster would make it after this change."""
     stored = list(dict.fromkeys([*scene.old.stored_versions, *_storage(scene)]))
     after = {**scene.new.body, "status": {"storedVersions": stored}}
-    back = compare(after, scene.old.body)
+    back = compare_crds(after, scene.old.body)
     refused = [one for one in back if one.verdicts.get("api") is Severity.BREAKING]
     losing = sorted({".".join(map(str, one.path)) for one in back if one.rule in {"SCH-01", "SRV-01"}})
     if refused:

@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.rbac import RbacSubject
-from provisioner.review.base.facts import Facts, mapping, said
+from provisioner.review.base.facts import Facts, mapping
 from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.workloads.mentions import Mention
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -31,13 +31,14 @@ class Makers:
     def __init__(self, facts: Facts):
         self._facts = facts
 
-    def with_result(self, wanted: ObjectRef) -> str:
-        """The object that names the wanted one as its result, "" where none does."""
+    def with_result(self, wanted: ObjectRef) -> ObjectRef | None:
+        """The object that names the wanted one as its result."""
         found = (one.ref for one in self._facts.content.manifests if _results_in(one.ref, one.body, wanted))
-        return next(map(said, found), "")
+        return next(found, None)
 
-    def able(self, need: Mention) -> str:
-        """Which pods of the bundle may create what one of them needs: "unless Job shop/certgen makes it", "" for none.
+    def able(self, need: Mention) -> dict[str, Any]:
+        """Which pods of the bundle may create what one of them needs, as `makers`, and as `by` whether those are `own`
+        containers of the pod, `others` or `both`; nothing for none.
 
         So init containers, jobs and operators make what pods read: nobody can see by their names what they make. Those
         that run to an end come first, as that is what they are for.
@@ -51,8 +52,11 @@ class Makers:
         ]
         refs = {ref for account in may for ref in self._running[account]}
         ordered = sorted(refs, key=lambda it: (it == own, it.kind not in _ENDING, it))
-        makers = ["a container of their own" if ref == own else said(ref) for ref in ordered]
-        return f"unless {' or '.join(makers[:MAX_MAKERS])} makes it" if makers else ""
+        makers = ordered[:MAX_MAKERS]
+        if not makers:
+            return {}
+        is_own, others = own in makers, [ref for ref in makers if ref != own]
+        return {"by": "both" if is_own and others else "own" if is_own else "others", "makers": others}
 
     @cached_property
     def _running(self) -> dict[RbacSubject, list[ObjectRef]]:

@@ -5,6 +5,7 @@ rule, copy a file, name it by the rule's id, fill it in, and run `make docs`; te
 
 Beside what it exports itself, others may use:
 
+- `messages`: the templates of the sentences
 - `shown`: the rules of a report, for its outputs
 """
 
@@ -14,10 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioner.review.rules.files import rule_ids, rule_text
+from provisioner.review.rules.messages import messages_of
 from provisioner.review.rules.text import RuleText
 
 __all__ = [
     "RuleText",
+    "messages_of",
     "rows_of",
     "rule_ids",
     "rule_text",

@@ -1,7 +1,7 @@
 """What the file of a rule says, and how strictly it is read.
 
 A file has a front matter of YAML and three headings. Below each heading stand paragraphs with `code` and nothing else
-of Markdown, because that is what reports and pages show.
+of Markdown, because that is what reports and pages show. The templates of its messages stand last (see `messages`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeVar
 import yaml
 
 from provisioner.errors import BadRuleFile
+from provisioner.review.rules.messages import HEADING
 from provisioner.values import Section, Severity
 
 SUFFIX = ".md"
@@ -53,6 +54,7 @@ def parsed(name: str, text: str) -> RuleText:
     Raises BadRuleFile, which names the file, for anything missing, unknown, double or contradictory.
     """
     head, body = _halves(name, text)
+    body, _, _ = body.partition(HEADING)
     keys = _front_matter(name, head)
     rule = RuleText(
         _text(name, "id", keys["id"]),

@@ -28,7 +28,7 @@ from provisioner.schema.verdicts import ITEMS, NARROWED, PRUNED, VALUES, Path, S
 
 LIST_TYPE = "x-kubernetes-list-type"
 NEVER: Schema = {"not": {}}
-PRESERVE = "x-kubernetes-preserve-unknown-fields"
+PRESERVE, INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
 KEPT: Schema = {PRESERVE: True}
 RESOURCE = {"apiVersion": "example.com/v1", "kind": "Example", "metadata": {"name": "example"}}
 ANY_KEY = "x"
@@ -138,7 +138,7 @@ class _Pair:
         after = with_limit(before, after, change)
         if change.rule in BY_TYPE and "type" in after:
             # What another change at the node refuses is no example of this one.
-            after = {**before, "type": after["type"]}
+            after = {**before, "type": after["type"], INT_OR_STRING: after.get(INT_OR_STRING)}
         if change.rule == BY_RULE:
             after = {**after, RULES: [{"rule": change.facts["new"]}]}
         may_prune = change.rule in BY_PRUNING and not preserved[1]

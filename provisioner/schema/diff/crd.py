@@ -20,7 +20,6 @@ from provisioner.schema.verdicts import (
     BEHAVIOUR,
     FOR_WRITERS,
     GONE,
-    HARMLESS,
     NARROWED,
     REJECTED,
     B,
@@ -28,6 +27,7 @@ from provisioner.schema.verdicts import (
     SchemaChange,
     SchemaVerdict,
     harmless,
+    narrowed,
     undecided,
 )
 from provisioner.schema.version_order import kube_order
@@ -39,6 +39,8 @@ HTTPS = 443
 INJECTORS = frozenset(f"cert-manager.io/inject-{what}" for what in ("ca-from", "ca-from-secret", "apiserver-ca")) | {
     "service.beta.openshift.io/inject-cabundle"
 }
+REPLACED = SchemaVerdict(api=B, stored=B, writers=B, readers=B, rollback=B)
+UNCONVERTED = SchemaVerdict(stored=D, writers=D, readers=D)
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
@@ -80,14 +82,12 @@ def _named(crd: JsonObject) -> ObjectRef:
 def _unread(old: JsonObject, new: JsonObject) -> Iterator[SchemaChange]:
     """CRDs that have not the form of one. The API server refuses the new one unread, and never held such an old one."""
     if is_too_deep(old) or is_too_deep(new):
-        yield undecided("SCH-60", (), f"nested deeper than {DEEPEST} levels: not compared")
+        yield undecided("SCH-60", "too-deep", (), deepest=DEEPEST)
         return
     for error in form_errors(new):
-        yield SchemaChange(
-            "CRD-19", (error.path,), f"the API server refuses the CRD: {unescaped(str(error))}", REJECTED
-        )
+        yield SchemaChange("CRD-19", "refused", (error.path,), REJECTED, facts={"words": unescaped(str(error))})
     for error in form_errors(old):
-        yield undecided("CRD-00", (error.path,), f"the CRD as it was cannot be read: {unescaped(str(error))}")
+        yield undecided("CRD-00", "unreadable-before", (error.path,), words=unescaped(str(error)))
 
 
 def _crd_changes(old: Crd, new: Crd) -> Iterator[SchemaChange]:
@@ -105,10 +105,11 @@ def _size(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     before = _bytes(old)
     if size > MANY_OBJECT_BYTES >= before or size > MAX_OBJECT_BYTES >= before:
         verdict = REJECTED if size > MAX_OBJECT_BYTES else SchemaVerdict(api=D)
-        yield SchemaChange("CRD-20", (), f"the CRD has {size} bytes as JSON; etcd takes {MAX_OBJECT_BYTES}", verdict)
+        facts = {"bytes": size, "most": MAX_OBJECT_BYTES}
+        yield SchemaChange("CRD-20", "too-large", (), verdict, facts=facts)
     elif before <= MAX_ANNOTATION_BYTES:
-        words = f"the CRD has {size} bytes as JSON, more than client-side apply can note: it takes server-side apply"
-        yield SchemaChange("CRD-20", (), words, SchemaVerdict(api=Severity.NOTABLE))
+        verdict = SchemaVerdict(api=Severity.NOTABLE)
+        yield SchemaChange("CRD-20", "too-large-for-client-side", (), verdict, facts={"bytes": size})
 
 
 def _bytes(crd: Crd) -> int:
@@ -119,55 +120,47 @@ def _bytes(crd: Crd) -> int:
 
 
 def _identity(old: Crd, new: Crd) -> Iterator[SchemaChange]:
-    immutable = "the API server refuses it; it takes deleting the CRD, and all its objects with it"
     if old.scope != new.scope:
-        yield SchemaChange(
-            "CRD-01", ("spec", "scope"), f"scope {old.scope} became {new.scope}: {immutable}", _replaced()
-        )
+        facts = {"old": old.scope, "new": new.scope}
+        yield SchemaChange("CRD-01", "changed", ("spec", "scope"), REPLACED, facts=facts)
     if old.group != new.group or old.name != new.name:
-        words = f"{old.name} became {new.name}: another CRD, the old one is left behind or deleted"
-        yield SchemaChange("CRD-02", ("spec", "group"), words, _replaced())
+        facts = {"old": old.name, "new": new.name}
+        yield SchemaChange("CRD-02", "changed", ("spec", "group"), REPLACED, facts=facts)
     for rule, name in (("CRD-03", "plural"), ("CRD-04", "kind")):
         if old.names.get(name) != new.names.get(name):
-            words = f"{name} {old.names.get(name)} became {new.names.get(name)}: {immutable}"
-            yield SchemaChange(rule, ("spec", "names", name), words, _replaced())
+            facts = {"old": old.names.get(name), "new": new.names.get(name)}
+            yield SchemaChange(rule, "changed", ("spec", "names", name), REPLACED, facts=facts)
     yield from _other_names(old, new)
 
 
 def _other_names(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     for name in ("listKind", "singular"):
         if old.names.get(name) != new.names.get(name):
-            words = f"{name} {old.names.get(name)} became {new.names.get(name)}"
-            yield SchemaChange("CRD-05", ("spec", "names", name), words, FOR_WRITERS)
+            facts = {"name": name, "old": old.names.get(name), "new": new.names.get(name)}
+            yield SchemaChange("CRD-05", "changed", ("spec", "names", name), FOR_WRITERS, facts=facts)
     for name in ("shortNames", "categories"):
         gone = sorted(set(old.names.get(name) or ()) - set(new.names.get(name) or ()))
         if gone:
-            words = f"{name} {', '.join(gone)} removed: scripts that use them fail"
-            yield SchemaChange("CRD-06", ("spec", "names", name), words, FOR_WRITERS)
-
-
-def _replaced() -> SchemaVerdict:
-    return SchemaVerdict(api=B, stored=B, writers=B, readers=B, rollback=B)
+            facts = {"name": name, "removed": gone}
+            yield SchemaChange("CRD-06", "removed", ("spec", "names", name), FOR_WRITERS, facts=facts)
 
 
 def _versions(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     path = ("spec", "versions")
     if old.served_versions and not new.served_versions:
-        yield SchemaChange("CRD-14", path, "no version is served any more: every request gets 404", GONE)
+        yield SchemaChange("CRD-14", "none-served", path, GONE)
     before, after = old.storage_version, new.storage_version
     if before is not None and after is not None and before.name != after.name:
-        words = f"objects are stored as {after.name} from now on, not as {before.name}"
+        facts = {"old": before.name, "new": after.name}
         # By then both are in status.storedVersions, and the API server takes back what still has both.
         if old.version(after.name) is None:
-            words = f"{words}: no way back to the old CRD, which does not know {after.name}"
-            yield SchemaChange("CRD-13b", path, words, SchemaVerdict(stored=D, rollback=B))
+            yield SchemaChange("CRD-13b", "storage", path, SchemaVerdict(stored=D, rollback=B), facts=facts)
         else:
-            words = f"{words}: back goes only what has both, as the old CRD does"
-            yield SchemaChange("CRD-13", path, words, SchemaVerdict(stored=D, rollback=D))
+            yield SchemaChange("CRD-13", "storage", path, SchemaVerdict(stored=D, rollback=D), facts=facts)
     preferred = _preferred(old), _preferred(new)
     if all(preferred) and preferred[0] != preferred[1]:
-        words = f"the preferred version is {preferred[1]} now, not {preferred[0]}: kubectl and discovery show that one"
-        yield SchemaChange("CRD-17", path, words, SchemaVerdict(readers=D))
+        facts = {"old": preferred[0], "new": preferred[1]}
+        yield SchemaChange("CRD-17", "preferred", path, SchemaVerdict(readers=D), facts=facts)
 
 
 def _preferred(crd: Crd) -> str:
@@ -178,13 +171,12 @@ def _preferred(crd: Crd) -> str:
 def _conversion(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     path = ("spec", "conversion")
     if new.uses_webhook and not old.uses_webhook:
-        words = "objects are converted by a webhook now: every read across versions needs it"
-        yield SchemaChange("CRD-21", path, words, SchemaVerdict(stored=D, writers=D, readers=D, rollback=D))
+        verdict = SchemaVerdict(stored=D, writers=D, readers=D, rollback=D)
+        yield SchemaChange("CRD-21", "webhook", path, verdict)
     elif old.uses_webhook and not new.uses_webhook:
-        words = "objects are no longer converted: what is stored in the old shape is served as it is, and pruned"
         is_alike = len(new.versions) > 1 and new.shared_schema is not None and old.shared_schema is not None
         verdict = SchemaVerdict(stored=D, writers=D, readers=D, rollback=D) if is_alike else NARROWED
-        yield SchemaChange("CRD-22", path, words, verdict)
+        yield SchemaChange("CRD-22", "no-webhook", path, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
         yield from _injection(old, new)
@@ -194,26 +186,19 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaC
     path = ("spec", "conversion", "webhook")
     before, after = (_client(side) for side in (old, new))
     if {**before, "caBundle": None} != {**after, "caBundle": None}:
-        words = "the conversion webhook is called at another place: nothing is converted until it answers there"
-        yield SchemaChange("CRD-23", (*path, "clientConfig"), words, SchemaVerdict(stored=D, writers=D, readers=D))
+        yield SchemaChange("CRD-23", "moved", (*path, "clientConfig"), UNCONVERTED)
     if before.get("caBundle") and not after.get("caBundle"):
-        words = "caBundle removed: conversion fails until it is injected again"
-        yield SchemaChange(
-            "CRD-25", (*path, "clientConfig", "caBundle"), words, SchemaVerdict(stored=D, writers=D, readers=D)
-        )
+        yield SchemaChange("CRD-25", "ca-bundle", (*path, "clientConfig", "caBundle"), UNCONVERTED)
     reviewed = [list(side.get("conversionReviewVersions") or ()) for side in (old, new)]
     if "v1" in reviewed[0] and "v1" not in reviewed[1]:
-        words = "the webhook no longer takes v1 reviews: conversion fails"
-        yield SchemaChange("CRD-26", (*path, "conversionReviewVersions"), words, GONE)
+        yield SchemaChange("CRD-26", "no-v1", (*path, "conversionReviewVersions"), GONE)
 
 
 def _injection(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     gone = sorted(INJECTORS & old.annotations.keys())
     if gone and INJECTORS.isdisjoint(new.annotations):
-        words = f"annotation {gone[0]} removed: nothing injects the caBundle of the conversion webhook any more"
-        yield SchemaChange(
-            "CRD-25", ("metadata", "annotations", gone[0]), words, SchemaVerdict(stored=D, writers=D, readers=D)
-        )
+        facts = {"annotation": gone[0]}
+        yield SchemaChange("CRD-25", "injector", ("metadata", "annotations", gone[0]), UNCONVERTED, facts=facts)
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,10 +214,9 @@ def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
 def _preserving(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     path = ("spec", "preserveUnknownFields")
     if old.preserves_unknown and not new.preserves_unknown:
-        words = "fields that the schema does not name are pruned from now on, everywhere"
-        yield SchemaChange("CRD-27", path, words, NARROWED, is_live=True)
+        yield narrowed("CRD-27", "pruned", path)
     elif new.preserves_unknown and not old.preserves_unknown and not new.is_v1beta1:
-        yield SchemaChange("CRD-28", path, "preserveUnknownFields became true: the API server refuses it", REJECTED)
+        yield SchemaChange("CRD-28", "preserved", path, REJECTED)
 
 
 def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
@@ -250,67 +234,58 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     yield from _lost_versions(old, new)
     for version in new.versions:
         if old.version(version.name) is None:
-            yield version.name, harmless("CRD-15", ("spec", "versions", version.name), f"version {version.name} added")
+            yield version.name, harmless("CRD-15", "added", ("spec", "versions", version.name))
 
 
 def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     """Versions in which objects are stored and which even the old CRD did not have any more."""
     for name in old.stored_versions:
         if old.version(name) is None and new.version(name) is None:
-            words = f"objects may be stored as {name}, which is missing: the API server refuses every update without it"
-            yield name, SchemaChange("CRD-10", ("spec", "versions", name), words, REJECTED)
+            yield name, SchemaChange("CRD-10", "missing", ("spec", "versions", name), REJECTED)
 
 
 def _removed_version(old: Crd, new: Crd, version: CrdVersion) -> SchemaChange:
     path = ("spec", "versions", version.name)
     if version.name in old.stored_versions:
-        words = f"version {version.name} removed, though objects may still be stored in it: the API server refuses it"
-        verdict = SchemaVerdict(api=B, stored=B, writers=B, readers=B, rollback=B)
-        return SchemaChange("CRD-10", path, words, verdict, facts={"steps": migration_steps(old, new)})
+        return SchemaChange("CRD-10", "removed", path, REPLACED, facts={"steps": migration_steps(old, new)})
     if version.is_served:
-        words = f"version {version.name} removed: its clients get 404, and its managedFields break server-side apply"
-        return SchemaChange("CRD-11", path, words, GONE)
-    return harmless("CRD-11", path, f"version {version.name} removed, which was not served")
+        return SchemaChange("CRD-11", "removed", path, GONE)
+    return harmless("CRD-11", "removed-unserved", path)
 
 
 def _same_version(old: CrdVersion, new: CrdVersion) -> Iterator[SchemaChange]:
     path = ("spec", "versions", new.name)
     if old.is_served and not new.is_served:
-        yield SchemaChange("CRD-12", path, f"version {new.name} is not served any more: its clients get 404", GONE)
+        yield SchemaChange("CRD-12", "not-served", path, GONE)
     elif new.is_served and not old.is_served:
-        yield harmless("CRD-15", path, f"version {new.name} is served now")
+        yield harmless("CRD-15", "served", path)
     if new.body.get("deprecated") and not old.body.get("deprecated"):
-        yield harmless("CRD-16", path, f"version {new.name} is deprecated: clients get a warning")
+        yield harmless("CRD-16", "deprecated", path)
     yield from _subresources(old, new)
     if old.body.get("additionalPrinterColumns") != new.body.get("additionalPrinterColumns"):
-        yield harmless("CRD-33", (*path, "additionalPrinterColumns"), "what kubectl get shows changed")
+        yield harmless("CRD-33", "columns", (*path, "additionalPrinterColumns"))
     gone = sorted(set(old.selectable_fields) - set(new.selectable_fields))
     come = sorted(set(new.selectable_fields) - set(old.selectable_fields))
     if gone:
-        words = f"field selectors on {', '.join(gone)} get 400"
-        yield SchemaChange("CRD-34", (*path, "selectableFields"), words, SchemaVerdict(writers=D, readers=D))
+        verdict = SchemaVerdict(writers=D, readers=D)
+        yield SchemaChange("CRD-34", "removed", (*path, "selectableFields"), verdict, facts={"fields": gone})
     if come:
-        words = f"field selectors on {', '.join(come)}: they need Kubernetes 1.31"
-        yield harmless("CRD-35", (*path, "selectableFields"), words)
+        yield harmless("CRD-35", "added", (*path, "selectableFields"), fields=come)
 
 
 def _subresources(old: CrdVersion, new: CrdVersion) -> Iterator[SchemaChange]:
     path = ("spec", "versions", new.name, "subresources")
     if old.has_status and not new.has_status:
-        words = "the status subresource is removed: controllers that write /status get 404"
-        yield SchemaChange("CRD-29", (*path, "status"), words, GONE)
+        yield SchemaChange("CRD-29", "removed", (*path, "status"), GONE)
     elif new.has_status and not old.has_status:
-        words = "a status subresource is added: status in ordinary writes is ignored from now on"
-        yield SchemaChange("CRD-30", (*path, "status"), words, FOR_WRITERS)
+        yield SchemaChange("CRD-30", "added", (*path, "status"), FOR_WRITERS)
     before, after = old.scale, new.scale
     if before is not None and after is None:
-        words = "the scale subresource is removed: autoscalers and kubectl scale get 404"
-        yield SchemaChange("CRD-31", (*path, "scale"), words, FOR_WRITERS, is_live=True)
+        yield SchemaChange("CRD-31", "removed", (*path, "scale"), FOR_WRITERS, is_live=True)
     elif before is not None and after is not None and not same_json(before, after):
-        words = "the paths of the scale subresource changed: autoscalers read and write other fields"
-        yield SchemaChange("CRD-32", (*path, "scale"), words, BEHAVIOUR)
+        yield SchemaChange("CRD-32", "changed", (*path, "scale"), BEHAVIOUR)
     elif after is not None and before is None:
-        yield SchemaChange("CRD-32", (*path, "scale"), "a scale subresource is added", HARMLESS)
+        yield harmless("CRD-32", "added", (*path, "scale"))
 
 
 def _refused(old: Crd, new: Crd) -> Iterator[SchemaChange]:
@@ -321,12 +296,10 @@ def _refused(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     known = set(update_errors(old, old)) if errors else set()
     for error in errors:
         if error.is_unknown:
-            words = f"whether the API server accepts the CRD is not known: {error}"
-            yield undecided("CRD-00", (error.path,), words)
+            yield undecided("CRD-00", "unknown", (error.path,), words=str(error))
         elif error not in known and not error.path.startswith(SAID_ELSEWHERE):
-            rule = _rule_of(error)
-            words = f"the API server refuses the CRD: {unescaped(str(error))}"
-            yield SchemaChange(rule, (error.path,), words, REJECTED)
+            facts = {"words": unescaped(str(error))}
+            yield SchemaChange(_rule_of(error), "refused", (error.path,), REJECTED, facts=facts)
 
 
 def _rule_of(error: FieldError) -> str:

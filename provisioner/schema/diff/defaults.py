@@ -21,7 +21,7 @@ def reordered_defaults(old: Schema, new: Schema) -> list[SchemaChange]:
         if not isinstance(before, Mapping) or not isinstance(after, Mapping):
             continue
         if json.dumps(before.get("default")) != json.dumps(after.get("default")):
-            found.append(harmless("SCH-34", path, "the default is written in another order"))
+            found.append(harmless("SCH-34", "reordered", path))
         waiting.append((before.get("items"), after.get("items"), (*path, ITEMS)))
         waiting.append((before.get("additionalProperties"), after.get("additionalProperties"), (*path, VALUES)))
         known = properties_of(after)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -58,25 +57,13 @@ def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool =
     come = {meaning: rule for meaning, rule in after.items() if meaning not in before}
     gone = [it for meaning, it in before.items() if meaning not in after and not _covered({meaning: it}, still)]
     repeated = [meaning for meaning, rule in come.items() if _covered({meaning: rule}, asked)]
-    found += [
-        harmless("SCH-41", path, f"rule {_quoted(come.pop(it)['rule'])} asks what was asked before") for it in repeated
-    ]
+    found += [harmless("SCH-41", "asked-before", path, new=str(come.pop(it)["rule"])) for it in repeated]
     moved = [meaning for meaning in come if not isinstance(meaning, str) and _is_pattern(meaning, old.get("pattern"))]
-    found += [
-        harmless("SCH-38", path, f"rule {_quoted(come.pop(it)['rule'])} asks what the pattern asked") for it in moved
-    ]
+    found += [harmless("SCH-38", "asked-by-pattern", path, new=str(come.pop(it)["rule"])) for it in moved]
     if not keeps_unknown:
         fresh = [meaning for meaning, rule in come.items() if _is_about_new_fields(meaning, rule, old, new)]
-        words = "it looks at new fields only, and what has none of them passes"
-        found += [harmless("SCH-38", path, f"rule {_quoted(come.pop(it)['rule'])} added: {words}") for it in fresh]
+        found += [harmless("SCH-38", "of-new-fields", path, new=str(come.pop(it)["rule"])) for it in fresh]
     return found + _others(list(come.values()), gone, path)
-
-
-def _quoted(rule: object) -> str:
-    """The text of a rule as it was written, backslashes too, in one line."""
-    text = " ".join(str(rule).split("\n"))
-    quote = '"' if "'" in text and '"' not in text else "'"
-    return f"{quote}{text}{quote}"
 
 
 def _is_pattern(meaning: Node, pattern: Any) -> bool:
@@ -118,10 +105,9 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
         if was is not None:
             gone.remove(was)
             come.remove(rule)
-            words = f"rule {_quoted(was['rule'])} became {_quoted(rule['rule'])}"
-            found.append(undecided("SCH-39", path, words, old=was["rule"], new=rule["rule"]))
+            found.append(undecided("SCH-39", "changed", path, old=was["rule"], new=rule["rule"]))
     found += [_added(rule, path) for rule in come]
-    return found + [widened("SCH-40", path, f"rule {_quoted(rule['rule'])} removed", old=rule["rule"]) for rule in gone]
+    return found + [widened("SCH-40", "removed", path, old=rule["rule"]) for rule in gone]
 
 
 def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
@@ -185,21 +171,19 @@ def _likeness(was: str, now: str) -> float:
 
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[SchemaChange]:
     if bool(was.get("optionalOldSelf")) != bool(now.get("optionalOldSelf")):
-        does = "judges new objects, too" if now.get("optionalOldSelf") else "no longer judges new objects"
-        words = f"rule {_quoted(now['rule'])} {does} (optionalOldSelf)"
-        return [SchemaChange("SCH-42", path, words, SchemaVerdict(writers=D))]
+        variant = "judges-new-objects" if now.get("optionalOldSelf") else "spares-new-objects"
+        return [SchemaChange("SCH-42", variant, path, SchemaVerdict(writers=D), facts={"new": str(now["rule"])})]
     if {**was, "rule": ""} != {**now, "rule": ""} or was["rule"] != now["rule"]:
-        return [harmless("SCH-41", path, f"only the words of rule {_quoted(now['rule'])} changed")]
+        return [harmless("SCH-41", "words", path, new=str(now["rule"]))]
     return []
 
 
 def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
-        refuses = "new objects and edits" if rule.get("optionalOldSelf") else "edits"
-        words = f"rule {_quoted(text)} added: it refuses {refuses}, and unchanged parts are not spared"
-        return SchemaChange("SCH-38t", path, words, FOR_WRITERS, is_live=True, facts={"new": text})
-    return narrowed("SCH-38", path, f"rule {_quoted(text)} added", new=text)
+        variant = "new-objects-and-edits" if rule.get("optionalOldSelf") else "edits"
+        return SchemaChange("SCH-38t", variant, path, FOR_WRITERS, is_live=True, facts={"new": text})
+    return narrowed("SCH-38", "added", path, new=text)
 
 
 def mindful_of_rules(changes: list[SchemaChange], old: Schema) -> list[SchemaChange]:
@@ -217,9 +201,9 @@ def _mindful(change: SchemaChange, holder: Schema) -> SchemaChange:
     found = rule_errors(holder, {"value": change.facts["counterexample"]}, None, None)
     if not any(it.path == "value" for it in found) or any(word in str(it) for it in found for word in NOT_JUDGED):
         return change
-    if change.rule == "SCH-25" and change.message.startswith("minLength") and change.facts["new"] == 1:
-        return harmless("SCH-25n", change.path, f"{change.message}: without effect, a rule refuses the empty text")
-    return replace(change, facts={name: it for name, it in change.facts.items() if name != "counterexample"})
+    if change.facts.get("limit") == "minLength" and change.facts["new"] == 1:
+        return change.without_example().judged(harmless, "rule-refuses-empty", rule="SCH-25n")
+    return change.without_example()
 
 
 def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[SchemaChange]:
@@ -253,10 +237,8 @@ def _by_branch(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
     refused = [it.facts["counterexample"] for it in found if "counterexample" in it.facts]
     for value in refused:
         if not validate(old, value) and validate(new, value):
-            return narrowed(change.rule, change.path, change.message, counterexample=value)
-    if all(it.verdict.severity is S for it in found):
-        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
-    return change
+            return change.judged(narrowed, counterexample=value)
+    return change.judged(widened, "all-fits") if all(it.verdict.severity is S for it in found) else change
 
 
 def _by_reading(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
@@ -272,9 +254,9 @@ def _by_reading(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
     else:
         return change
     if _are_within(gone, come, old, is_any=change.rule != "SCH-55"):
-        return widened(change.rule, change.path, f"{change.message}: all that fitted still does")
+        return change.judged(widened, "all-fits")
     if _are_within(come, gone, old, is_any=change.rule != "SCH-55"):
-        return narrowed(change.rule, change.path, f"{change.message}: some values fit no more")
+        return change.judged(narrowed, "some-values-do-not")
     return change
 
 
@@ -312,11 +294,10 @@ def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
 def _decided(answer: PresenceResult, old: Schema, new: Schema, change: SchemaChange) -> SchemaChange:
     """`change`, the first of those at the node, with what the table of all combinations says of them together."""
     if not answer.holds:
-        words = f"{change.message}: some objects fit no more"
-        return narrowed(change.rule, change.path, words, counterexample=answer.counterexample)
+        return change.judged(narrowed, "some-objects-do-not", counterexample=answer.counterexample)
     if inclusion(new, old).holds:
-        return harmless(change.rule, change.path, f"{change.message}: the same objects fit as before")
-    return widened(change.rule, change.path, f"{change.message}: all objects that fitted still do")
+        return change.judged(harmless, "same-objects-fit")
+    return change.judged(widened, "all-objects-fit")
 
 
 def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
@@ -325,32 +306,32 @@ def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> li
     if not gone and not come:
         return _same_branches(junctor, rule, sides, path)
     if not after:
-        return [widened(rule, path, f"{junctor} removed")]
+        return [widened(rule, "removed", path, junctor=junctor)]
     if not before:
-        return [narrowed(rule, path, f"{junctor} with {len(after)} branches added")]
-    words = f"{len(gone)} branches of {junctor} removed, {len(come)} added"
+        return [narrowed(rule, "added", path, junctor=junctor, branches=len(after))]
     if junctor == "oneOf" or (gone and come):
-        return [undecided(rule, path, words)]
-    is_narrower = bool(come) if junctor == "allOf" else bool(gone)
-    return [narrowed(rule, path, words) if is_narrower else widened(rule, path, words)]
+        judge = undecided
+    else:
+        judge = narrowed if (come if junctor == "allOf" else gone) else widened
+    return [judge(rule, "changed", path, junctor=junctor, removed=len(gone), added=len(come))]
 
 
 def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
     """The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once."""
     before, after = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
     if junctor == "oneOf" and before != after:
-        return [undecided(rule, path, "a branch of oneOf is listed more or less often")]
-    return [harmless(rule, path, f"the branches of {junctor} are written differently and mean the same")]
+        return [undecided(rule, "listed-otherwise", path)]
+    return [harmless(rule, "same", path, junctor=junctor)]
 
 
 def _negation(old: Any, new: Any, path: Path) -> list[SchemaChange]:
     if new is None:
-        return [widened("SCH-58", path, "not removed")]
+        return [widened("SCH-58", "removed", path)]
     if old is None:
-        return [narrowed("SCH-58", path, "not added")]
+        return [narrowed("SCH-58", "added", path)]
     if is_same(plain(old), plain(new)):
-        return [harmless("SCH-58", path, "only words inside not changed")]
-    return [undecided("SCH-58", path, "what not forbids changed")]
+        return [harmless("SCH-58", "words", path)]
+    return [undecided("SCH-58", "changed", path)]
 
 
 def _texts(side: Any) -> set[str]:

@@ -16,8 +16,8 @@ from provisioner.schema.verdicts import (
     Path,
     SchemaChange,
     SchemaVerdict,
+    harmless,
     narrowed,
-    shown,
 )
 from provisioner.schema.version_order import kube_order
 from provisioner.values import Severity
@@ -34,8 +34,7 @@ def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     """
     if new.uses_webhook:
         if _may_convert_otherwise(old, new):
-            words = "a webhook converts between the served versions: what it keeps cannot be judged here"
-            yield "", SchemaChange("SRV-06", ("spec", "conversion"), words, NOT_DECIDED)
+            yield "", SchemaChange("SRV-06", "webhook", ("spec", "conversion"), NOT_DECIDED)
         return
     known = set() if old.uses_webhook else {problem for problem, _ in _problems(old)}
     old_ones = 0
@@ -45,8 +44,7 @@ def compare_served(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
         else:
             yield problem[1], change
     if old_ones:
-        words = f"{old_ones} differences between served versions, all of them there before"
-        yield "", SchemaChange("SRV-05", ("spec", "versions"), words, SchemaVerdict(), facts={"count": old_ones})
+        yield "", harmless("SRV-05", "there-before", ("spec", "versions"), count=old_ones)
 
 
 def _may_convert_otherwise(old: Crd, new: Crd) -> bool:
@@ -76,25 +74,17 @@ def _problem(change: SchemaChange, source: str, target: str, *, is_forward: bool
     """What a change from one version's schema to the other's means for an object that goes that way."""
     at, facts = change.path, {"from": source, "to": target}
     if change.rule in REMOVED:
-        words = f"{shown(at)} of {source} is missing in {target}"
         if is_forward:
-            return SchemaChange(
-                "SRV-01", at, f"{words}: reading or writing as {target} drops it", DATA_LOST, True, facts
-            )
+            return SchemaChange("SRV-01", "missing", at, DATA_LOST, True, facts)
         verdict = SchemaVerdict(stored=D, writers=D, rollback=D)
-        return SchemaChange("SRV-02", at, f"{words}: any write as {target} drops it", verdict, True, facts)
+        return SchemaChange("SRV-02", "missing", at, verdict, True, facts)
     if change.rule in DEFAULTS:
         if not is_forward:
             return None
-        return SchemaChange(
-            "SRV-04", at, f"{shown(at)}: {source} and {target} have different defaults", BEHAVIOUR, False, facts
-        )
-    facts = {**change.facts, **facts, "because": change.rule}
+        return SchemaChange("SRV-04", "default", at, BEHAVIOUR, False, facts)
+    facts = {**change.facts, **facts, "because": change.rule, "because_variant": change.variant}
     if change.verdict.severity is Severity.BREAKING:
-        return narrowed(
-            "SRV-03", at, f"{shown(at)}: {target} refuses what {source} accepts ({change.message})", **facts
-        )
+        return narrowed("SRV-03", "refused", at, **facts)
     if change.verdict.severity is Severity.UNKNOWN:
-        words = f"{shown(at)}: whether {target} accepts what {source} does is not decided ({change.message})"
-        return SchemaChange("SRV-03", at, words, NOT_DECIDED, True, facts)
+        return SchemaChange("SRV-03", "undecided", at, NOT_DECIDED, True, facts)
     return None

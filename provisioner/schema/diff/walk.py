@@ -14,7 +14,7 @@ from provisioner.schema.diff.guaranteed import FILLED, NAME, always_there, held_
 from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
 from provisioner.schema.diff.node import compare_nodes, undescribed
 from provisioner.schema.diff.rules import DOCS
-from provisioner.schema.fields import is_same, shown_json
+from provisioner.schema.fields import is_same
 from provisioner.schema.inclusion.facets import compare_scalars
 from provisioner.schema.nodes import (
     NodePlace,
@@ -32,7 +32,6 @@ from provisioner.schema.verdicts import (
     DATA_LOST,
     ITEMS,
     VALUES,
-    WIDENED,
     B,
     D,
     Path,
@@ -42,14 +41,13 @@ from provisioner.schema.verdicts import (
     narrowed,
     shown,
     widened,
+    widened_for_readers,
 )
-from provisioner.sentences import some
 
 CHILDREN = frozenset({"properties", "items", "additionalProperties"})
 ASIDE = CHILDREN | {"description"}
 METADATA: Path = ("metadata",)
 STATUS: Path = ("status",)
-MANY_PATHS, FEW_PATHS = 20, 6
 MANY_SIBLINGS = 5  # from so many on, fields removed from one node are one finding
 
 
@@ -80,12 +78,10 @@ def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[boo
     if old is None and new is None:
         return []
     if new is None:
-        words = "the schema is removed: nothing is validated"
         if preserved[1]:
-            return [widened("SCH-52", (), words)]
-        return [SchemaChange("SCH-01", (), f"{words}, and every field is pruned", DATA_LOST, is_live=True)]
-    words = "a schema is added where there was none: values are validated and unknown fields pruned"
-    return [narrowed("SCH-51", (), words)]
+            return [widened("SCH-52", "schema-removed", ())]
+        return [SchemaChange("SCH-01", "schema-removed", (), DATA_LOST, is_live=True)]
+    return [narrowed("SCH-51", "schema-added", ())]
 
 
 def _changed(old: Schema, new: Schema) -> set[str]:
@@ -120,21 +116,16 @@ class _Walk:
         if not self.typed:
             return []
         paths = [shown(path) for path in self.typed]
-        holding = "what objects hold under those names already is typed now"
-        words = f"{len(paths)} fields added ({some(paths, FEW_PATHS)}); {holding}"
-        path: Path = ()
-        if len(paths) == 1:
-            path = self.typed[0]
-            words = f"field {paths[0]} added; what objects hold under that name already is typed now"
-        return [narrowed("SCH-07", path, words, count=len(paths), paths=paths)]
+        variant, path = ("field-typed", self.typed[0]) if len(paths) == 1 else ("fields-typed", ())
+        return [narrowed("SCH-07", variant, path, count=len(paths), paths=paths)]
 
     def documentation(self) -> list[SchemaChange]:
         """All changed descriptions, titles and examples in one finding."""
         if not self.reworded:
             return []
         count, first = len(self.reworded), self.reworded[0]
-        words = f"descriptions changed at {count} places" if count > 1 else f"description of {shown(first)} changed"
-        return [harmless("SCH-37", first if count == 1 else (), words, count=count)]
+        variant, path = ("description", first) if count == 1 else ("descriptions", ())
+        return [harmless("SCH-37", variant, path, count=count)]
 
     def pair(self, old: Schema, new: Schema, place: NodePlace) -> None:
         """Compare two nodes as they are written; what is the same on both sides is not looked into."""
@@ -154,7 +145,7 @@ class _Walk:
         if before.get(EMBEDDED) is True:
             before = as_object(before)
         if (before is old) != (after is new) and types(before) == types(after):
-            self.changes.append(harmless("SCH-54", place.path, "integer or string, written in the other way"))
+            self.changes.append(harmless("SCH-54", "written-otherwise", place.path))
         changed = _changed(before, after)
         if not changed.isdisjoint(DOCS):
             self.reworded.append(place.path)
@@ -172,8 +163,7 @@ class _Walk:
         """The API server takes restrictions of name and generateName only; a removed one lifts a limit."""
         gone = [name for name in properties_of(old) if name not in properties_of(new)]
         for name in gone:
-            words = f"restriction of {shown(path)}.{name} removed"
-            self.changes.append(harmless("SCH-04", (*path, name), words))
+            self.changes.append(harmless("SCH-04", "removed", (*path, name)))
         rest = {name: it for name, it in properties_of(old).items() if name in properties_of(new)}
         for name, described in properties_of(new).items():
             before, after = schema_of(rest.get(name)) or NO_SCHEMA, schema_of(described) or NO_SCHEMA
@@ -195,9 +185,9 @@ class _Walk:
             self.pair(before, after, NodePlace(inner, is_element=True, is_always_there=True))
         elif before is not None:
             is_kept = new.get(PRESERVE) is True or self.preserved[1]
-            self.changes.append(undescribed(inner, "nothing is said of the items any more", is_kept=is_kept))
+            self.changes.append(undescribed("items", inner, is_kept=is_kept))
         elif after is not None:
-            self.changes.append(narrowed("SCH-13", inner, "the items are restricted now"))
+            self.changes.append(narrowed("SCH-13", "items", inner))
 
     def _additional(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, inner = additional_of(old), additional_of(new), (*path, VALUES)
@@ -214,12 +204,11 @@ class _Walk:
         elif after is None:
             self._closed(before, new, path)
         elif isinstance(after, Mapping) or after is False:
-            self.changes.append(narrowed("SCH-13", inner, "the values of the map are restricted now"))
+            self.changes.append(narrowed("SCH-13", "map", inner))
         elif isinstance(before, Mapping) and may_hold_objects(before):
-            words = "the values of the map may be anything, and objects among them are emptied"
-            self.changes.append(SchemaChange("SCH-01", inner, words, DATA_LOST, is_live=True))
+            self.changes.append(SchemaChange("SCH-01", "map-of-anything", inner, DATA_LOST, is_live=True))
         else:
-            self.changes.append(widened("SCH-18", inner, "the values of the map may be anything", for_readers=True))
+            self.changes.append(widened_for_readers("SCH-18", "map-of-anything", inner))
 
     def _opened(self, old: Schema, new: Schema, path: Path) -> None:
         """A map where there were none or only named fields; a schema that kept all keys is said to no longer do so."""
@@ -230,31 +219,27 @@ class _Walk:
             keeps = old.get(PRESERVE) is True or (self.preserved[0] and not _takes_anything(after))
             change = narrowed if keeps else widened
             rule = "SCH-07" if keeps else "SCH-52"
-            self.changes.append(change(rule, (*path, VALUES), "any key is a field now"))
+            self.changes.append(change(rule, "any-key", (*path, VALUES)))
             return
         walk = _Walk(self.preserved)
         for name, described in named.items():
             if isinstance(after, Mapping) and isinstance(described, Mapping):
                 walk.pair(described, after, NodePlace((*path, name)))
         is_harder = any(it.verdict.severity.is_at_least(B) for it in walk.changes)
-        words = "named fields became a map"
         verdict = SchemaVerdict(stored=B, writers=B) if is_harder else SchemaVerdict(stored=D, writers=D)
-        self.changes.append(SchemaChange("SCH-19", path, words, verdict, is_live=is_harder))
+        self.changes.append(SchemaChange("SCH-19", "fields-to-map", path, verdict, is_live=is_harder))
 
     def _closed(self, before: Any, new: Schema, path: Path) -> None:
         """A map that is none any more: keys without a field of their own are pruned."""
         if before is True and new.get(PRESERVE) is True:
             return  # said of the node: more is kept than before
         if new.get(PRESERVE) is True or self.preserved[1]:
-            words = "the map's values are no longer described, but kept"
-            self.changes.append(SchemaChange("SCH-02", (*path, VALUES), words, SchemaVerdict(stored=D, writers=D)))
+            verdict = SchemaVerdict(stored=D, writers=D)
+            self.changes.append(SchemaChange("SCH-02", "map", (*path, VALUES), verdict))
             return
-        rule = "SCH-19" if properties_of(new) else "SCH-01"
-        words = (
-            "a map became named fields: other keys are pruned" if rule == "SCH-19" else "the map's values are pruned"
-        )
+        rule, variant = ("SCH-19", "map-to-fields") if properties_of(new) else ("SCH-01", "map-pruned")
         facts = {"below": count(before)} if isinstance(before, Mapping) else {}
-        self.changes.append(SchemaChange(rule, (*path, VALUES), words, DATA_LOST, is_live=True, facts=facts))
+        self.changes.append(SchemaChange(rule, variant, (*path, VALUES), DATA_LOST, is_live=True, facts=facts))
 
     def _fields(self, old: Schema, new: Schema, path: Path) -> None:
         before, after = properties_of(old), properties_of(new)
@@ -323,43 +308,32 @@ class _Walk:
 
     def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> SchemaChange:
         """Many fields of a node removed, as the one change that it is."""
-        words = f"{len(before)} fields of {shown(path)} removed ({some(sorted(before), MANY_PATHS)})"
-        change = self._removed({"properties": before}, new, path, words)
-        return replace(change, facts={**change.facts, "fields": sorted(before)})
+        change = self._removed({"properties": before}, new, path)
+        return replace(change, variant="fields-removed", facts={**change.facts, "fields": sorted(before)})
 
-    def _removed(self, was: Schema, parent: Schema, path: Path, words: str = "") -> SchemaChange:
-        below = count(was)
-        words = words or f"field {shown(path)} removed" + (f" ({below} below it)" if below else "")
-        facts = {"below": below}
+    def _removed(self, was: Schema, parent: Schema, path: Path) -> SchemaChange:
+        facts = {"below": count(was)}
         if parent.get(PRESERVE) is True or self.preserved[1]:
             verdict = SchemaVerdict(stored=D, writers=D, readers=D)
-            return SchemaChange("SCH-02", path, f"{words}; its values are kept, but not checked", verdict, facts=facts)
+            return SchemaChange("SCH-02", "field-removed", path, verdict, facts=facts)
         if path[:1] == STATUS:
-            return SchemaChange(
-                "SCH-03",
-                path,
-                f"{words}: what it holds is pruned",
-                SchemaVerdict(stored=D, readers=D, rollback=D),
-                facts=facts,
-            )
-        return SchemaChange("SCH-01", path, f"{words}: what it holds is pruned", DATA_LOST, is_live=True, facts=facts)
+            verdict = SchemaVerdict(stored=D, readers=D, rollback=D)
+            return SchemaChange("SCH-03", "field-removed", path, verdict, facts=facts)
+        return SchemaChange("SCH-01", "field-removed", path, DATA_LOST, is_live=True, facts=facts)
 
     def _added(self, now: Schema, parent: Schema, path: Path, *, is_needed: bool) -> None:
         below = count(now)
-        words = f"field {shown(path)} added" + (f" ({below} below it)" if below else "")
         if self.preserved[0]:
             self.typed.append(path)
         elif parent.get(PRESERVE) is True:
-            words = f"{words}; what objects hold under that name already is typed now"
-            self.changes.append(narrowed("SCH-07", path, words))
+            self.changes.append(narrowed("SCH-07", "field-typed", path, below=below))
         elif now.get("default") is None:
-            self.changes.append(SchemaChange("SCH-05", path, words, WIDENED))
+            self.changes.append(widened("SCH-05", "added", path, below=below))
             if now.get("required") and not is_needed:
-                words = f"what {shown(path)} requires concerns only objects that use it"
-                self.changes.append(harmless("SCH-10", path, words))
+                self.changes.append(harmless("SCH-10", "of-users", path))
         elif not is_needed:
-            words = f"{words}; all objects read {shown_json(now['default'])}"
-            self.changes.append(SchemaChange("SCH-06", path, words, BEHAVIOUR, facts={"new": now["default"]}))
+            facts = {"below": below, "new": now["default"]}
+            self.changes.append(SchemaChange("SCH-06", "added", path, BEHAVIOUR, facts=facts))
 
 
 def _takes_anything(values: object) -> bool:

@@ -12,13 +12,22 @@ import re2
 
 from provisioner.regexes import BadRegularExpression
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.fields import go_json, go_number, is_same, shown_json
+from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.formats import fits, honoured, matches, normalised
 from provisioner.schema.inclusion.examples import NOTHING, SAMPLES
 from provisioner.schema.inclusion.intervals import beyond, interval, type_range, types_of
 from provisioner.schema.inclusion.languages import GIVEN_UP, Inclusion, inclusion
 from provisioner.schema.reading import Schema
-from provisioner.schema.verdicts import NARROWED, Path, SchemaChange, harmless, narrowed, undecided, widened
+from provisioner.schema.verdicts import (
+    NARROWED,
+    Path,
+    SchemaChange,
+    harmless,
+    narrowed,
+    undecided,
+    widened,
+    widened_for_readers,
+)
 
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
 LONGEST_EXAMPLE, LONGEST_PLAIN_EXAMPLE = 256, 2_000
@@ -65,7 +74,7 @@ def _among_listed(change: SchemaChange, finite: _Finite | None) -> SchemaChange:
     """A limit that none of the listed values minds, which were all that was allowed, limits nothing."""
     if finite is None or change.verdict != NARROWED or change.rule in ENUMS:
         return change
-    return _tried(change.rule, change.path, change.message, finite)
+    return _tried(change.without_example(), finite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,38 +104,32 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if before is None:
         return _new_enum(old, after or {}, path)
     if after is None:
-        return [widened("SCH-23", path, "any value is allowed now, not only the listed ones", for_readers=True)]
+        return [widened_for_readers("SCH-23", "any", path)]
     gone = [before[text] for text in before if text not in after]
     come = [after[text] for text in after if text not in before]
     found = []
     if gone:
-        message = f"{_listed(gone)} no longer allowed"
-        found.append(narrowed("SCH-21", path, message, removed=gone, counterexample=gone[0]))
+        found.append(narrowed("SCH-21", "removed", path, removed=gone, counterexample=gone[0]))
     if come:
-        found.append(widened("SCH-22", path, f"{_listed(come)} newly allowed", for_readers=True, added=come))
+        found.append(widened_for_readers("SCH-22", "added", path, added=come))
     if not gone and not come and not is_same(old.get("enum"), new.get("enum")):
-        found.append(harmless("SCH-24", path, "the same values are allowed, listed in another order"))
+        found.append(harmless("SCH-24", "reordered", path))
     return found
 
 
 def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[SchemaChange]:
     if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
-        return [harmless("SCH-20", path, "both values of a boolean are listed")]
+        return [harmless("SCH-20", "both-booleans", path)]
     if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
         texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
         if texts and _inclusion(old, "|".join(texts)).holds:
-            return [harmless("SCH-20", path, "all values that the pattern accepts are listed")]
-    message = f"only {', '.join(map(shown_json, allowed.values()))} allowed now, where any value was"
-    return [narrowed("SCH-20", path, message)]
+            return [harmless("SCH-20", "all-of-pattern", path)]
+    return [narrowed("SCH-20", "added", path, allowed=list(allowed.values()))]
 
 
 def _values(schema: Schema) -> dict[str, Any] | None:
     listed = schema.get("enum")
     return {go_json(value): value for value in listed} if isinstance(listed, list) and listed else None
-
-
-def _listed(values: list[Any]) -> str:
-    return ", ".join(shown_json(value) for value in values) + (" is" if len(values) == 1 else " are")
 
 
 def _bounds(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
@@ -137,34 +140,19 @@ def _bounds(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     stored, accepted = before.meet(type_range(old)), after.meet(type_range(new))
     is_exclusive = any(old.get(name) != new.get(name) for name in names[2:])
     rule = "SCH-26" if is_exclusive else "SCH-25"
-    words = f"values {_range_words(old)} before, {_range_words(new)} now"
+    facts = {"old": _range_facts(old), "new": _range_facts(new)}
     if "string" in types_of(old) and not {"integer", "number"} & set(types_of(old)):
-        return [harmless("SCH-25n", path, "a bound of numbers on what is no number has no effect")]
+        return [harmless("SCH-25n", "of-no-number", path)]
     if not after.holds(stored):
-        return [
-            narrowed(
-                rule, path, words, old=_range_facts(old), new=_range_facts(new), counterexample=beyond(stored, after)
-            )
-        ]
+        return [narrowed(rule, "bounds", path, **facts, counterexample=beyond(stored, after))]
     if not before.holds(accepted):
-        return [widened("SCH-26" if is_exclusive else "SCH-25r", path, words)]
-    return [
-        harmless("SCH-26" if is_exclusive else "SCH-25n", path, "the bounds are written differently and mean the same")
-    ]
+        return [widened("SCH-26" if is_exclusive else "SCH-25r", "bounds", path, **facts)]
+    return [harmless("SCH-26" if is_exclusive else "SCH-25n", "same-bounds", path)]
 
 
 def _range_facts(schema: Schema) -> dict[str, Any]:
     names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
     return {name: schema[name] for name in names if schema.get(name) is not None}
-
-
-def _range_words(schema: Schema) -> str:
-    parts = []
-    if schema.get("minimum") is not None:
-        parts.append(f"{'above' if schema.get('exclusiveMinimum') else 'from'} {go_number(schema['minimum'])}")
-    if schema.get("maximum") is not None:
-        parts.append(f"{'below' if schema.get('exclusiveMaximum') else 'up to'} {go_number(schema['maximum'])}")
-    return " ".join(parts) or "without bounds"
 
 
 def _lengths(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
@@ -197,7 +185,7 @@ def _exemplified(change: SchemaChange, name: str, old: Schema, new: Schema) -> S
     elif not pattern and bounds[0] <= LONGEST_PLAIN_EXAMPLE:
         found = Inclusion(False, "x" * int(bounds[0]))
     if found.holds and not old.get("x-kubernetes-int-or-string"):
-        return harmless("SCH-25n", change.path, f"{change.message}: without effect on what the pattern accepts")
+        return change.judged(harmless, "pattern-accepts-the-same", rule="SCH-25n")
     if found.counterexample is None:
         return change
     return replace(change, facts={**change.facts, "counterexample": found.counterexample})
@@ -205,16 +193,14 @@ def _exemplified(change: SchemaChange, name: str, old: Schema, new: Schema) -> S
 
 def _length(name: str, limits: tuple[Any, Any], path: Path, *, applies: bool) -> SchemaChange:
     before, after = limits
-    words = f"{name} {'none' if before is None else before} before, {'none' if after is None else after} now"
+    facts = {"limit": name, "old": before, "new": after}
     if name.startswith("min"):
         before, after = -(before or 0), -(after or 0)
     was = math.inf if before is None else before
     now = math.inf if after is None else after
     if not applies or was == now:
-        return harmless("SCH-25n", path, f"{words}: without effect")
-    if now < was:
-        return narrowed("SCH-25", path, words, limit=name, old=limits[0], new=limits[1])
-    return widened("SCH-25r", path, words)
+        return harmless("SCH-25n", "limit", path, **facts, proof="no-effect")
+    return narrowed("SCH-25", "limit", path, **facts) if now < was else widened("SCH-25r", "limit", path, **facts)
 
 
 def _may_be(schema: Schema, kind: str) -> bool:
@@ -227,14 +213,13 @@ def _multiple_of(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if before == after:
         return []
     if after is None:
-        return [widened("SCH-27", path, f"multiples of {go_number(before or 0)} no longer asked for")]
-    words = f"only multiples of {go_number(after)} allowed now"
+        return [widened("SCH-27", "removed", path, old=before or 0)]
     if before is None:
         is_free = after == 1 and new.get("type") == "integer"
-        return [harmless("SCH-27", path, words) if is_free else narrowed("SCH-27", path, words)]
+        return [(harmless if is_free else narrowed)("SCH-27", "multiple", path, new=after)]
     if _divides(after, before):
-        return [widened("SCH-27", path, words)]
-    return [narrowed("SCH-27", path, words, counterexample=before)]
+        return [widened("SCH-27", "multiple", path, new=after)]
+    return [narrowed("SCH-27", "multiple", path, new=after, counterexample=before)]
 
 
 def _divides(factor: float, of: float) -> bool:
@@ -253,17 +238,19 @@ def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> li
         return []
     facts: dict[str, Any] = {"old": before, "new": after}
     if not after or not _may_be(new, "string") or not _may_be(old, "string"):
-        return [widened("SCH-31", path, "the pattern no longer limits the values", **facts)]
-    rule = "SCH-30" if before else "SCH-29"
-    words = f"values must match {after} now" + (f", not {before}" if before else "")
+        return [widened("SCH-31", "removed", path, **facts)]
+    change = narrowed("SCH-30" if before else "SCH-29", "pattern", path, **facts)
     if finite is not None:
-        return [_tried(rule, path, words, finite)]
+        return [_tried(change, finite)]
     kept = _inclusion(old, after)
     if kept.holds:
-        return [_kept_pattern(old, new, path, rule)]
+        back = _inclusion(new, before)
+        if back.holds:
+            return [harmless(change.rule, "same", path, **facts)]
+        return [widened(change.rule, "wider", path, **facts, example=back.counterexample)]
     if kept.holds is False:
-        return [narrowed(rule, path, words, **facts, counterexample=kept.counterexample)]
-    return [undecided(rule, path, f"{words}: which of them accepts more is not decided", **facts)]
+        return [change.judged(narrowed, counterexample=kept.counterexample)]
+    return [change.judged(undecided, "not-decided")]
 
 
 def _inclusion(old: Schema, outer: str) -> Inclusion:
@@ -291,20 +278,11 @@ def _near(pattern: str) -> list[str]:
     return [*around, shortest.upper(), shortest.swapcase(), *SAMPLES]
 
 
-def _kept_pattern(old: Schema, new: Schema, path: Path, rule: str) -> SchemaChange:
-    before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
-    back = _inclusion(new, before)
-    if back.holds:
-        return harmless(rule, path, f"the patterns {before} and {after} accept the same", old=before, new=after)
-    words = f"the pattern {after} accepts all that {before} did, and more"
-    return widened(rule, path, words, old=before, new=after, example=back.counterexample)
-
-
-def _tried(rule: str, path: Path, words: str, finite: _Finite) -> SchemaChange:
+def _tried(change: SchemaChange, finite: _Finite) -> SchemaChange:
     """The change judged on the values that the old schema listed."""
     if not finite.refused:
-        return harmless(rule, path, f"{words}: all listed values do")
-    return narrowed(rule, path, words, counterexample=finite.refused[0])
+        return change.judged(harmless, "all-listed-fit")
+    return change.judged(narrowed, counterexample=finite.refused[0])
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -324,31 +302,31 @@ def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> lis
     types = types_of(new)
     kind = types[0] if len(types) == 1 else ""
     before, after = (normalised(honoured(kind, str(schema.get("format") or ""))) for schema in (old, new))
-    words = f"format {old.get('format') or 'none'} before, {new.get('format') or 'none'} now"
+    change = undecided("SCH-32", "format", path, old=old.get("format") or None, new=new.get("format") or None)
     if after in (before, "password"):
-        return [harmless("SCH-32", path, f"{words}: the API server checks neither")]
+        return [change.judged(harmless, "checked-by-nobody")]
     if kind in ("integer", "number"):
-        return [_number_format(old, new, path, words)]
+        return [_number_format(old, new, change)]
     if not after:
-        return [widened("SCH-32", path, words)]
+        return [change.judged(widened)]
     if finite is not None:
-        return [_tried("SCH-32", path, words, finite)]
+        return [_tried(change, finite)]
     if (before, after) in STRICTER_FORMATS:
-        return [widened("SCH-32", path, words)]
+        return [change.judged(widened)]
     refused = _sample(lambda text: (not before or fits(before, text)) and not fits(after, text))
     if refused is not None:
-        return [narrowed("SCH-32", path, words, counterexample=refused)]
-    return [undecided("SCH-32", path, words)]
+        return [change.judged(narrowed, counterexample=refused)]
+    return [change]
 
 
-def _number_format(old: Schema, new: Schema, path: Path, words: str) -> SchemaChange:
+def _number_format(old: Schema, new: Schema, change: SchemaChange) -> SchemaChange:
     if new.get("type") == "number":
         if honoured("number", str(new.get("format") or "")) == "float":
-            return narrowed("SCH-32", path, words, counterexample=1e300)
-        return widened("SCH-32", path, words, for_readers=True)
+            return change.judged(narrowed, counterexample=1e300)
+        return change.judged(widened_for_readers)
     stored, accepted = interval(old).meet(type_range(old)), interval(new).meet(type_range(new))
     if not type_range(new).holds(stored):
-        return narrowed("SCH-32", path, words, counterexample=beyond(stored, type_range(new)))
+        return change.judged(narrowed, counterexample=beyond(stored, type_range(new)))
     if not type_range(old).holds(accepted):
-        return widened("SCH-32", path, words, for_readers=True)
-    return harmless("SCH-32", path, f"{words}: the same numbers fit")
+        return change.judged(widened_for_readers)
+    return change.judged(harmless, "same-numbers-fit")

@@ -7,6 +7,7 @@ changes. Here both schemas judge the same values, so that only what they accept 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, lcm
@@ -69,14 +70,10 @@ def _answer(old: Schema, new: Schema, *, keeps_unknown: bool) -> PresenceResult:
 
 def _judged(change: SchemaChange, answer: PresenceResult, *, is_equal: bool) -> SchemaChange:
     if answer.holds:
-        facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
-        words = f"{change.message}: taken with the other limits here, "
-        if is_equal:
-            return harmless(change.rule, change.path, f"{words}the same values are accepted as before", **facts)
-        return widened(change.rule, change.path, f"{words}all values that were accepted still are", **facts)
+        alone = change.without_example()
+        return alone.judged(harmless, "together-same") if is_equal else alone.judged(widened, "together-all-fit")
     if change.verdict == NOT_DECIDED:
-        facts = {**change.facts, "counterexample": answer.counterexample}
-        return narrowed(change.rule, change.path, change.message, **facts)
+        return replace(change.judged(narrowed), facts={**change.facts, "counterexample": answer.counterexample})
     return change
 
 

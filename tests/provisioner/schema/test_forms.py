@@ -73,7 +73,7 @@ def test_a_value_of_the_wrong_type_is_refused_and_named(place: Place, odd: Any) 
     assert {(one.rule, one.severity, one.verdicts["api"]) for one in found} == {
         ("CRD-19", Severity.BREAKING, Severity.BREAKING)
     }
-    assert str(place[-1]) in found[0].message
+    assert str(place[-1]) in found[0].evidence["words"]
     assert validate_crd(made)
     assert {one.severity for one in compare(made, WHOLE_CRD)} == {Severity.UNKNOWN}
 

@@ -1,4 +1,4 @@
-"""Which findings the library itself makes while tests run: (rule, severity, section).
+"""Which findings the library itself makes while tests run: (rule, severity, section), and the variants of their messages.
 
 What a test makes by hand proves nothing about a rule, and what is read from a stored report was made before: neither is
 counted. With PRATIQUE_FINDINGS_MADE=FILE the run writes what was made to that file.
@@ -16,13 +16,14 @@ from types import FrameType
 from typing import Any
 
 from provisioner.review.base import facts, record
-from provisioner.review.rules import rows_of, rule_ids, rule_text
+from provisioner.review.rules import messages_of, rows_of, rule_ids, rule_text
 from provisioner.values import Finding, Section, Severity
 
 FILE = "PRATIQUE_FINDINGS_MADE"
 Made = tuple[str, Severity, Section]
 
 made: set[Made] = set()
+variants_made: set[tuple[str, str]] = set()
 # Whoever calls these makes the finding.
 _FOR_OTHERS = {dataclasses.__name__, facts.__name__}
 # Reports have gaps in every section.
@@ -37,13 +38,18 @@ def watch() -> None:
 def write() -> None:
     """To the file that was asked for, if any."""
     if path := os.environ.get(FILE):
-        Path(path).write_text(json.dumps(sorted(made)))
+        Path(path).write_text(json.dumps({"made": sorted(made), "variants": sorted(variants_made)}))
 
 
 def listed() -> set[tuple[str, Severity]]:
     """What the files of the rules say."""
     rules = [words for rule in rule_ids() if (words := rule_text(rule)) is not None]
     return {(one.id, severity) for one in rules for severity in one.severities}
+
+
+def listed_variants() -> set[tuple[str, str]]:
+    """The messages in the files of the rules; what is only part of a message has a dot in its name."""
+    return {(rule, name) for rule in rule_ids() for name in messages_of(rule).templates if "." not in name}
 
 
 def not_as_written(found: set[Made]) -> list[str]:
@@ -62,6 +68,7 @@ def _noting(construct: Callable[..., None]) -> Callable[..., None]:
         if _is_ours(sys._getframe(1)):
             for rule in rows_of(finding.rule, finding.evidence):
                 made.add((rule, finding.severity, finding.section))
+            variants_made.add((finding.rule, finding.variant))
 
     return init
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping
 from provisioner.review.checks.availability.scale import SCALED, most_of, part_of, replicas_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.selectors import selects
-from provisioner.sentences import number, some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _BLOCKS = ReviewRule("AVL-01", Section.AVAILABILITY, Severity.DANGEROUS)
@@ -39,14 +38,16 @@ def _of_budget(budget: JsonObject, state: StateFacts) -> Iterator[Finding]:
         return
     if wanted > 0 if field == "maxUnavailable" else (not covered or wanted < total):
         return
-    whose = some([said(ObjectRef.of(one)) for one in covered]) if covered else "the pods that it selects"
-    count = f" the {number(total, 'pod')} of" if covered else ""
-    message = (
-        f"{said(ref)} lets none of{count} {whose} go ({field} {spec.get(field)}): "
-        "the nodes that they run on cannot be drained"
+    yield _BLOCKS.finding(
+        "keeps-workloads" if covered else "keeps-pods",
+        ref,
+        where=("spec", field),
+        key="blocks",
+        pods=total,
+        workloads=[ObjectRef.of(one) for one in covered],
+        field=field,
+        value=spec.get(field),
     )
-    evidence = {"pods": total, field: spec.get(field)}
-    yield _BLOCKS.at(ref, message, path=("spec", field), evidence=evidence, key="blocks")
 
 
 def _covered(budget: JsonObject, state: StateFacts) -> Iterator[JsonObject]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -23,12 +23,6 @@ _IN_EVERY_NAMESPACE = frozenset(
         ("ServiceAccount", "default"),
     }
 )
-_VERBS = {
-    "ConfigMap": "reads",
-    "PersistentVolumeClaim": "mounts",
-    "Secret": "reads",
-    "ServiceAccount": "runs as",
-}
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -51,10 +45,9 @@ def _of_key(one: Mention, brought: JsonObject) -> Iterator[Finding]:
     """A key that an object of the bundle has not."""
     keys = {key for part in ("data", "binaryData", "stringData") for key in mapping(brought.get(part))}
     if one.key and one.key not in keys:
-        pod, what = one.pod.ref, said(one.ref)
-        message = f"{said(pod)} reads the key {one.key} of {what}, which has no such key: its pods do not start"
-        evidence = {"reads": what, "key": one.key}
-        yield _MISSING.at(pod, message, path=one.pod.path, evidence=evidence, key=[str(one.ref), one.key])
+        yield _MISSING.finding(
+            "no-key", one.pod.ref, where=one.pod.path, key=[str(one.ref), one.key], reads=one.ref, name=one.key
+        )
 
 
 def _of_absent(one: Mention, facts: Facts, before: set[ObjectIdentity], makers: Makers) -> Iterator[Finding]:
@@ -63,33 +56,22 @@ def _of_absent(one: Mention, facts: Facts, before: set[ObjectIdentity], makers: 
     goes = one.ref.identity in _deleted(facts)
     if exists and not goes:
         return
-    result, able = makers.with_result(one.ref), makers.able(one)
+    maker, able = makers.with_result(one.ref), makers.able(one)
     is_known = one.ref.identity in before or facts.previous is None
-    if facts.is_offline and not goes and (result or able or is_known):
+    if facts.is_offline and not goes and (maker or able or is_known):
         return  # nobody can look, and it is as before
-    rule, words = _why_absent(facts, exists=exists, goes=goes)
-    if result:
-        rule, words = _MADE_LATER, f"which {result} shall make: its pods start when that is done"
-    elif able:
-        rule, words = (
-            _MADE_LATER,
-            f"{words}{': its pods do not start without it,' if exists is None and not goes else ''} {able}",
-        )
-    elif one.is_pull_secret and rule is _MISSING:
-        rule, words = _NO_PULL_SECRET, f"{words.rpartition(': ')[0]}: private images cannot be pulled"
-    pod, what = one.pod.ref, said(one.ref)
-    message = f"{said(pod)} {_VERBS[one.ref.kind]} {what}, {words}"
-    yield rule.at(pod, message, path=one.pod.path, evidence={"reads": what}, key=[str(one.ref), one.key])
-
-
-def _why_absent(facts: Facts, *, exists: bool | None, goes: bool) -> tuple[ReviewRule, str]:
     if goes:
-        return _MISSING, "which this change deletes: its pods do not start any more"
-    if facts.is_offline:
-        return _MADE_LATER, "which is not in the bundle: its pods start only if the cluster has it"
-    if exists is None:
-        return _UNKNOWN, "and whether it exists is not known"
-    return _MISSING, "which is neither in the bundle nor in the cluster: its pods do not start"
+        rule, variant = _MISSING, "deleted"
+    elif facts.is_offline:
+        rule, variant = _MADE_LATER, "not-in-bundle"
+    else:
+        rule, variant = (_UNKNOWN, "unknown") if exists is None else (_MISSING, "absent")
+    if maker or able:
+        rule, variant = _MADE_LATER, "made-later" if maker else variant
+    elif one.is_pull_secret and rule is _MISSING:
+        rule = _NO_PULL_SECRET
+    params = {"reads": one.ref, "kind": one.ref.kind, "maker": maker, **able}
+    yield rule.finding(variant, one.pod.ref, where=one.pod.path, key=[str(one.ref), one.key], **params)
 
 
 def _named_before(facts: Facts) -> Iterator[ObjectIdentity]:

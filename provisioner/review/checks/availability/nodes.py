@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.availability.scale import DAEMON_SET
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.selectors import selects
-from provisioner.sentences import number, some
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 _NO_MACHINE = ReviewRule("IMG-10", Section.AVAILABILITY, Severity.BREAKING)
@@ -70,24 +69,21 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 
 def _without_node(pod: PodSpec, nodes: list[_Node], *, is_whole: bool) -> Iterator[Finding]:
     """No node has what the pod asks for, or nobody knows."""
-    path, words = (*pod.path, "nodeSelector"), _words(pod)
+    where, asked = (*pod.path, "nodeSelector"), _words(pod)
     if not is_whole and not _asks_little(pod):
-        message = f"{said(pod.ref)} asks for nodes with {words}, and whether there is one is not known"
-        yield _UNKNOWN.at(pod.ref, message, path=path, key=words)
+        yield _UNKNOWN.finding("unknown", pod.ref, where=where, key=asked, asked=asked)
     elif is_whole and nodes:
         rule, then = _judged(pod, nodes)
-        message = f"{said(pod.ref)} asks for nodes with {words}, and of {number(len(nodes), 'node')} none is: {then}"
-        yield rule.at(pod.ref, message, path=path, key=words)
+        yield rule.finding("no-node", pod.ref, where=where, key=asked, asked=asked, nodes=len(nodes), then=then)
 
 
 def _kept_off(pod: PodSpec, fitting: list[_Node], count: int) -> Finding:
     """Each node that would do has a taint that the pod does not tolerate."""
     taints = sorted({taint for one in fitting for taint in one.untolerated(pod)})
     rule, then = _otherwise(pod)
-    those = f"each of {number(len(fitting), 'node')} that would do"
-    which = "every node" if len(fitting) == count else those
-    message = f"{said(pod.ref)} does not tolerate the taints of {which} ({some(taints)}): {then}"
-    return rule.at(pod.ref, message, path=(*pod.path, "tolerations"), evidence={"taints": taints}, key="taints")
+    variant = "every-node-tainted" if len(fitting) == count else "fitting-nodes-tainted"
+    where = (*pod.path, "tolerations")
+    return rule.finding(variant, pod.ref, where=where, key="taints", taints=taints, nodes=len(fitting), then=then)
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
@@ -105,14 +101,14 @@ def _judged(pod: PodSpec, nodes: list[_Node]) -> tuple[ReviewRule, str]:
     wanted = mapping(pod.body.get("nodeSelector"))
     machine = {key: wanted[key] for key in (_ARCHITECTURE, _SYSTEM) if key in wanted}
     if machine and not any(all(one.labels.get(key) == value for key, value in machine.items()) for one in nodes):
-        return _NO_MACHINE, "its pods never start"
+        return _NO_MACHINE, "never-starts"
     return _otherwise(pod)
 
 
 def _otherwise(pod: PodSpec) -> tuple[ReviewRule, str]:
     if pod.ref.group_kind == DAEMON_SET:
-        return _ON_NO_NODE, "it runs no pod now"
-    return _NO_NODE, "its pods wait until there is one"
+        return _ON_NO_NODE, "runs-none"
+    return _NO_NODE, "waits"
 
 
 def _terms(pod: PodSpec) -> list[Mapping[str, Any]] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.availability.scale import (
     DAEMON_SET,
     DEPLOYMENT,
@@ -38,8 +38,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         elif ref.group_kind in _SUSPENDED:
             yield from _of_suspension(ref, before, after)
         if ref.group_kind == DEPLOYMENT and _spec(after).get("paused") is True and not _spec(before).get("paused"):
-            message = f"{said(ref)} is paused: changes of its pods do not take effect until somebody resumes it"
-            yield _FEWER.at(ref, message, path=("spec", "paused"))
+            yield _FEWER.finding("paused", ref, where=("spec", "paused"))
         elif ref.group_kind in (STATEFUL_SET, DAEMON_SET):
             yield from _of_holding_back(ref, before, after)
         yield from _of_rollout(ref, before, after)
@@ -48,42 +47,37 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_holding_back(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
     """A strategy by which changes of the pods reach none of them, or only those of the highest numbers."""
     old, new = (_held_back(ref, one) for one in (before, after))
-    if new == old:
-        return
-    words = (
-        f"holds changes of its pods back: {new}" if new else "no longer holds changes of its pods back: all get them"
-    )
-    evidence = {"before": old, "after": new}
-    yield _FEWER.at(ref, f"{said(ref)} {words}", path=("spec", "updateStrategy"), evidence=evidence, key=[old, new])
+    if new != old:
+        evidence = {"before": old, "after": new}
+        variant = f"held-back-{new['how']}" if new else "no-longer-held-back"
+        yield _FEWER.finding(variant, ref, where=("spec", "updateStrategy"), key=[old, new], **evidence, **new)
 
 
-def _held_back(ref: ObjectRef, obj: JsonObject) -> str:
+def _held_back(ref: ObjectRef, obj: JsonObject) -> dict[str, Any]:
+    """How changes are held back, with the pods and the partition where that says it; nothing where all get them."""
     strategy = mapping(_spec(obj).get("updateStrategy"))
     if strategy.get("type") == "OnDelete":
-        return "a pod changes only when somebody deletes it (OnDelete)"
+        return {"how": "on-delete"}
     partition, count = mapping(strategy.get("rollingUpdate")).get("partition"), replicas_of(obj)
     if ref.group_kind != STATEFUL_SET or not isinstance(partition, int) or not partition:
-        return ""
-    kept = "none of its" if partition >= count else f"only {count - partition} of its"
-    return f"{kept} {count} pods get them (partition {partition})"
+        return {}
+    how = "for-all" if partition >= count else "for-some"
+    return {"how": how, "changed": max(count - partition, 0), "pods": count, "partition": partition}
 
 
 def _of_replicas(ref: ObjectRef, before: int, after: int) -> Iterator[Finding]:
-    evidence, path = {"before": before, "after": after}, ("spec", "replicas")
+    evidence, where = {"before": before, "after": after}, ("spec", "replicas")
     if before > after == 0:
-        message = f"{said(ref)} stops: its replicas go from {before} to 0"
-        yield _STOPS.at(ref, message, path=path, evidence=evidence, key=evidence)
+        yield _STOPS.finding("stops", ref, where=where, key=evidence, **evidence)
     elif before > after == 1:
-        message = f"{said(ref)} keeps one pod of {before}: while that restarts, none answers"
-        yield _FEWER.at(ref, message, path=path, evidence=evidence, key=evidence)
+        yield _FEWER.finding("one-left", ref, where=where, key=evidence, **evidence)
     elif before > after:
-        message = f"{said(ref)} runs {after} pods instead of {before}"
-        yield _FEWER.at(ref, message, path=path, evidence=evidence, key=evidence)
+        yield _FEWER.finding("fewer", ref, where=where, key=evidence, **evidence)
 
 
 def _of_suspension(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
     if _spec(after).get("suspend") is True and _spec(before).get("suspend") is not True:
-        yield _PAUSES.at(ref, f"{said(ref)} is suspended: it starts no more pods", path=("spec", "suspend"))
+        yield _PAUSES.finding("suspended", ref, where=("spec", "suspend"))
 
 
 def _of_rollout(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
@@ -91,17 +85,15 @@ def _of_rollout(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterat
     why = _gap_of(ref, after, replicas_of(after))
     if not why:
         return
-    path = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
+    where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
     if not _gap_of(ref, before, replicas_of(after)):
-        message = f"{said(ref)} now stops all its pods at once when they change ({why})"
-        yield _NEW_GAP.at(ref, message, path=path, evidence={"why": why}, key=why)
+        yield _NEW_GAP.finding("new", ref, where=where, key=why, **why)
     elif _spec(before).get("template") != _spec(after).get("template"):
-        message = f"{said(ref)} has no running pod while this change is rolled out ({why})"
-        yield _GAP.at(ref, message, path=path, evidence={"why": why}, key=why)
+        yield _GAP.finding("in-this-rollout", ref, where=where, key=why, **why)
 
 
-def _gap_of(ref: ObjectRef, obj: JsonObject, count: int) -> str:
-    """Why all of `count` pods may be away during a rollout; "" where some stay."""
+def _gap_of(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
+    """Why all of `count` pods may be away during a rollout; nothing where some stay."""
     spec = _spec(obj)
     match ref.group_kind:
         case kind if kind == DEPLOYMENT and count:
@@ -110,24 +102,25 @@ def _gap_of(ref: ObjectRef, obj: JsonObject, count: int) -> str:
             strategy = mapping(spec.get("updateStrategy"))
             partition = mapping(strategy.get("rollingUpdate")).get("partition") or 0
             is_rolled = strategy.get("type") != "OnDelete" and isinstance(partition, int) and partition < count
-            return "one replica, which is deleted before its successor is created" if is_rolled else ""
+            return {"why": "one-replica"} if is_rolled else {}
         case kind if kind == DAEMON_SET:
             rolling = mapping(mapping(spec.get("updateStrategy")).get("rollingUpdate"))
-            return "maxUnavailable 100%" if rolling.get("maxUnavailable") == "100%" else ""
-    return ""
+            return {"why": "max-unavailable", "max": "100%"} if rolling.get("maxUnavailable") == "100%" else {}
+    return {}
 
 
-def _gap_of_deployment(strategy: Mapping[str, Any], count: int) -> str:
+def _gap_of_deployment(strategy: Mapping[str, Any], count: int) -> dict[str, Any]:
     if strategy.get("type") == "Recreate":
-        return "strategy Recreate"
+        return {"why": "recreate"}
     rolling = mapping(strategy.get("rollingUpdate"))
     unavailable = part_of(rolling.get("maxUnavailable", _QUARTER), count, up=False)
     surge = part_of(rolling.get("maxSurge", _QUARTER), count, up=True)
     if unavailable is None or surge is None:
-        return ""
+        return {}
     if not unavailable and not surge:  # the server lets one go then
         unavailable = 1
-    return f"maxUnavailable {rolling.get('maxUnavailable')} of {count}" if unavailable >= count else ""
+    gap = {"why": "max-unavailable", "max": rolling.get("maxUnavailable", _QUARTER), "pods": count}
+    return gap if unavailable >= count else {}
 
 
 def _spec(obj: JsonObject) -> Mapping[str, Any]:

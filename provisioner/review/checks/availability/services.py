@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.selection import pods_of_service
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _CLOSED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.BREAKING)
@@ -19,11 +18,8 @@ _NOWHERE = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.BREAKING)
 _SERVICE = GroupKind("", "Service")
 _INGRESS = GroupKind("networking.k8s.io", "Ingress")
 _DEFAULT_TYPE = "ClusterIP"
-# What is lost with a type of Service that another one has not.
-_LOST = {
-    "LoadBalancer": "its load balancer goes, with the address that clients use",
-    "NodePort": "it no longer listens on ports of the nodes",
-}
+# Types of Services that give a way in, which another type has not.
+_WAYS_IN = {"LoadBalancer": "no-load-balancer", "NodePort": "no-node-port"}
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -42,13 +38,12 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_type(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
     old, new = (str(side.get("type") or _DEFAULT_TYPE) for side in (before, after))
-    evidence, path = {"before": old, "after": new}, ("spec", "type")
+    evidence, where = {"before": old, "after": new}, ("spec", "type")
     if new == "ExternalName" != old:
-        message = f"{said(ref)} leads to {after.get('externalName')} and no longer to its pods"
-        yield _CLOSED.at(ref, message, path=path, evidence=evidence, key=evidence)
-    elif old in _LOST and new != old and (old, new) != ("NodePort", "LoadBalancer"):
-        message = f"{said(ref)} goes from {old} to {new}: {_LOST[old]}"
-        yield _CLOSED.at(ref, message, path=path, evidence=evidence, key=evidence)
+        host = after.get("externalName")
+        yield _CLOSED.finding("external", ref, where=where, key=evidence, host=host, **evidence)
+    elif old in _WAYS_IN and new != old and (old, new) != ("NodePort", "LoadBalancer"):
+        yield _CLOSED.finding(_WAYS_IN[old], ref, where=where, key=evidence, **evidence)
 
 
 def _of_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
@@ -56,15 +51,12 @@ def _of_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any
         return
     old, new = _ports(before), _ports(after)
     if gone := [one for one in old if one not in new]:
-        evidence = {"ports": gone}
-        yield _CLOSED.at(
-            ref, f"{said(ref)} no longer listens on {some(gone)}", path=("spec", "ports"), evidence=evidence, key=gone
-        )
+        yield _CLOSED.finding("no-port", ref, where=("spec", "ports"), key=gone, ports=gone)
     for port in (one for one in old if one in new):
         was, shall = old[port].get("nodePort"), new[port].get("nodePort")
         if was and shall and was != shall:
-            message = f"{said(ref)} listens on another port of the nodes for {port}: {was} → {shall}"
-            yield _MOVED.at(ref, message, path=("spec", "ports"), evidence={"before": was, "after": shall}, key=port)
+            where = ("spec", "ports")
+            yield _MOVED.finding("node-port", ref, where=where, key=port, port=port, before=was, after=shall)
 
 
 def _ports(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -78,16 +70,14 @@ def _of_addresses(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str,
     if was and shall != was and after.get("type") == "LoadBalancer":
         gone.append(str(was))
     if gone:
-        message = f"{said(ref)} no longer asks for the {'address' if len(gone) == 1 else 'addresses'} {some(gone)}"
-        yield _MOVED.at(ref, message, path=("spec",), evidence={"addresses": gone}, key=gone)
+        yield _MOVED.finding("no-address", ref, where=("spec",), key=gone, addresses=gone)
 
 
 def _of_routes(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
     """Hosts and paths that an Ingress served."""
     kept = set(_routes(after))
     if gone := [one for one in _routes(before) if one not in kept]:
-        message = f"{said(ref)} no longer serves {some(gone)}"
-        yield _CLOSED.at(ref, message, path=("spec", "rules"), evidence={"routes": gone}, key=gone)
+        yield _CLOSED.finding("no-route", ref, where=("spec", "rules"), key=gone, routes=gone)
 
 
 def _routes(ingress: JsonObject) -> list[str]:
@@ -108,13 +98,14 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
         if old is None or not selector or pods_of_service(service, now):
             continue
         if lost := pods_of_service(old, was):
-            labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-            message = (
-                f"{said(ref)} leads to no pod any more: no pod of the bundle has the labels {labels}, "
-                f"as those of {some([said(one.ref) for one in lost])} had"
+            yield _NOWHERE.finding(
+                "no-pods",
+                ref,
+                where=("spec", "selector"),
+                key=dict(selector),
+                selector=dict(selector),
+                workloads=[pod.ref for pod in lost],
             )
-            evidence = {"selector": dict(selector)}
-            yield _NOWHERE.at(ref, message, path=("spec", "selector"), evidence=evidence, key=dict(selector))
 
 
 def _services(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject]]:
@@ -130,11 +121,15 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         for index, port in enumerate(maps(_spec(service).get("ports"))):
             target = port.get("targetPort")
             if found and isinstance(target, str) and not target.isdigit() and target not in listening:
-                message = (
-                    f"{said(ref)} sends what comes to {port.get('port')} to the port {target}, which no container of "
-                    f"{some([said(one.ref) for one in found])} names"
+                yield _NOWHERE.finding(
+                    "no-target-port",
+                    ref,
+                    where=("spec", "ports", index, "targetPort"),
+                    key=["target", target],
+                    port=port.get("port"),
+                    target=target,
+                    workloads=[pod.ref for pod in found],
                 )
-                yield _NOWHERE.at(ref, message, path=("spec", "ports", index, "targetPort"), key=["target", target])
     for ref, obj in state.named:
         if ref.group_kind == _INGRESS:
             yield from _of_backends(ref, obj, services)
@@ -155,8 +150,9 @@ def _of_backends(ref: ObjectRef, ingress: JsonObject, services: Mapping[Any, Jso
         ports = maps(_spec(body).get("ports"))
         if not any(port in (one.get("port"), one.get("name")) for one in ports):
             offered = [str(one.get("name") or one.get("port")) for one in ports]
-            message = f"{said(ref)} leads to the port {port} of {said(service)}, which offers {some(offered) or 'none'}"
-            yield _NOWHERE.at(ref, message, path=("spec",), key=["backend", name, port])
+            key = ["backend", name, port]
+            variant = "no-backend-port" if offered else "no-backend-ports"
+            yield _NOWHERE.finding(variant, ref, where=("spec",), key=key, service=service, port=port, offered=offered)
 
 
 def _backends(ingress: JsonObject) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, mapping, maps
 from provisioner.review.checks.availability.scale import STATEFUL_SET
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.review.workloads.volumes import CLAIM
@@ -50,16 +50,14 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_class(asked: _Asked, facts: Facts, *, is_new: bool, goes: bool) -> Iterator[Finding]:
     exists = facts.around.exists.get(asked.of.identity)
-    rule, words = _ABSENT, "which does not exist: it waits for a volume, unless somebody made one of that class"
+    rule, variant = _ABSENT, "no-class"
     if goes:
-        rule = _GONE if is_new else _ABSENT
-        words = "which this change deletes: what it holds stays, and new pods get no volume"
+        rule, variant = _GONE if is_new else _ABSENT, "class-deleted"
     elif facts.is_offline or exists or (asked.ref.group_kind == CLAIM and not is_new):
         return
     elif exists is None:
-        rule, words = _UNKNOWN, "and whether that exists is not known"
-    message = f"{said(asked.ref)} asks for the storage class {asked.name}, {words}"
-    yield rule.at(asked.ref, message, path=asked.path, evidence={"class": asked.name}, key=asked.name)
+        rule, variant = _UNKNOWN, "class-unknown"
+    yield rule.finding(variant, asked.ref, where=asked.path, key=asked.name, **{"class": asked.name})
 
 
 def _of_default(asked: _Asked, facts: Facts) -> Iterator[Finding]:
@@ -69,13 +67,8 @@ def _of_default(asked: _Asked, facts: Facts) -> Iterator[Finding]:
     if facts.is_offline or any(map(_is_default, (*own, *(listed.objects if listed else ())))):
         return
     is_known = listed is not None and listed.is_whole
-    rule = _ABSENT if is_known else _UNKNOWN
-    words = (
-        "and the cluster has no default one: it waits for a volume, unless somebody made one without a class"
-        if is_known
-        else "and whether the cluster has a default one is not known"
-    )
-    yield rule.at(asked.ref, f"{said(asked.ref)} names no storage class, {words}", path=asked.path, key="default")
+    rule, variant = (_ABSENT, "no-default") if is_known else (_UNKNOWN, "default-unknown")
+    yield rule.finding(variant, asked.ref, where=asked.path, key="default")
 
 
 def _is_default(obj: JsonObject) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
 from provisioner.review.base.places import names_field
+from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
-from provisioner.schema import compare, validate_crd
+from provisioner.schema import validate_crd
 from provisioner.schema.verdicts import GONE_WITH_ALL, NOTHING_KNOWN, REJECTED, shown
 from provisioner.sentences import unescaped
 from provisioner.values import (
@@ -84,7 +85,7 @@ def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) 
         )
         yield _NOT_COMPARED.at(ref, message)
     elif planned.action is not Action.ADOPT:
-        for found in compare(old, new):
+        for found in compare_crds(old, new):
             yield replace(found, ref=found.ref or ref, message=f"{_place(ref, found)}: {found.message}")
 
 

@@ -34,6 +34,7 @@ CASES = (
     "review/crds/test_stored.py",
     "review/checks/bundle/test_source_moves.py",
     "review/checks/bundle/test_catalogs.py",
+    "review/base/test_long_lines.py",
     "review/test_frame.py",
     "review/judged/test_unjudged.py",
     "review/judged/test_every_leaf.py",
@@ -76,7 +77,7 @@ SECONDS = 300
 
 
 @pytest.mark.thorough
-def test_every_severity_that_a_rule_lists_is_shown_by_a_case(tmp_path: Path) -> None:
+def test_every_severity_and_message_that_a_rule_lists_is_shown_by_a_case(tmp_path: Path) -> None:
     file = tmp_path / "made.json"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not corpus and not controlplane"]
     done = subprocess.run(
@@ -89,9 +90,12 @@ def test_every_severity_that_a_rule_lists_is_shown_by_a_case(tmp_path: Path) -> 
         timeout=scaled(SECONDS),
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    shown = {(rule, Severity(severity)) for rule, severity, _ in json.loads(file.read_text())}
+    found = json.loads(file.read_text())
+    shown = {(rule, Severity(severity)) for rule, severity, _ in found["made"]}
     never = sorted(f"{rule} {severity}" for rule, severity in findings_made.listed() - shown)
     assert never == [], "listed by the files of the rules and shown by no case"
+    unsaid = findings_made.listed_variants() - {tuple(one) for one in found["variants"]}
+    assert sorted(unsaid) == [], "messages in the files of the rules that no case shows"
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_a_tree_that_goes_is_one_finding() -> None:
     tree = obj(x=obj(y=obj(z=TEXT, w=text(default="a")), l=listed(obj(q=TEXT))))
     (found,) = compare(crd_of(tree), crd_of(obj()))
     assert (found.rule, found.path[-1]) == ("SCH-01", "x")
-    assert "5 below it" in found.message
+    assert found.evidence["below"] == 5
 
 
 def test_where_no_rule_is_compared_the_runtime_of_cel_is_not_loaded() -> None:

@@ -1,0 +1,237 @@
+"""The sentences of findings: templates in the file of each rule, filled with what a check found.
+
+Below the heading *Messages* of a rule's file stands one paragraph for each of its variants: the name of the variant, a
+colon and its template. A template only shows values, it never decides: which variant it is the check says.
+
+    stops: {subject} stops: its replicas go from {before} to 0
+
+`{name}` shows a value as it is, an object by its name, labels as `key=value`, a list with commas. What else a template
+can do:
+
+    {pods:count pod}          1 pod, 2 pods          (`count entry/entries` where an s does not make the plural)
+    {pods:is|are}             the first for one, else the second
+    {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
+    {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
+    {makers:or}               a or b or c
+    {format:else none}        the value, or `none` where there is none
+    {names:quoted}            `a`, `b`
+    {new:json} {all:jsons}    a value, or each of a list, as JSON
+    {new:number} {old:range}  a number as Go prints it; from 1 below 5
+    {types:types}             an integer or a string
+    {new:rule}                a rule of CEL in one line, quoted
+    {why:phrase}              the text `why.KEY` of this file, or of phrases.txt, where KEY is the value
+    {because:message}         the message of the rule that is the value, in its variant `because_variant`
+    [ in {namespace}]         nothing at all where one of the values in it is missing, empty or 0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from provisioner.errors import BadRuleFile
+from provisioner.schema.fields import go_number, shown_json
+from provisioner.schema.verdicts import type_phrase
+from provisioner.sentences import number, some, some_phrases
+from provisioner.values import ObjectRef, display_name
+
+SUBJECT, WHERE, PHRASE, MESSAGE = "subject", "where", "phrase", "message"
+HEADING = "\n## Messages\n"
+_PHRASES = "phrases.txt"
+_NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
+_FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_FORMATS = re.compile(
+    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|else .+|or|quoted|jsons?|number|range|types|rule"
+    r"|phrase|message|"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A place for the value `name` in a template, shown by `format`."""
+
+    name: str
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text, fields and optional parts, which are templates themselves, in their order."""
+
+    parts: tuple[str | Field | Template, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The values that it shows, those of its phrases not among them."""
+        found = {part.name for part in self.parts if isinstance(part, Field)}
+        return frozenset(found).union(*(part.names for part in self.parts if isinstance(part, Template)))
+
+    @property
+    def fields(self) -> Iterator[Field]:
+        for part in self.parts:
+            if isinstance(part, Field):
+                yield part
+            elif isinstance(part, Template):
+                yield from part.fields
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The templates of one rule, by the names of its variants and phrases."""
+
+    rule: str
+    templates: Mapping[str, Template]
+
+    def render(self, variant: str, params: Mapping[str, Any]) -> str:
+        """The sentence of `variant` with `params`. Raises LookupError for a variant or value that is missing."""
+        if variant not in self.templates:
+            raise LookupError(f"{self.rule} has no message for the variant {variant}")
+        return "".join(self._parts(self.templates[variant], params))
+
+    def names(self, variant: str) -> frozenset[str]:
+        """The values that the sentence of `variant` shows, those of all its phrases among them."""
+        template = self.templates[variant]
+        found = set(template.names)
+        for field in template.fields:
+            if field.format == PHRASE:
+                phrases = [name for name in self.templates if name.startswith(f"{field.name}.")]
+                found = found.union(*(self.names(name) for name in phrases))
+        return frozenset(found)
+
+    def _parts(self, template: Template, params: Mapping[str, Any]) -> Iterator[str]:
+        for part in template.parts:
+            if isinstance(part, str):
+                yield part
+            elif isinstance(part, Template):
+                if all(params.get(name) for name in part.names):
+                    yield from self._parts(part, params)
+            elif part.format == PHRASE:
+                yield self.render(f"{part.name}.{params[part.name]}", params)
+            elif part.format == MESSAGE:
+                yield messages_of(params[part.name]).render(params[f"{part.name}_variant"], params)
+            else:
+                yield _show(params, part)
+
+
+@cache
+def messages_of(rule: str) -> Messages:
+    """The sentences of a rule's findings. Raises LookupError where it has no file, BadRuleFile for a damaged one."""
+    folder = files(__package__)
+    file = folder.joinpath(f"{rule}.md")
+    if not file.is_file():
+        raise LookupError(f"the rule {rule} has no file")
+    _, _, section = file.read_text("utf-8").partition(HEADING)
+    found = messages_in(rule, section)
+    shared = messages_in(_PHRASES, folder.joinpath(_PHRASES).read_text("utf-8"))
+    return Messages(rule, {**shared.templates, **found.templates})
+
+
+def messages_in(name: str, section: str) -> Messages:
+    """The templates of the rule `name` in the text below the heading *Messages* of its file.
+
+    Raises BadRuleFile for a paragraph that is no template, or a name that stands twice.
+    """
+    found: dict[str, Template] = {}
+    for block in filter(None, section.strip().split("\n\n")):
+        variant, colon, text = " ".join(block.split()).partition(": ")
+        if not colon or not _NAME.fullmatch(variant) or variant in found:
+            raise BadRuleFile(f"{name}: below Messages, {variant!r} is no new name of a variant, followed by a colon")
+        found[variant] = _template(name, text)
+    return Messages(name, found)
+
+
+def _template(name: str, text: str) -> Template:
+    parts: list[str | Field | Template] = []
+    for index, piece in enumerate(_OPTIONAL.split(text)):
+        parts += [Template(tuple(_pieces(name, piece)))] if index % 2 else _pieces(name, piece)
+    return Template(tuple(parts))
+
+
+def _pieces(name: str, text: str) -> Iterator[str | Field]:
+    last = 0
+    for match in _FIELD.finditer(text):
+        if match.start() > last:
+            yield text[last : match.start()]
+        if not _FORMATS.fullmatch(match[2] or ""):
+            raise BadRuleFile(f"{name}: below Messages, {match[2]!r} is no way to show a value")
+        yield Field(match[1], match[2] or "")
+        last = match.end()
+    rest = text[last:]
+    if any(mark in rest for mark in "{}[]"):
+        raise BadRuleFile(f"{name}: below Messages, a bracket is left over in {rest!r}")
+    if rest:
+        yield rest
+
+
+def _show(params: Mapping[str, Any], field: Field) -> str:
+    how, _, rest = field.format.partition(" ")
+    value = params.get(field.name) if how == "else" else params[field.name]
+    if "|" in field.format:
+        one, _, several = field.format.partition("|")
+        return one if _size(value) == 1 else several
+    match how:
+        case "count":
+            noun, _, plural = rest.partition("/")
+            return number(_size(value), noun, plural)
+        case "some":
+            most, _, noun = rest.partition(" ")
+            return some([_text(item) for item in value], int(most), noun=noun)
+        case "phrases":
+            return some_phrases([_text(item) for item in value], int(rest))
+        case "or":
+            return " or ".join(map(_text, value))
+        case "else":
+            return rest if value is None else _text(value)
+        case _:
+            return _SHOWN[how](value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={inner}" for key, inner in sorted(value.items()))
+    return display_name(value) if isinstance(value, ObjectRef) else str(value)
+
+
+def _size(value: Any) -> int:
+    return value if isinstance(value, int) else len(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
+
+
+def _range(limits: Mapping[str, Any]) -> str:
+    parts = []
+    if limits.get("minimum") is not None:
+        parts.append(f"{'above' if limits.get('exclusiveMinimum') else 'from'} {go_number(limits['minimum'])}")
+    if limits.get("maximum") is not None:
+        parts.append(f"{'below' if limits.get('exclusiveMaximum') else 'up to'} {go_number(limits['maximum'])}")
+    return " ".join(parts) or "without bounds"
+
+
+def _rule(text: str) -> str:
+    """The text of a rule as it was written, backslashes too, in one line."""
+    line = " ".join(text.split("\n"))
+    quote = '"' if "'" in line and '"' not in line else "'"
+    return f"{quote}{line}{quote}"
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "": _plain,
+    "json": shown_json,
+    "jsons": lambda values: ", ".join(map(shown_json, values)),
+    "number": go_number,
+    "quoted": lambda names: ", ".join(f"`{name}`" for name in names),
+    "range": _range,
+    "rule": _rule,
+    "types": type_phrase,
+}

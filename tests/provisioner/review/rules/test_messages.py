@@ -1,0 +1,93 @@
+"""The sentences of findings are made of templates that stand in the file of each rule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import provisioner.review
+from provisioner.errors import BadRuleFile
+from provisioner.review.base.facts import ReviewRule
+from provisioner.review.rules import messages_of, rule_ids
+from provisioner.review.rules.messages import messages_in
+from provisioner.values import ObjectRef, Section, Severity
+
+WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
+
+
+@pytest.mark.parametrize(
+    ("template", "params", "words"),
+    [
+        ("{subject} stops", {"subject": WEB}, "Deployment shop/web stops"),
+        ("{pods:count pod}", {"pods": 1}, "1 pod"),
+        ("{keys:count entry/entries}", {"keys": ["a", "b"]}, "2 entries"),
+        ("{keys:is|are}", {"keys": ["a"]}, "is"),
+        ("{count:is|are}", {"count": 0}, "are"),
+        ("{names:some 2}", {"names": ["a", "b", "c"]}, "a, b and 1 more"),
+        ("{names:some 1 fields}", {"names": ["a", "b", "c"]}, "a and 2 more fields"),
+        ("{names}", {"names": [WEB, "b"]}, "Deployment shop/web, b"),
+        ("{names:or}", {"names": ["a", "b"]}, "a or b"),
+        ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
+        ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
+        ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
+        ("waits[ in {place}]", {"place": ""}, "waits"),
+        ("waits[ in {place}]", {}, "waits"),
+        ("{then:phrase}", {"then": "never", "pods": 2}, "never starts 2 pods"),
+        ("{text}", {"text": "{subject} [x]"}, "{subject} [x]"),
+    ],
+)
+def test_a_template_shows_its_values(template: str, params: dict[str, Any], words: str) -> None:
+    messages = messages_in("XX-01", f"it: {template}\n\nthen.never: never starts {{pods:count pod}}")
+    assert messages.render("it", params) == words
+
+
+@pytest.mark.parametrize(
+    "section",
+    ["no name", "Name: words", "it: a\n\nit: b", "it: {a", "it: a]", "it: {a:about 3}", "it: [a [b]]"],
+    ids=["no colon", "capital", "twice", "open", "closed", "unknown way", "nested"],
+)
+def test_what_is_no_template_is_refused_with_the_rule(section: str) -> None:
+    with pytest.raises(BadRuleFile, match="XX-01"):
+        messages_in("XX-01", section)
+
+
+def test_a_variant_without_a_message_and_a_value_that_is_missing_are_errors() -> None:
+    messages = messages_in("XX-01", "it: {a}")
+    for variant, params in (("other", {"a": 1}), ("it", {})):
+        with pytest.raises(LookupError):
+            messages.render(variant, params)
+
+
+def test_a_finding_keeps_its_variant_and_its_values() -> None:
+    rule = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)
+    found = rule.finding("stops", WEB, where=("spec", "replicas"), before=3, after=0, left_out=None)
+    assert found.message == "Deployment shop/web stops: its replicas go from 3 to 0"
+    assert (found.variant, found.evidence) == ("stops", {"before": 3, "after": 0})
+
+
+def test_the_messages_of_every_rule_can_be_read_and_their_phrases_belong_to_a_value() -> None:
+    for rule in rule_ids():
+        messages = messages_of(rule)
+        shown = {field.name for template in messages.templates.values() for field in template.fields}
+        own = {name.partition(".")[0] for name in messages.templates if "." in name} - {"proof"}
+        assert own <= shown, rule
+
+
+def test_every_variant_that_the_code_names_has_a_message() -> None:
+    known = {variant for rule in rule_ids() for variant in messages_of(rule).templates}
+    assert [variant for variant in variants_in_code() if variant not in known] == []
+
+
+def variants_in_code() -> Iterator[str]:
+    """The first argument of each call of `finding` that is a text."""
+    for file in Path(provisioner.review.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            is_call = (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "finding"
+            )
+            if is_call and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
