@@ -37,10 +37,10 @@ def test_hostile_names_break_no_picture(scheme: str, here: World, live_server: L
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     wrong: dict[str, list[str]] = {}
     for path in PATHS:
-        page.goto(f"{live_server.url}{address}{path}")
-        page.evaluate(OPEN_ALL)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 800})
+            page.goto(f"{live_server.url}{address}{path}")
+            page.evaluate(OPEN_ALL)
             is_wider = page.evaluate("document.documentElement.scrollWidth") > width
             found = complaints(page) + (["wider than the screen"] if is_wider else [])
             wrong |= {f"{path} at {width}": found} if found else {}
