@@ -144,24 +144,17 @@ def test_every_page_can_be_used_by_everybody(scheme: str, here: World, site: dic
     page = sign_in(here.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
-    found = {}
+    found, widths = {}, {}
     for name in CHECKED:
+        page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(site[name])
         page.evaluate(OPEN_ALL)
         found[name] = complaints(page)
-    assert {name: what for name, what in found.items() if what} == {}
-    assert heard == []
-
-
-def test_no_page_is_wider_than_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
-    page.set_viewport_size({"width": 360, "height": 800})
-    widths = {}
-    for name in CHECKED:
-        page.goto(site[name])
-        page.evaluate(OPEN_ALL)
+        page.set_viewport_size({"width": 360, "height": 800})
         widths[name] = page.evaluate("document.documentElement.scrollWidth")
-    assert {name: width for name, width in widths.items() if width > 360} == {}
+    assert {name: what for name, what in found.items() if what} == {}
+    assert {name: width for name, width in widths.items() if width > 360} == {}, "wider than a telephone"
+    assert heard == []
 
 
 def also_known(person: User, *clusters: str) -> None:
@@ -290,44 +283,37 @@ def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, 
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
 
 
-@pytest.mark.parametrize(
-    ("name", "offered"),
-    [
+def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+    for verb in ("override", "create"):
+        here.kubernetes.allow("ada", verb)
+    page = sign_in(here.ada)
+    for name, offered in (
         ("findings", "Accept this finding"),
         ("request", "Changes line by line"),
         ("rights", "Schemas"),
         ("inbox", "More filters"),
         ("reviewed-request", "Change your decision"),
         ("catalog-package", "Install"),
-    ],
-)
-def test_paper_holds_nothing_to_press(
-    name: str, offered: str, here: World, site: dict[str, str], sign_in: SignIn
-) -> None:
-    for verb in ("override", "create"):
-        here.kubernetes.allow("ada", verb)
-    page = sign_in(here.ada)
-    page.goto(site[name])
-    page.evaluate(OPEN_ALL)
-    pw.expect(page.get_by_text(offered).first).to_be_visible()
-    page.emulate_media(media="print")
-    pw.expect(page.get_by_text(offered).first).to_be_hidden()
-    for what in ("button", "input", "textarea", "select", "nav", "a:text-matches('^(Show|Changes line)')"):
-        pw.expect(page.locator(f"{what}:visible")).to_have_count(0)
+    ):
+        page.emulate_media(media="screen")
+        page.goto(site[name])
+        page.evaluate(OPEN_ALL)
+        pw.expect(page.get_by_text(offered).first, name).to_be_visible()
+        page.emulate_media(media="print")
+        pw.expect(page.get_by_text(offered).first, name).to_be_hidden()
+        for what in ("button", "input", "textarea", "select", "nav", "a:text-matches('^(Show|Changes line)')"):
+            pw.expect(page.locator(f"{what}:visible"), name).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    "name", ["request", "findings", "rights", "printed-report", "catalogs", "catalog", "catalog-package"]
-)
-def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(
-    name: str, here: World, site: dict[str, str], sign_in: SignIn
-) -> None:
+def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     press(page, "Dark")
-    page.goto(site[name])
     page.set_viewport_size({"width": 500, "height": 700})
-    page.evaluate(OPEN_ALL)
-    page.emulate_media(media="print")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 500
-    ink = page.evaluate("getComputedStyle(document.body).color.match(/[0-9]+/g).map(Number)")
-    assert max(ink) < 100, f"{ink} on white paper"
+    for name in ("request", "findings", "rights", "printed-report", "catalogs", "catalog", "catalog-package"):
+        page.emulate_media(media="screen")
+        page.goto(site[name])
+        page.evaluate(OPEN_ALL)
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 500, name
+        ink = page.evaluate("getComputedStyle(document.body).color.match(/[0-9]+/g).map(Number)")
+        assert max(ink) < 100, f"{ink} on white paper: {name}"

@@ -75,7 +75,7 @@ def test_the_lines_of_an_object_come_when_it_is_opened(here: World, site: dict[s
     photographed(page, "lines-narrow")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_the_page_of_lines_can_be_read_on_a_telephone_without_scripts(
     scheme: Literal["light", "dark"], here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:

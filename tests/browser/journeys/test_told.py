@@ -39,6 +39,7 @@ def test_who_asked_is_told_of_a_denial_wherever_they_look(office: Offices) -> No
     assert it.request.number == 2
 
 
+@pytest.mark.thorough
 def test_who_approved_is_told_that_it_no_longer_counts_wherever_they_look(office: Offices) -> None:
     it = office("voided")
     it.wish("1")

@@ -149,10 +149,10 @@ def test_nobody_is_kept_out_and_nothing_is_wider_than_the_screen(
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     wrong: dict[str, list[str]] = {}
     for path in ("", "/0", "/0?view=split", "/2"):
+        page.goto(f"{live_server.url}/requests/{request.uid}/changes{path}")
+        page.evaluate(OPEN_ALL)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 800})
-            page.goto(f"{live_server.url}/requests/{request.uid}/changes{path}")
-            page.evaluate(OPEN_ALL)
             is_wider = page.evaluate("document.documentElement.scrollWidth") > width
             found = complaints(page) + (["wider than the screen"] if is_wider else [])
             wrong |= {f"{path} at {width}": found} if found else {}

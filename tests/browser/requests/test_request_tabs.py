@@ -135,10 +135,10 @@ def test_every_tab_has_an_address_and_is_reached_by_the_keyboard(
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(
-    "width", [pytest.param(390, marks=pytest.mark.thorough), 1280, pytest.param(1920, marks=pytest.mark.thorough)]
-)
+# One of them is among test_every_page_can_be_used_by_everybody.
+@pytest.mark.thorough
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_every_tab_can_be_used_by_everybody_at_every_width(
     width: int, scheme: str, here: World, site: dict[str, str], sign_in: SignIn
 ) -> None:
