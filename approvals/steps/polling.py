@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.utils import timezone
 
 from approvals import gate, instruments, wake
 from approvals.access.port import connect
-from approvals.clock import database_now
 from approvals.gate import reader
 from approvals.ledger import claims, pivots, references
 from approvals.models import FloatingReference, ReferenceFollower, Request
@@ -43,7 +43,7 @@ class Poll(Recurring):
 
     def look(self, worker: str) -> bool:
         reference = FloatingReference.objects.filter(pk=self.key).first()
-        if reference is None or reference.look_at is None or reference.look_at > database_now():
+        if reference is None or reference.look_at is None or reference.look_at > timezone.now():
             return False
         if not references.interval(reference):
             references.postpone(reference, None)  # the operator has turned looks off meanwhile
@@ -51,7 +51,7 @@ class Poll(Recurring):
         with claims.place(self.task, 0, POLLS_AT_ONCE) as is_free:
             wait = references.take_turn(reference.host) if is_free else TURN_SECONDS
             if wait:
-                references.postpone(reference, database_now() + timedelta(seconds=max(wait, 1.0)))
+                references.postpone(reference, timezone.now() + timedelta(seconds=max(wait, 1.0)))
                 instruments.source_polls.labels(reference.kind, "postponed").inc()
                 return False
             self._look(reference, worker)
@@ -67,7 +67,7 @@ class Poll(Recurring):
         logger.error("a source is not checked", extra={"reference_id": self.key, "error": str(error)})
 
     def _look(self, reference: FloatingReference, worker: str) -> None:
-        began, clock = database_now(), time.perf_counter()
+        began, clock = timezone.now(), time.perf_counter()
         followers = list(references.following(reference).order_by("deployment_id", "position"))
         told: dict[int, RemoteSource] = {}
         refused: dict[int, PratiqueError] = {}

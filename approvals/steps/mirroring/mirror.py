@@ -13,9 +13,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, DateTimeField, F, Q, Value, When
+from django.utils import timezone
 
 from approvals.access.port import connect
-from approvals.clock import database_now
 from approvals.gate import live_deployment
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
@@ -54,7 +54,7 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 def look_after(deployment_id: int) -> None:
     """Bring the cluster's picture of one deployment up to date, and ask for its health."""
     deployment = BundleDeployment.objects.select_related("cluster", "active_revision").get(pk=deployment_id)
-    BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=database_now())
+    BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=timezone.now())
     if deployment.gone_at:
         return
     api = connect(deployment.cluster)
@@ -63,7 +63,7 @@ def look_after(deployment_id: int) -> None:
         if live is None:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
-        if is_due(deployment, database_now()):
+        if is_due(deployment, timezone.now()):
             observe(deployment)
     except TryLater as exc:
         note_unknown(deployment.pk, str(exc))
@@ -94,7 +94,7 @@ def _is_shown_soon(deployment: BundleDeployment) -> bool:
     """Whether the cluster is better shown the report alone, seconds later: where many come at once, each write about
     one that is only being prepared holds up the reports of all."""
     latest = deployment.requests.order_by("-number").first()
-    is_new = latest is not None and latest.mirrored_at is None and database_now() - latest.created_at < SHOWN_WITHIN
+    is_new = latest is not None and latest.mirrored_at is None and timezone.now() - latest.created_at < SHOWN_WITHIN
     if latest is None or not is_new or latest.state != State.PREPARING or latest.problem:
         return False
     return Request.objects.filter(cluster=deployment.cluster_id, state=State.PREPARING).count() > CROWD
