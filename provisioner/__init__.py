@@ -41,6 +41,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `masking`: values in plain objects that nobody should be shown
 - `versions`: versions, ranges of them, and constraints on them
 - `phases`: the phases in which objects enter a cluster
+- `confinement`: what the kernel takes from a process that reads what is untrusted
 - `unserved`: why a cluster serves no such kind, and which versions Kubernetes removed
 - `cli`: the command `pratique`
 """
@@ -50,6 +51,7 @@ __all__ = [
     "catalogs",
     "cli",
     "cluster",
+    "confinement",
     "errors",
     "expressions",
     "health_checks",

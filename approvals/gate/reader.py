@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.access.port import connect
-from approvals.clock import on_own_clock
 from approvals.gate import deletions, policies, rights, wish
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deletions import Slowly
@@ -225,7 +224,7 @@ def _facts(question: GateQuestion, request: Request) -> GateFacts:
         is_requester_known=request.is_requester_known,
         has_requesters=bool(request.requesters),
         needed=settings.PRATIQUE["APPROVALS_NEEDED"],
-        expires_at=on_own_clock(request.expires_at),
+        expires_at=request.expires_at,
         rounds=rounds.made_by_itself(request),
         why_unknown=why_unknown(request),
     )

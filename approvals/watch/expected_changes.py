@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from approvals.clock import database_now
+from django.utils import timezone
+
 from approvals.errors import Awaits
 from approvals.ledger import waiting
 from approvals.models import Cluster
@@ -90,7 +91,7 @@ class ExpectedChanges:
             return
         self._looked_at = now
         for awaits, names in self.changes.take().items():
-            waiting.look(list(self._concerned(awaits, names)), database_now())
+            waiting.look(list(self._concerned(awaits, names)), timezone.now())
         wanted = {
             kind: awaits
             for awaits in Awaits

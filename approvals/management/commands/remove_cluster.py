@@ -19,14 +19,19 @@ from provisioner.api_groups import FINALIZER, OWN_GROUP
 from provisioner.errors import PratiqueError
 
 WORDS = """\
-Remove cluster {name} from Pratique, with its {deployments} deployments (of which {leaving} are being deleted)?
+Remove cluster {name} from Pratique?
 
-Ends at once: {open} open requests, the watch, drift correction, the catalogs, and who {people} accounts are on {name},
-with the sessions, tokens and chat links that depend on it. The stored credentials are erased.
-Stays in the cluster: every object that was applied, every BundleDeployment, and Pratique's definitions and policies.
-What is being deleted is gone afterwards, and its objects stay. Nobody corrects or removes them any more.
-Stays here: requests with reviews and verdicts, revisions, {policies} policies for {name}, and the audit. Reports and
-stored content stay as long as PRATIQUE_KEEP_DAYS says.
+  deployments    {deployments}, of which {leaving} are being deleted
+  open requests  {open}
+  identities     {people}
+  policies       {policies}
+
+Ends at once: open requests, the watch, drift correction, catalogs and identities, with the sessions, tokens and chat
+links that depend on them. The stored credentials are erased.
+Stays in the cluster: every object that was applied, which nobody corrects or removes any more, and every
+BundleDeployment. One that is being deleted goes, and its objects stay.
+Stays in Pratique: requests with reviews and verdicts, revisions, policies and the audit; reports and stored content as
+long as PRATIQUE_KEEP_DAYS says.
 """
 BY_HAND = """\
 The finalizer {finalizer} is still on {names}: {problem}.

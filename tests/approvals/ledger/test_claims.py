@@ -6,16 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import time_machine
-from django.conf import settings
 from django.utils import timezone
 
 from approvals import tasks, wake
-from approvals.clock import on_own_clock
 from approvals.ledger import claims
 from approvals.models import Request
 from approvals.steps import advance
-from provisioner.errors import TryLater
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -55,31 +51,6 @@ def test_a_dead_workers_claim_lapses_and_its_own_renewal_fails_then(request_: Re
 def test_a_settled_request_is_not_claimed(request_: Request) -> None:
     Request.objects.update(state="withdrawn")
     assert not claims.claim(request_.pk, "one")
-
-
-@pytest.mark.parametrize("hours", [-2, 2])
-def test_a_clock_that_is_hours_off_changes_nothing(here: World, woken: list[int], hours: int) -> None:
-    """Who compares times of several processes goes by the database's clock."""
-    true = timezone.now()
-    with time_machine.travel(true + timedelta(hours=hours), tick=True):
-        world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-        assert claims.hold_watch(here.cluster.pk, "one")
-        request = Request.objects.get()
-        claims.rest(Request.objects.all(), 60)
-        advance._try_later(request, TryLater("the registry does not respond"))
-    request.refresh_from_db()
-    life = timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
-    moments = request.expires_at - life, request.look_again_at, request.rests_until, request.problem_since
-    assert all(at is not None and abs(at - true) < timedelta(minutes=2) for at in moments)
-    assert not claims.hold_watch(here.cluster.pk, "two")
-    for expires, looks, is_due in ((600, 600, False), (600, -1, True), (-1, 600, True)):
-        soon = timezone.now() + timedelta(seconds=expires)
-        Request.objects.update(expires_at=soon, look_again_at=timezone.now() + timedelta(seconds=looks))
-        woken.clear()
-        with time_machine.travel(timezone.now() + timedelta(hours=hours), tick=True):
-            tasks.sweep()
-            assert (on_own_clock(soon) <= timezone.now()) is (expires < 0)
-        assert bool(woken) is is_due
 
 
 def test_the_sweep_finds_what_a_lost_message_left(request_: Request, woken: list[int]) -> None:
