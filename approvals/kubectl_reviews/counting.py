@@ -53,8 +53,9 @@ CHANNEL = Review.Channel.KUBECTL
 DENY = "Deny"
 # Since when the policies are in force is known from looks like these.
 LOOK_SECONDS = 20
-# Of one batch, after which others have their turn; of all that one call tries, and reads at first.
-AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 25, 2000, 1000, 8
+# Of one batch, after which others have their turn; of all that one call tries; of the newest, and of the oldest, that
+# it reads before each batch.
+AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 25, 2000, 100, 8
 MAX_NAME = 253
 # In the place of who made what cannot be read.
 NOBODY = "?"
@@ -130,10 +131,12 @@ def count(cluster_id: int) -> None:
 
 
 def _read_reviewers(api: Api, rows: QuerySet[KubectlReview]) -> None:
-    """Who made each, as its object says: by that people take turns, and it proves nothing. The newest first, so that
-    nobody waits for all that somebody else made before. One that cannot be read is nobody's, and says so in its turn.
+    """Who made some of them, as their objects say: by that people take turns, and it proves nothing. The newest, so
+    that nobody waits for all that somebody else made before, and the oldest, so that nobody is put off by what comes
+    after. One that cannot be read is nobody's, and says so in its turn.
     """
-    unread = list(rows.order_by("-created_at", "-pk")[:READ_AT_ONCE])
+    ends = [rows.order_by(*order)[:READ_AT_ONCE] for order in (("-created_at", "-pk"), ("created_at", "pk"))]
+    unread = list({row.pk: row for some in ends for row in some}.values())
     if not unread:
         return
     with ThreadPoolExecutor(READERS) as pool:

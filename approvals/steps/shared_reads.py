@@ -23,6 +23,8 @@ from provisioner.errors import ClusterError, PratiqueError
 from provisioner.reading import ask_of_cluster, ask_of_namespace
 
 KEPT_SECONDS = 5.0
+# For all questions together.
+ASK_SECONDS = 10.0
 # Where roles and bindings of a cluster are more than that, each preparation reads them; later it is tried again.
 MOST_BYTES = 4 * 1024 * 1024
 TOO_MUCH_SECONDS = 300.0
@@ -83,14 +85,16 @@ def _answers(
             return kept.answers
         # A row that comes later was not there when its questions went out, whatever the clocks of both processes say.
         newest = Request.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        kept.answers, kept.newest, kept.at, answers = {}, newest, now, {}
+        answers: dict[str, bytes] = {}
+        kept.answers, kept.newest, kept.at = {}, newest, now
         try:
             # What it serves is handed over as well, and would soon be too old.
-            ask(connect(cluster).within(1.0).noting(answers, most_bytes=MOST_BYTES))
+            api = connect(cluster).within(1.0).until(now + ASK_SECONDS)
+            ask(api.noting(answers, most_bytes=MOST_BYTES))
         except ClusterError:
             kept.rests_until = now + TOO_MUCH_SECONDS
-        except PratiqueError:  # whoever prepares finds out, and says so
-            return {}
+        except PratiqueError:  # whoever prepares finds out, and says so; others wait here no longer
+            kept.rests_until = time.monotonic() + KEPT_SECONDS
         else:
             kept.answers = answers
         return kept.answers

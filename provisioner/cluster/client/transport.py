@@ -129,7 +129,7 @@ class Transport:
 
         def note(question: str, body: bytes) -> None:
             answers[question] = body
-            if sum(map(len, answers.values())) > most_bytes:
+            if sum(map(len, list(answers.values()))) > most_bytes:  # others note at the same time
                 raise ClusterError(f"the answers are larger than {most_bytes} bytes in all")
 
         noting = copy.copy(self)

@@ -97,6 +97,23 @@ def test_S40_reviewers_take_turns_however_many_one_of_them_makes(here: World) ->
     assert in_turn(here)[:6] == ["mallory-0", "alice-0", "carol-0", "mallory-1", "alice-1", "mallory-2"]
 
 
+def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def reviewer_of(_: object, row: KubectlReview) -> str:
+        read.append(row.name)
+        return "mallory"
+
+    monkeypatch.setattr(counting, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(counting, "_reviewer_of", reviewer_of)
+    made(here, "unread", 20)
+    KubectlReview.objects.update(reviewer="")
+    counting._read_reviewers(cast(ClusterClient, None), KubectlReview.objects.filter(reviewer=""))
+    assert sorted(read) == ["unread-0", "unread-1", "unread-18", "unread-19"], (
+        "the oldest are not put off by the newest"
+    )
+
+
 def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> None:
     now = timezone.now()
     made(here, "mallory", MAX_PER_HOUR, username="mallory", settled_at=now, finished_at=now)

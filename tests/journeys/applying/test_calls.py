@@ -10,7 +10,9 @@ import yaml
 from django.utils import timezone
 
 from approvals import instruments
+from approvals.access import port
 from approvals.models import Request
+from approvals.steps import shared_reads
 from approvals.steps.advance import Advance
 from approvals.steps.mirroring import mirror
 from tests.support.journeys.contents import bundles
@@ -32,7 +34,10 @@ def config_map(name: str) -> dict[str, bytes]:
     return {"map.yaml": yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}).encode()}
 
 
-def test_the_calls_for_one_deployment_from_seen_to_in_review(sandbox_station: Station, registry: Registry) -> None:
+def test_the_calls_for_one_deployment_from_seen_to_in_review(
+    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port, "DISCOVERED_SECONDS", port.KEPT_SECONDS)  # also on a slow machine
     station, moments = sandbox_station, []
     for number in (1, 2):  # the second one is what each of many costs: what is served is known
         name = f"{station.namespace}-{number}"
@@ -51,8 +56,10 @@ def test_the_calls_for_one_deployment_from_seen_to_in_review(sandbox_station: St
 
 
 def test_what_a_worker_asks_for_all_of_a_crowd_none_of_its_processes_asks(
-    sandbox_station: Station, registry: Registry
+    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(shared_reads, "_asked", {})
+    monkeypatch.setattr(shared_reads, "_handed_over", {})
     station, names = sandbox_station, [f"{sandbox_station.namespace}-{number}" for number in (1, 2, 3)]
     first, second = (station.wish(name, bundles.image(registry, name, config_map(name))) for name in names[:2])
     Advance(station.latest(first).pk).handover()
@@ -69,6 +76,9 @@ def test_what_a_worker_asks_for_all_of_a_crowd_none_of_its_processes_asks(
     asked = made(station) - before
     assert asked.pop("read") in (1, 3), "the version; what is served, where that was read more than a second ago"
     assert asked == {"get": 3, "ask": 2, "list": 6}, "nothing is taken that was asked before the request was made"
+    monkeypatch.setattr(shared_reads, "_asked", {})
+    monkeypatch.setattr(shared_reads, "MOST_BYTES", 10)
+    assert shared_reads.answers_for(station.latest(third)) == {}, "a cluster of many roles is read by each"
 
 
 def test_where_many_come_at_once_each_is_first_shown_with_its_report(
