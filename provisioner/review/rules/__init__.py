@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.review.rules.files import messages_of, rule_ids, rule_text
+from provisioner.review.rules.files import Phrase, messages_of, rule_ids, rule_text
 from provisioner.review.rules.text import RuleText
 
 __all__ = [
+    "Phrase",
     "RuleText",
     "messages_of",
     "rows_of",

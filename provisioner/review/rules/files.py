@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from provisioner.review.rules.messages import Messages, messages_in
 from provisioner.review.rules.text import MESSAGES, SUFFIX, RuleText, parsed
@@ -31,6 +32,22 @@ def messages_of(rule: str) -> Messages:
         raise LookupError(f"the rule {rule} has no file")
     _, _, section = _file(rule).partition(f"\n## {MESSAGES}\n")
     return messages_in(rule, section)
+
+
+class Phrase(str):
+    """A part of a sentence that stands in the file of a rule, as a value for the sentences of others; what reads it as
+    data finds `name`, which text it is, and `params`, which it shows."""
+
+    __slots__ = ("name", "params", "rule")
+    rule: str
+    name: str
+    params: dict[str, Any]
+
+    @classmethod
+    def of(cls, rule: str, name: str, **params: Any) -> Phrase:
+        made = cls(messages_of(rule).render(name, params))
+        made.rule, made.name, made.params = rule, name, params
+        return made
 
 
 @cache

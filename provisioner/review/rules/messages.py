@@ -13,6 +13,9 @@ can do:
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
     {makers:or}               a or b or c
+    {places:and}              a and b and c
+    {names:code 3}            `a`, `b`, `c` and 2 more
+    {subject:account}         `shop/web`, Group `ops`: an account, or as `account 3` the first of several
     {why:phrase}              the text `why.KEY` of this file, where KEY is the value
     [ in {namespace}]         nothing at all where one of the values in it is missing or empty
 """
@@ -32,7 +35,9 @@ SUBJECT, WHERE, PHRASE = "subject", "where", "phrase"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_FORMATS = re.compile(r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|phrase|")
+_FORMATS = re.compile(
+    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|and|code \d+|account(?: \d+)?|phrase|"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +147,20 @@ def _show(value: Any, how: str) -> str:
         noun, _, plural = how.removeprefix("count ").partition("/")
         return number(_size(value), noun, plural)
     if "|" in how:
-        one, _, several = how.partition("|")
-        return one if _size(value) == 1 else several
+        single, _, several = how.partition("|")
+        return single if _size(value) == 1 else several
     if how.startswith("some "):
         _, most, *noun = how.split(" ", 2)
         return some([_text(item) for item in value], int(most), noun="".join(noun))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
-    if how == "or":
-        return " or ".join(map(_text, value))
+    if how in ("or", "and"):
+        return f" {how} ".join(map(_text, value))
+    if how.startswith("code "):
+        return some([f"`{_text(item)}`" for item in value], int(how.removeprefix("code ")))
+    if how.startswith("account"):
+        accounts = value if _is_list(value) else [value]
+        return some([_account(one) for one in accounts], int(how.removeprefix("account") or 1))
     return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
 
 
@@ -158,6 +168,11 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={inner}" for key, inner in sorted(value.items()))
     return display_name(value) if isinstance(value, ObjectRef) else str(value)
+
+
+def _account(account: Any) -> str:
+    name = f"`{account.namespace}/{account.name}`"
+    return name if account.kind == "ServiceAccount" else f"{account.kind} `{account.name}`"
 
 
 def _size(value: Any) -> int:

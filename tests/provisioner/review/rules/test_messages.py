@@ -11,6 +11,7 @@ import pytest
 
 import provisioner.review
 from provisioner.errors import BadRuleFile
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.rules import messages_of, rule_ids
 from provisioner.review.rules.messages import messages_in
@@ -31,6 +32,10 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{names:some 1 fields}", {"names": ["a", "b", "c"]}, "a and 2 more fields"),
         ("{names}", {"names": [WEB, "b"]}, "Deployment shop/web, b"),
         ("{names:or}", {"names": ["a", "b"]}, "a or b"),
+        ("{places:and}", {"places": ["a", "b"]}, "a and b"),
+        ("{names:code 1}", {"names": ["a", "b"]}, "`a` and 1 more"),
+        ("{subject:account}", {"subject": RbacSubject("ServiceAccount", "web", "shop")}, "`shop/web`"),
+        ("{subjects:account 1}", {"subjects": [RbacSubject("Group", "ops"), WEB]}, "Group `ops` and 1 more"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
