@@ -150,8 +150,8 @@ def _show(value: Any, how: str) -> str:
         single, _, several = how.partition("|")
         return single if _size(value) == 1 else several
     if how.startswith("some "):
-        _, most, *noun = how.split(" ", 2)
-        return some([_text(item) for item in value], int(most), noun="".join(noun))
+        _, most, *rest = how.split(" ", 2)
+        return some([_text(item) for item in value], int(most), noun="".join(rest))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
     if how in ("or", "and"):

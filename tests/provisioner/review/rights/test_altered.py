@@ -245,7 +245,7 @@ def test_S28_power_that_few_get_with_what_they_hold_beside_a_role_names_them() -
     found = of(report(_facts(live, content_with(new), content_with(old), installer=INSTALLER)), "OWN-PRATIQUE-03")
     (named_ones,) = [one for one in found if "accounts" in one.evidence]
     assert named_ones.severity is Severity.CRITICAL
-    assert sorted(named_ones.evidence["accounts"]) == sorted(f"Group g-{number}" for number in range(7))
+    assert sorted(map(str, named_ones.evidence["accounts"])) == sorted(f"Group g-{number}" for number in range(7))
 
 
 # many

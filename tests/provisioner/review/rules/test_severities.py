@@ -46,6 +46,7 @@ CASES = (
     "review/checks/objects/test_owners.py",
     "review/checks/pods/test_pods.py",
     "review/checks/own/test_power.py",
+    "review/rights/test_altered.py",
     "review/preflight/test_needs.py",
     "review/crds/test_references.py",
     "review/checks/pods/test_settings.py",
