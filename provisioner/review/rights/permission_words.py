@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import (
+    HELD,
     EffectiveRules,
     Grant,
     HeldRules,
     PermissionDiff,
     PolicyRule,
     RbacSubject,
+    Risk,
     ScopedRule,
     bits_of,
 )
+from provisioner.review.rules import Phrase
 from provisioner.sentences import number, some_phrases
-from provisioner.values import Content, ObjectIdentity, ObjectRef
+from provisioner.values import Content, Finding, ObjectIdentity, ObjectRef
 
 MAX_RULES = 60
 MAX_WORDS = 1_000
@@ -36,16 +40,37 @@ def who(subject: RbacSubject) -> str:
     )
 
 
+def power_of(risk: Risk, place: str = "") -> Phrase:
+    """What somebody can do or holds, in the words of the rule, with where that is: the scope, or as `place` says."""
+    if risk.what == HELD:
+        return Phrase.of(risk.id, "held.role", **dict(risk.details))
+    place = place or ("bare" if risk.place is None else "namespace" if risk.place else "cluster")
+    return Phrase.of(risk.id, f"power.{place}", what=risk.what, scope=risk.place, **dict(risk.details))
+
+
+def sentence_of(risk: Risk) -> str:
+    """A risk as a sentence of its account."""
+    return power_of(risk) if risk.what == HELD else f"can {power_of(risk)}"
+
+
 def ref_of(subject: RbacSubject) -> ObjectRef:
     """Somebody as a finding names them; users and groups are no objects, but have a place in the same order."""
     group = "" if subject.kind == "ServiceAccount" else RBAC_GROUP
     return ObjectRef(group, "v1", subject.kind, subject.namespace, subject.name)
 
 
+def about(found: Finding, subject: object) -> Finding:
+    """`found` with the name of whom it is about in its evidence, by which it is put beside others."""
+    return replace(found, evidence={"subject": str(subject), **found.evidence})
+
+
 def counted(rules: Sequence[ScopedRule]) -> str:
+    return number(rights_in(rules), "right")
+
+
+def rights_in(rules: Sequence[ScopedRule]) -> int:
     """How many verbs on how many things: a number for the eye."""
-    count = sum(len(one.rule.verbs) for one in rules)
-    return number(count, "right")
+    return sum(len(one.rule.verbs) for one in rules)
 
 
 def words_of(rules: Sequence[ScopedRule]) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from provisioner.review.rules.messages import Messages, messages_in
+from provisioner.review.rules.messages import Messages, Template, messages_in
 from provisioner.review.rules.text import MESSAGES, SUFFIX, RuleText, parsed
+
+_MESSAGES = f"\n## {MESSAGES}\n"
+_SHARED = re.compile(r"^\[[\w-]+\]\(shared/([\w-]+\.md)\)$", re.MULTILINE)
 
 
 @cache
@@ -30,8 +34,12 @@ def messages_of(rule: str) -> Messages:
     """The sentences of the rule's findings. Raises BadRuleFile where its file is damaged, LookupError without one."""
     if rule not in rule_ids():
         raise LookupError(f"the rule {rule} has no file")
-    _, _, section = _file(rule).partition(f"\n## {MESSAGES}\n")
-    return messages_in(rule, section)
+    _, _, section = _file(rule).partition(_MESSAGES)
+    own, shared = messages_in(rule, _SHARED.sub("", section)), dict[str, Template]()
+    for name in _SHARED.findall(section):
+        text = files(__package__).joinpath("shared", name).read_text("utf-8")
+        shared |= messages_in(name, text.partition(_MESSAGES)[2]).templates
+    return Messages(rule, {**shared, **own.templates}, frozenset(shared))
 
 
 class Phrase(str):
@@ -44,7 +52,7 @@ class Phrase(str):
     params: dict[str, Any]
 
     @classmethod
-    def of(cls, rule: str, name: str, **params: Any) -> Phrase:
+    def of(cls, rule: str, name: str, /, **params: Any) -> Phrase:
         made = cls(messages_of(rule).render(name, params))
         made.rule, made.name, made.params = rule, name, params
         return made

@@ -13,11 +13,14 @@ can do:
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
     {makers:or}               a or b or c
+    {roles:either}            a, b or c
     {places:and}              a and b and c
     {names:code 3}            `a`, `b`, `c` and 2 more
     {subject:account}         `shop/web`, Group `ops`: an account, or as `account 3` the first of several
     {why:phrase}              the text `why.KEY` of this file, where KEY is the value
     [ in {namespace}]         nothing at all where one of the values in it is missing or empty
+
+A paragraph `[name](shared/name.md)` stands for the messages of that file, which several rules share.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _FORMATS = re.compile(
-    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|and|code \d+|account(?: \d+)?|phrase|"
+    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|either|and|code \d+|account(?: \d+)?|phrase|"
 )
 
 
@@ -71,10 +74,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The templates of one rule, by the names of its variants and phrases."""
+    """The templates of one rule, by the names of its variants and phrases; others have the `shared` ones as well."""
 
     rule: str
     templates: Mapping[str, Template]
+    shared: frozenset[str] = frozenset()
 
     def render(self, variant: str, params: Mapping[str, Any]) -> str:
         """The sentence of `variant` with `params`. Raises LookupError for a variant or value that is missing."""
@@ -154,8 +158,10 @@ def _show(value: Any, how: str) -> str:
         return some([_text(item) for item in value], int(most), noun="".join(rest))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
-    if how in ("or", "and"):
-        return f" {how} ".join(map(_text, value))
+    if how in ("or", "and", "either"):
+        words = list(map(_text, value))
+        words = [", ".join(words[:-1]), words[-1]] if how == "either" and len(words) > 1 else words
+        return f" {'and' if how == 'and' else 'or'} ".join(words)
     if how.startswith("code "):
         return some([f"`{_text(item)}`" for item in value], int(how.removeprefix("code ")))
     if how.startswith("account"):

@@ -20,10 +20,10 @@ from provisioner.rbac import (
     RbacObjects,
     RbacSubject,
 )
-from provisioner.review.base.facts import Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Facts, ReviewRule, mapping
 from provisioner.review.checks.own.advice import LIMIT_RIGHTS
 from provisioner.review.rights.altered import RoleChange, altered_by, holders_alike, is_given_by_bundle
-from provisioner.review.rights.permission_words import files_of, ref_of, ways_of
+from provisioner.review.rights.permission_words import about, files_of, ref_of, ways_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rules import Phrase
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
@@ -119,7 +119,7 @@ def _of_subject(judge: Judge, subject: RbacSubject) -> Iterator[Finding]:
         reason = [grant for grant in given if judge.after([grant])]
         variant = "account-newly" if is_new else "account"
         made = _finding(variant, ref_of(subject), found, by=ways_of(reason, judge.files))
-        yield replace(made, is_new=is_new, evidence={"subject": str(subject), **made.evidence})
+        yield replace(about(made, subject), is_new=is_new)
 
 
 def _of_holders(judge: Judge, change: RoleChange) -> Iterator[Finding]:
@@ -166,7 +166,7 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
     try:
         rules = rbac.role_rules(judge.states.after, role)
     except InvalidManifest as exc:
-        yield _UNREADABLE.at(ref, f"What {said(ref)} grants cannot be read: {exc}", key=str(exc))
+        yield _UNREADABLE.finding("unreadable", ref, key=str(exc), problem=str(exc))
         return
     found = judge.new.powers((rule, scope) for rule in rules)
     if _collects_everything(role):

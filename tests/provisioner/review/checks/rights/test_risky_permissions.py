@@ -26,7 +26,7 @@ def named(pattern: RiskPattern) -> bool:
 
 
 def words(pattern: RiskPattern) -> str:
-    return f"{pattern.id} {pattern.sentence}"
+    return f"{pattern.id} {pattern.what}"
 
 
 EVERY = pytest.mark.parametrize("pattern", PATTERNS, ids=words)
