@@ -219,6 +219,22 @@ def test_S24_a_combination_weighs_what_it_weighs_in_the_namespace_where_it_is_he
     assert (dangerous.severity, len(dangerous.evidence["accounts"])) == (Severity.DANGEROUS, 29)
 
 
+def test_a_group_that_everybody_is_in_is_named_where_a_role_of_many_first_grants_something() -> None:
+    those = [group("system:authenticated"), *(group(f"g-{number}") for number in range(30))]
+    old, new = cluster_role("r"), cluster_role("r", rule("get", "pods"))
+    found = report(_facts((*EMPTY, old, bound("r", *those)), content_with(new), content_with(old)))
+    assert [one.variant for one in of(found, "RB-41")] == ["together-hold"]
+
+
+@pytest.mark.parametrize(("count", "variant"), [(1, "undecided"), (30, "everybody-undecided")])
+def test_S24_rights_that_are_too_many_to_compare_are_unknown(count: int, variant: str) -> None:
+    lists = {axis: [f"{axis}{number}.io" for number in range(600)] for axis in ("apiGroups", "resources")}
+    old, new = cluster_role("r"), cluster_role("r", {**lists, "verbs": [f"v{number}" for number in range(40)]})
+    those = (group(f"g-{number}") for number in range(count))
+    found = report(_facts((*EMPTY, old, bound("r", *those)), content_with(new), content_with(old)))
+    assert [one.variant for one in of(found, "RB-00")] == [variant]
+
+
 def test_an_account_that_the_bundle_runs_its_pods_as_is_told_by_name_among_many() -> None:
     old, new = cluster_role("r", rule("get", "configmaps")), cluster_role("r", SECRETS)
     others = (group(f"g-{number}") for number in range(30))
