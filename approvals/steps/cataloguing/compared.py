@@ -17,7 +17,8 @@ from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.obstacles import obstacles
 from provisioner.review.preflight.text import as_yaml
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport
-from provisioner.review.rights.permission_words import files_of, sentence_of, words_of
+from provisioner.review.rights.permission_words import files_of, words_of
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import number
 from provisioner.values import APPLYING, Content, ObjectRef, Report

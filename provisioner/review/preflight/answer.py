@@ -13,7 +13,7 @@ from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, who
 from provisioner.review.preflight.held import Missing, RightsStep, Walk
 from provisioner.review.preflight.needs import walk
 from provisioner.review.preflight.users import by_name, of_users
-from provisioner.review.rights.permission_words import sentence_of
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)

@@ -9,8 +9,8 @@ from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import NO_SUCH_ROLE, EffectiveRules, RbacSubject, ScopedRule
 from provisioner.review.base.facts import Facts
-from provisioner.review.rights.permission_words import sentence_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import PodSpec
 from provisioner.values import GroupKind, Severity
 

@@ -10,8 +10,8 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.facts import Facts, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.rights.permission_words import sentence_of
 from provisioner.review.rules import Phrase
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 

@@ -25,13 +25,13 @@ from provisioner.review.rights.permission_words import (
     Ways,
     capability,
     counted,
-    power_of,
     ref_of,
     who,
     words_of,
 )
 from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.rights.role_holders import RoleEffect, effects
+from provisioner.review.rules.risk_words import power_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity

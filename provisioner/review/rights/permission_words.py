@@ -8,18 +8,15 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import (
-    HELD,
     EffectiveRules,
     Grant,
     HeldRules,
     PermissionDiff,
     PolicyRule,
     RbacSubject,
-    Risk,
     ScopedRule,
     bits_of,
 )
-from provisioner.review.rules import Phrase
 from provisioner.sentences import number, some_phrases
 from provisioner.values import Content, Finding, ObjectIdentity, ObjectRef
 
@@ -38,19 +35,6 @@ def who(subject: RbacSubject) -> str:
         if subject.kind == "ServiceAccount"
         else f"{subject.kind} `{subject.name}`"
     )
-
-
-def power_of(risk: Risk, place: str = "") -> Phrase:
-    """What somebody can do or holds, in the words of the rule, with where that is: the scope, or as `place` says."""
-    if risk.what == HELD:
-        return Phrase.of(risk.id, "held.role", **dict(risk.details))
-    place = place or ("bare" if risk.place is None else "namespace" if risk.place else "cluster")
-    return Phrase.of(risk.id, f"power.{place}", what=risk.what, scope=risk.place, **dict(risk.details))
-
-
-def sentence_of(risk: Risk) -> str:
-    """A risk as a sentence of its account."""
-    return power_of(risk) if risk.what == HELD else f"can {power_of(risk)}"
 
 
 def ref_of(subject: RbacSubject) -> ObjectRef:

@@ -14,17 +14,10 @@ from provisioner.errors import TooManyRights
 from provisioner.rbac import CLUSTER, HELD, Comparisons, PermissionDiff, RbacSubject, Risk
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.rights.altered import RoleChange, holders_alike
-from provisioner.review.rights.permission_words import (
-    MAX_RULES,
-    about,
-    power_of,
-    ref_of,
-    rights_in,
-    rules_record,
-    words_of,
-)
+from provisioner.review.rights.permission_words import MAX_RULES, about, ref_of, rights_in, rules_record, words_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter
 from provisioner.review.rules import Phrase
+from provisioner.review.rules.risk_words import power_of
 from provisioner.values import Finding, ObjectIdentity, ObjectRef, Section, Severity
 
 _WIDENS = ReviewRule("RB-09", Section.PERMISSIONS, Severity.DANGEROUS)

@@ -6,6 +6,7 @@ rule, copy a file, name it by the rule's id, fill it in, and run `make docs`; te
 Beside what it exports itself, others may use:
 
 - `messages`: the templates of the sentences
+- `risk_words`: risks of accounts in the words of their rules
 - `shown`: the rules of a report, for its outputs
 """
 
@@ -20,7 +21,9 @@ from provisioner.review.rules.text import RuleText
 __all__ = [
     "Phrase",
     "RuleText",
+    "messages",
     "messages_of",
+    "risk_words",
     "rows_of",
     "rule_ids",
     "rule_text",

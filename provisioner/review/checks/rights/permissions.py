@@ -25,7 +25,6 @@ from provisioner.review.rights.altered import altered_by, is_given_by_bundle
 from provisioner.review.rights.permission_words import (
     about,
     files_of,
-    power_of,
     ref_of,
     rights_in,
     rules_record,
@@ -37,6 +36,7 @@ from provisioner.review.rights.permission_words import (
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rights.role_holders import effects, of_combinations, of_everybody
 from provisioner.review.rules import Phrase
+from provisioner.review.rules.risk_words import power_of
 from provisioner.review.workloads.pod_specs import runs_pods
 from provisioner.values import (
     Action,
