@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from docs.generators.markdown import code, heading_of_page, page, table
 from provisioner.review.checks.governance.well_known_table import ANYWHERE, WELL_KNOWN
-from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Annotation, Effect
+from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Annotation
+from provisioner.review.rules import messages_of
 
-_RULES = {Effect.RUNS: "ING-01", Effect.LEADS: "ING-03"}
 _RULE = "[{0}](../../provisioner/review/rules/{0}.md)"
 
 
@@ -27,7 +27,8 @@ def known_annotations() -> str:
     lines = heading_of_page("Annotations that rules judge", source, *words)
     named: dict[tuple[str, str, str], list[str]] = {}
     for one in ANNOTATIONS:
-        named.setdefault((_RULES.get(one.effect, "ING-02"), one.why, _off(one)), []).append(code(one.name))
+        words = messages_of(one.rule).render(f"why.{one.why}", {})
+        named.setdefault((one.rule, words, _off(one)), []).append(code(one.name))
     rows = ([_RULE.format(rule), "<br>".join(names), why, off] for (rule, why, off), names in named.items())
     return page([*lines, *table(("rule", "annotations", "each of them …", "off"), rows)])
 
@@ -35,7 +36,7 @@ def known_annotations() -> str:
 def _off(one: Annotation) -> str:
     """Nothing where only the absence of the annotation guards nothing."""
     values = [code(value) for value in sorted(one.off) if value]
-    return ", ".join(values) if one.effect not in _RULES else ""
+    return ", ".join(values) if one.rule == "ING-02" else ""
 
 
 def control_plane() -> str:

@@ -37,7 +37,7 @@ from provisioner.rbac.objects import (
 from provisioner.rbac.policy import FULL_AUTHORITY, OwnRules, PolicyRule
 from provisioner.rbac.power import BypassPower, Ours, PowerJudge, is_strong_name
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
-from provisioner.rbac.risks import SENSITIVE_NAMESPACES, Risk, names_of_risk, risks
+from provisioner.rbac.risks import HELD, SENSITIVE_NAMESPACES, Risk, names_of_risk, risks
 from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
 from provisioner.values import AccessRequest
 
@@ -47,6 +47,7 @@ __all__ = [
     "CLUSTER_SCOPED",
     "CONTROL_PLANE",
     "FULL_AUTHORITY",
+    "HELD",
     "IDENTITIES",
     "KINDS",
     "MAX_ATOMS",

@@ -1,4 +1,4 @@
-"""The risky permissions, as data: what somebody must hold for each, how bad it is, and what to say about it.
+"""The risky permissions, as data: what somebody must hold for each, and how bad it is.
 
 Ids and severities are those of the rule catalogue, section B3. A permission is looked for in the union of all rules
 that somebody holds at a place, wildcards included.
@@ -34,14 +34,15 @@ class RiskPattern:
     """A risk: all of `powers` must be held. `severity` is that for the whole cluster.
 
     `named` is the severity where only named objects are meant; without it, one step lower; `fatal` are names that weigh
-    as much as all of them. `of_named` says the sentence of `{names}`. `is_cluster_only` patterns mean nothing inside a
+    as much as all of them. What somebody can do is `what`, where only named objects are meant `of_named` if that is
+    another text; the file of the rule says both. `is_cluster_only` patterns mean nothing inside a
     namespace; `namespaces` limits the others to certain ones. One that `is_part` of the pattern
     with the same id before it is said only where that one is not held.
     """
 
     id: str
     severity: Severity
-    sentence: str
+    what: str
     powers: tuple[RulePower, ...]
     named: Severity | None = None
     is_cluster_only: bool = False
@@ -49,10 +50,6 @@ class RiskPattern:
     is_part: bool = False
     of_named: str = ""
     fatal: frozenset[str] = frozenset()
-
-    def sentence_of(self, names: str) -> str:
-        """The sentence where only objects of these names are meant."""
-        return (self.of_named or f"{self.sentence}, limited to {{names}}").replace("{names}", names)
 
 
 # Who is any of these is bound by nothing, or can become whoever they want.
@@ -185,11 +182,11 @@ def _each(template: RiskPattern, powers: tuple[RulePower, ...]) -> tuple[RiskPat
 
 
 PATTERNS: tuple[RiskPattern, ...] = (
-    RiskPattern("RB-01", CRITICAL, "do everything", (RulePower(("*",), "*", ("*",)),), is_cluster_only=True),
+    RiskPattern("RB-01", CRITICAL, "everything", (RulePower(("*",), "*", ("*",)),), is_cluster_only=True),
     RiskPattern(
         "RB-01",
         CRITICAL,
-        "do everything in the core group",
+        "everything-in-core",
         (RulePower(("*",), CORE, ("*",)),),
         is_cluster_only=True,
         is_part=True,
@@ -197,27 +194,27 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-05",
         CRITICAL,
-        "grant itself any right (escalate)",
+        "grant",
         (RulePower(("escalate",), RBAC, ROLES),),
-        of_named="put any right into the roles named {names} (escalate)",
+        of_named="grant-in-named",
     ),
     RiskPattern(
         "RB-06",
         CRITICAL,
-        "bind any role to itself",
+        "bind",
         (RulePower(("bind",), RBAC, ROLES), RulePower(WRITE, RBAC, BINDINGS)),
-        of_named="bind the roles named {names} to itself and others",
+        of_named="bind-named",
         fatal=frozenset({"cluster-admin"}),
     ),
-    RiskPattern("RB-07", MEDIUM, "hand its own rights to others", (RulePower(WRITE, RBAC, BINDINGS),)),
-    RiskPattern("RB-08", MEDIUM, "change roles that others hold", (RulePower(WRITE, RBAC, ROLES),)),
+    RiskPattern("RB-07", MEDIUM, "hand-on", (RulePower(WRITE, RBAC, BINDINGS),)),
+    RiskPattern("RB-08", MEDIUM, "change-roles", (RulePower(WRITE, RBAC, ROLES),)),
     *_each(
         RiskPattern(
             "RB-10",
             CRITICAL,
-            "act as somebody else (impersonate)",
+            "act-as-others",
             (),
-            of_named="act as {names} (impersonate)",
+            of_named="act-as-named",
             fatal=MASTERS,
         ),
         IMPERSONATED,
@@ -225,38 +222,38 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-11",
         CRITICAL,
-        "read every Secret",
+        "read-every",
         (RulePower(("get", *READ_ALL), CORE, ("secrets",)),),
         named=LOW,
-        of_named="read the Secrets named {names}",
+        of_named="read-named",
     ),
     RiskPattern(
         "RB-12",
         CRITICAL,
-        "make a Secret with an account's token and read it",
+        "make-token",
         (RulePower(("create",), CORE, ("secrets",)), RulePower(("get", *READ_ALL), CORE, ("secrets",))),
-        of_named="make a Secret with an account's token, and read it under the name {names}",
+        of_named="make-named-token",
     ),
     RiskPattern(
         "RB-12",
         CRITICAL,
-        "overwrite Secrets",
+        "overwrite",
         (RulePower(CHANGE, CORE, ("secrets",)),),
-        of_named="overwrite the Secrets named {names}",
+        of_named="overwrite-named",
     ),
     RiskPattern(
         "RB-13",
         CRITICAL,
-        "get a token of any ServiceAccount",
+        "any-token",
         (RulePower(("create",), CORE, ("serviceaccounts/token",)),),
-        of_named="get tokens of the ServiceAccounts named {names}",
+        of_named="named-tokens",
     ),
-    *_each(RiskPattern("RB-14", CRITICAL, "run pods as any ServiceAccount, with any Secret mounted", ()), WORKLOADS),
+    *_each(RiskPattern("RB-14", CRITICAL, "run-pods", ()), WORKLOADS),
     *_each(
         RiskPattern(
             "RB-14",
             HIGH,
-            "make an operator run pods as any ServiceAccount, with any Secret mounted",
+            "make-operator-run-pods",
             (),
             named=HIGH,
         ),
@@ -265,31 +262,29 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-15",
         HIGH,
-        "run commands in others' pods",
+        "commands",
         (RulePower(("create", "get"), CORE, ("pods/exec", "pods/attach")),),
         named=HIGH,
-        of_named="run commands in the pods named {names}",
+        of_named="commands-in-named",
     ),
     RiskPattern(
         "RB-16",
         MEDIUM,
-        "reach into pods past network policies",
+        "reach",
         (RulePower(("create", "get"), CORE, ("pods/portforward",)),),
     ),
-    RiskPattern(
-        "RB-17", HIGH, "start code in others' pods", (RulePower(CHANGE, CORE, ("pods/ephemeralcontainers", "pods")),)
-    ),
+    RiskPattern("RB-17", HIGH, "start-code", (RulePower(CHANGE, CORE, ("pods/ephemeralcontainers", "pods")),)),
     RiskPattern(
         "RB-18",
         CRITICAL,
-        "run commands in any pod through its node, unseen by audit,",
+        "commands",
         (RulePower(("get", "create", *CHANGE, "delete"), CORE, ("nodes/proxy",)),),
         is_cluster_only=True,
     ),
     RiskPattern(
         "RB-18b",
         LOW,
-        "read a node's own state",
+        "read",
         (
             RulePower(
                 ("get",),
@@ -302,13 +297,13 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-19",
         MEDIUM,
-        "reach internal services",
+        "reach",
         (RulePower(("get", *WRITE), CORE, ("services/proxy", "pods/proxy")),),
     ),
     RiskPattern(
         "RB-20",
         HIGH,
-        "steer pods to a node of its choice",
+        "steer",
         (
             RulePower(CHANGE, CORE, ("nodes", "nodes/status")),
             RulePower(("create", *REMOVE), CORE, ("pods", "pods/eviction")),
@@ -318,7 +313,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-20",
         MEDIUM,
-        "change nodes",
+        "change",
         (RulePower(ANY_WRITE, CORE, ("nodes", "nodes/status")),),
         is_cluster_only=True,
         is_part=True,
@@ -326,20 +321,20 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-21",
         MEDIUM,
-        "draw traffic to itself by status",
+        "draw",
         (RulePower(CHANGE, CORE, ("services/status", "pods/status")),),
     ),
     RiskPattern(
         "RB-22",
         HIGH,
-        "mount any folder of a node",
+        "mount",
         (RulePower(WRITE, CORE, ("persistentvolumes",)),),
         is_cluster_only=True,
     ),
     RiskPattern(
         "RB-23",
         CRITICAL,
-        "make itself certificates of the cluster",
+        "make",
         (
             RulePower(("create",), CERTIFICATES, (CSR,)),
             RulePower(CHANGE, CERTIFICATES, (f"{CSR}/approval",)),
@@ -347,13 +342,13 @@ PATTERNS: tuple[RiskPattern, ...] = (
         ),
         named=MEDIUM,
         is_cluster_only=True,
-        of_named="make itself certificates of the signers named {names}",
+        of_named="make-named",
         fatal=SIGNERS_OF_IDENTITIES,
     ),
     RiskPattern(
         "RB-23",
         HIGH,
-        "approve certificates of the cluster",
+        "approve",
         (
             RulePower(CHANGE, CERTIFICATES, (f"{CSR}/approval",)),
             RulePower(("approve", "sign"), CERTIFICATES, ("signers",)),
@@ -361,13 +356,13 @@ PATTERNS: tuple[RiskPattern, ...] = (
         named=MEDIUM,
         is_cluster_only=True,
         is_part=True,
-        of_named="approve certificates of the signers named {names}",
+        of_named="approve-named",
         fatal=SIGNERS_OF_IDENTITIES,
     ),
     RiskPattern(
         "RB-24",
         CRITICAL,
-        "alter every object on its way into the cluster",
+        "alter",
         (
             RulePower(
                 ANY_WRITE,
@@ -380,7 +375,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-24",
         HIGH,
-        "read or refuse every object on its way into the cluster",
+        "read-or-refuse",
         (
             RulePower(
                 ANY_WRITE,
@@ -393,93 +388,87 @@ PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern(
         "RB-25",
         HIGH,
-        "change or delete custom resource definitions, and all their objects with them",
+        "change",
         (RulePower(ANY_WRITE, "apiextensions.k8s.io", ("customresourcedefinitions",)),),
         is_cluster_only=True,
     ),
     RiskPattern(
         "RB-26",
         CRITICAL,
-        "take over API groups",
+        "take-over",
         (RulePower(WRITE, "apiregistration.k8s.io", ("apiservices",)),),
         is_cluster_only=True,
     ),
     RiskPattern(
         "RB-27",
         HIGH,
-        "change the labels that protect namespaces, or delete namespaces",
+        "change",
         (RulePower(ANY_WRITE, CORE, ("namespaces",)),),
-        of_named="change the labels that protect the namespaces named {names}, or delete them",
+        of_named="change-named",
     ),
     RiskPattern(
         "RB-28",
         HIGH,
-        "change the configuration of DNS, kube-proxy and other parts of the cluster",
+        "change-configuration",
         (RulePower(ANY_WRITE, CORE, ("configmaps",)),),
         named=LOW,
         namespaces=("kube-system",),
-        of_named="change the ConfigMaps named {names}",
+        of_named="change-named",
         fatal=PARTS_OF_THE_CLUSTER,
     ),
-    RiskPattern(
-        "RB-29", MEDIUM, "open the network", (RulePower(ANY_WRITE, "networking.k8s.io", ("networkpolicies",)),)
-    ),
-    *_each(RiskPattern("RB-30", MEDIUM, "redirect traffic", ()), REDIRECTS),
-    RiskPattern(
-        "RB-31", LOW, "delete the events and logs of what it did", (RulePower(REMOVE, CORE, ("events", "pods/log")),)
-    ),
-    RiskPattern(
-        "RB-31", LOW, "delete the events and logs of what it did", (RulePower(REMOVE, "events.k8s.io", ("events",)),)
-    ),
-    RiskPattern("RB-32", HIGH, "delete everything", (RulePower(REMOVE, "*", ("*",)),)),
-    RiskPattern("RB-32", HIGH, "delete everything in the core group", (RulePower(REMOVE, CORE, ("*",)),), is_part=True),
-    *_each(RiskPattern("RB-33", MEDIUM, "change limits, priorities and sandboxes of others", ()), LIMITS),
-    *_each(RiskPattern("RB-34", MEDIUM, "reach others' data by storage", ()), STORAGE),
+    RiskPattern("RB-29", MEDIUM, "open", (RulePower(ANY_WRITE, "networking.k8s.io", ("networkpolicies",)),)),
+    *_each(RiskPattern("RB-30", MEDIUM, "redirect", ()), REDIRECTS),
+    RiskPattern("RB-31", LOW, "delete", (RulePower(REMOVE, CORE, ("events", "pods/log")),)),
+    RiskPattern("RB-31", LOW, "delete", (RulePower(REMOVE, "events.k8s.io", ("events",)),)),
+    RiskPattern("RB-32", HIGH, "delete", (RulePower(REMOVE, "*", ("*",)),)),
+    RiskPattern("RB-32", HIGH, "delete-in-core", (RulePower(REMOVE, CORE, ("*",)),), is_part=True),
+    *_each(RiskPattern("RB-33", MEDIUM, "change", ()), LIMITS),
+    *_each(RiskPattern("RB-34", MEDIUM, "reach", ()), STORAGE),
     RiskPattern(
         "RB-35",
         MEDIUM,
-        "disturb leader election and nodes",
+        "disturb",
         (RulePower(ANY_WRITE, "coordination.k8s.io", ("leases",)),),
         named=LOW,
         namespaces=("kube-system", "kube-node-lease"),
-        of_named="change the Leases named {names}",
+        of_named="change-named",
         fatal=ELECTIONS,
     ),
     RiskPattern(
         "RB-36",
         CRITICAL,
-        "run privileged pods",
+        "run",
         (RulePower(("use",), "security.openshift.io", ("securitycontextconstraints",)),),
     ),
-    RiskPattern("RB-36", CRITICAL, "run privileged pods", (RulePower(("use",), "policy", ("podsecuritypolicies",)),)),
-    *_each(RiskPattern("RB-37", CRITICAL, "make a deployer install things with the deployer's rights", ()), DEPLOYERS),
+    RiskPattern("RB-36", CRITICAL, "run", (RulePower(("use",), "policy", ("podsecuritypolicies",)),)),
+    *_each(RiskPattern("RB-37", CRITICAL, "install", ()), DEPLOYERS),
     RiskPattern(
         "RB-38",
         LOW,
-        "ask who somebody is and what they may do",
+        "ask",
         (
             RulePower(("create",), "authentication.k8s.io", ("tokenreviews",)),
             RulePower(("create",), "authorization.k8s.io", ("subjectaccessreviews",)),
         ),
         is_cluster_only=True,
     ),
-    RiskPattern("RB-49", CRITICAL, "read everything, Secrets too", (RulePower(("get", *READ_ALL), "*", ("*",)),)),
+    RiskPattern("RB-49", CRITICAL, "read", (RulePower(("get", *READ_ALL), "*", ("*",)),)),
     RiskPattern(
         "RB-49",
         CRITICAL,
-        "read everything in the core group, Secrets too",
+        "read-in-core",
         (RulePower(("get", *READ_ALL), CORE, ("*",)),),
         is_part=True,
     ),
 )
 
-# Whose rights a grant to these groups and users really is: (id, severity where it writes or reads Secrets, else, words)
+# Whose rights a grant to these groups and users really is: (id, severity where it writes or reads Secrets, else, who)
 WIDE_SUBJECTS: dict[tuple[str, str], tuple[str, Severity, Severity, str]] = {
-    ("User", "system:anonymous"): ("RB-40", CRITICAL, CRITICAL, "everybody who can reach the API server"),
-    ("Group", "system:unauthenticated"): ("RB-40", CRITICAL, CRITICAL, "everybody who can reach the API server"),
-    ("Group", "system:authenticated"): ("RB-41", CRITICAL, HIGH, "everybody with an account, every workload too"),
-    ("Group", "system:serviceaccounts"): ("RB-41", CRITICAL, HIGH, "every workload of the cluster"),
-    ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "administrators whose rights no binding can take away"),
+    ("User", "system:anonymous"): ("RB-40", CRITICAL, CRITICAL, "anybody"),
+    ("Group", "system:unauthenticated"): ("RB-40", CRITICAL, CRITICAL, "anybody"),
+    ("Group", "system:authenticated"): ("RB-41", CRITICAL, HIGH, "accounts"),
+    ("Group", "system:serviceaccounts"): ("RB-41", CRITICAL, HIGH, "workloads"),
+    ("Group", "system:masters"): ("RB-42", CRITICAL, CRITICAL, "administrators"),
 }
 # What every account of a new cluster holds, by the groups that it is in.
 PUBLIC_ROLES_OF_KUBERNETES = frozenset(

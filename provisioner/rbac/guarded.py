@@ -75,11 +75,11 @@ class NameLimit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """One row. `words` say what its holder can do; `{place}` is where Pratique lives. A verb that ends with `:` stands
-    for all that begin with it."""
+    """One row. `what` its holder can do is said in the file of OWN-PRATIQUE-03. A verb that ends with `:` stands for
+    all that begin with it."""
 
     means: Means
-    words: str
+    what: str
     verbs: tuple[str, ...]
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -93,28 +93,33 @@ _INTO_PODS = ("pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "ser
 _CHANGE = ("create", "update", "patch")
 _REMOVE = ("delete", "deletecollection")
 _ANY_ACCESS = ("get", *ANY_WRITE)
-_RUN = "run programs in the namespace {place} as its accounts"
-_ENTER = "get into the pods of the namespace {place}"
-_STOP = "stop what runs in the namespace {place}"
-_SETUP = "change Secrets, services and settings in the namespace {place}"
-_IMPERSONATE = "act as other users or groups (impersonate)"
-_RIGHTS = "change who may do what (roles and bindings)"
-_API = "replace or delete the API of Pratique (definitions, API services)"
+# What is done in one namespace, that of Pratique or of an installer.
+IN_NAMESPACE = frozenset(
+    {
+        "change-secrets",
+        "change-the-labels",
+        "get-certificates",
+        "get-into-pods",
+        "read-secrets",
+        "run-programs",
+        "stop",
+    }
+)
 # What another deployer installs is reviewed by nobody here. Our own objects have rows of their own.
 OTHER_DEPLOYERS = tuple(one for one in DEPLOYERS if one.group != OWN_GROUP)
 
 GUARDED: tuple[Guarded, ...] = (
-    Guarded(Means.BE_ANOTHER, _IMPERSONATE, ("impersonate",), (CORE,), ("users", "groups")),
+    Guarded(Means.BE_ANOTHER, "act-as-others", ("impersonate",), (CORE,), ("users", "groups")),
     Guarded(
         Means.BE_ANOTHER,
-        _IMPERSONATE,
+        "act-as-others",
         ("impersonate", IMPERSONATE_AS),
         (AUTHENTICATION,),
         ("users", "groups", "uids", "userextras", "nodes"),
     ),
     Guarded(
         Means.BE_ANOTHER,
-        "act as accounts of Pratique or as installers (impersonate)",
+        "act-as-accounts",
         ("impersonate", IMPERSONATE_AS),
         (CORE, AUTHENTICATION),
         ("serviceaccounts",),
@@ -122,7 +127,7 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.BE_ANOTHER,
-        "get tokens of accounts of Pratique or of installers",
+        "get-tokens",
         ("create",),
         (CORE,),
         ("serviceaccounts/token",),
@@ -130,7 +135,7 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.BE_ANOTHER,
-        "read the Secrets in the namespace {place}",
+        "read-secrets",
         tuple(sorted(READING)),
         (CORE,),
         ("secrets",),
@@ -138,21 +143,21 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.BE_ANOTHER,
-        _RUN,
+        "run-programs",
         _CHANGE,
         (CORE,),
         ("pods", "podtemplates", "replicationcontrollers"),
         Reach.STRONG,
     ),
-    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (CORE,), ("pods/ephemeralcontainers",), Reach.OWN),
-    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (APPS,), _WORKLOADS, Reach.STRONG),
-    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (APPS,), ("controllerrevisions",), Reach.OWN),
-    Guarded(Means.BE_ANOTHER, _RUN, _CHANGE, (BATCH,), _JOBS, Reach.STRONG),
-    Guarded(Means.BE_ANOTHER, _ENTER, _ANY_ACCESS, (CORE,), _INTO_PODS, Reach.OWN),
-    Guarded(Means.BE_ANOTHER, "run commands in any pod through its node", _ANY_ACCESS, (CORE,), ("nodes/proxy",)),
+    Guarded(Means.BE_ANOTHER, "run-programs", _CHANGE, (CORE,), ("pods/ephemeralcontainers",), Reach.OWN),
+    Guarded(Means.BE_ANOTHER, "run-programs", _CHANGE, (APPS,), _WORKLOADS, Reach.STRONG),
+    Guarded(Means.BE_ANOTHER, "run-programs", _CHANGE, (APPS,), ("controllerrevisions",), Reach.OWN),
+    Guarded(Means.BE_ANOTHER, "run-programs", _CHANGE, (BATCH,), _JOBS, Reach.STRONG),
+    Guarded(Means.BE_ANOTHER, "get-into-pods", _ANY_ACCESS, (CORE,), _INTO_PODS, Reach.OWN),
+    Guarded(Means.BE_ANOTHER, "run-commands", _ANY_ACCESS, (CORE,), ("nodes/proxy",)),
     Guarded(
         Means.BE_ANOTHER,
-        "have certificates signed for any user",
+        "have-certificates-signed",
         ("approve", "sign"),
         (CERTIFICATES,),
         ("signers",),
@@ -161,14 +166,14 @@ GUARDED: tuple[Guarded, ...] = (
     # The controller manager approves these by itself, where the one who asks holds this right.
     Guarded(
         Means.BE_ANOTHER,
-        "have certificates of nodes signed",
+        "have-certificates-of-nodes",
         ("create",),
         (CERTIFICATES,),
         (f"{CSR}/nodeclient", f"{CSR}/selfnodeclient"),
     ),
     Guarded(
         Means.BE_ANOTHER,
-        "get certificates of the accounts in the namespace {place}",
+        "get-certificates",
         ("create",),
         (CERTIFICATES,),
         ("podcertificaterequests",),
@@ -177,7 +182,7 @@ GUARDED: tuple[Guarded, ...] = (
     *(
         Guarded(
             Means.CHANGE_RIGHTS,
-            "change who somebody is or what they may do (OpenShift, Rancher)",
+            "change-who-somebody-is",
             ANY_WRITE,
             (one.group,),
             one.resources,
@@ -187,7 +192,7 @@ GUARDED: tuple[Guarded, ...] = (
     *(
         Guarded(
             Means.BE_ANOTHER,
-            "have another deployer (Argo CD, Flux, OLM or the like) install things with the rights of that deployer",
+            "have-another-deployer",
             _CHANGE,
             (one.group,),
             one.resources,
@@ -197,16 +202,18 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.CHANGE_RIGHTS,
-        _RIGHTS,
+        "change-who-may",
         ANY_WRITE,
         (RBAC,),
         ("clusterroles", "clusterrolebindings"),
         named=NameLimit.OWN,
     ),
-    Guarded(Means.CHANGE_RIGHTS, _RIGHTS, ANY_WRITE, (RBAC,), ("roles", "rolebindings"), Reach.OWN, NameLimit.OWN),
+    Guarded(
+        Means.CHANGE_RIGHTS, "change-who-may", ANY_WRITE, (RBAC,), ("roles", "rolebindings"), Reach.OWN, NameLimit.OWN
+    ),
     Guarded(
         Means.CHANGE_RIGHTS,
-        "give rights that it does not hold (bind)",
+        "give-rights",
         ("bind",),
         (RBAC,),
         ROLES,
@@ -215,7 +222,7 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.CHANGE_RIGHTS,
-        "put rights into roles that it does not hold (escalate)",
+        "put-rights",
         ("escalate",),
         (RBAC,),
         ROLES,
@@ -223,7 +230,7 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.FORGE,
-        "alter or refuse every object on its way into the cluster (admission)",
+        "alter-objects",
         ANY_WRITE,
         (ADMISSION_GROUP,),
         (
@@ -237,7 +244,7 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.FORGE,
-        _API,
+        "replace-api",
         ANY_WRITE,
         ("apiextensions.k8s.io",),
         ("customresourcedefinitions", "customresourcedefinitions/status"),
@@ -245,7 +252,7 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.FORGE,
-        _API,
+        "replace-api",
         ANY_WRITE,
         ("apiregistration.k8s.io",),
         ("apiservices", "apiservices/status"),
@@ -253,35 +260,42 @@ GUARDED: tuple[Guarded, ...] = (
     ),
     Guarded(
         Means.FORGE,
-        "change the labels that protect the namespace {place}, or delete it",
+        "change-the-labels",
         ("update", "patch", *_REMOVE),
         (CORE,),
         ("namespaces", "namespaces/finalize"),
         Reach.OWN,
         NameLimit.NAMESPACE,
     ),
-    Guarded(Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("secrets", "services", "services/status"), Reach.OWN),
-    Guarded(
-        Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("configmaps", "serviceaccounts", "persistentvolumeclaims"), Reach.OWN
-    ),
-    Guarded(Means.FORGE, _SETUP, ANY_WRITE, (CORE,), ("endpoints", "pods/status"), Reach.OWN),
-    Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("discovery.k8s.io",), ("endpointslices",), Reach.OWN),
-    Guarded(Means.FORGE, _SETUP, ANY_WRITE, ("networking.k8s.io",), ("ingresses", "networkpolicies"), Reach.OWN),
+    Guarded(Means.FORGE, "change-secrets", ANY_WRITE, (CORE,), ("secrets", "services", "services/status"), Reach.OWN),
     Guarded(
         Means.FORGE,
-        _SETUP,
+        "change-secrets",
+        ANY_WRITE,
+        (CORE,),
+        ("configmaps", "serviceaccounts", "persistentvolumeclaims"),
+        Reach.OWN,
+    ),
+    Guarded(Means.FORGE, "change-secrets", ANY_WRITE, (CORE,), ("endpoints", "pods/status"), Reach.OWN),
+    Guarded(Means.FORGE, "change-secrets", ANY_WRITE, ("discovery.k8s.io",), ("endpointslices",), Reach.OWN),
+    Guarded(
+        Means.FORGE, "change-secrets", ANY_WRITE, ("networking.k8s.io",), ("ingresses", "networkpolicies"), Reach.OWN
+    ),
+    Guarded(
+        Means.FORGE,
+        "change-secrets",
         ANY_WRITE,
         ("gateway.networking.k8s.io",),
         ("httproutes", "grpcroutes", "tlsroutes", "tcproutes", "referencegrants"),
         Reach.OWN,
     ),
-    Guarded(Means.DESTROY, _STOP, _REMOVE, (CORE,), ("pods", "replicationcontrollers"), Reach.OWN),
+    Guarded(Means.DESTROY, "stop", _REMOVE, (CORE,), ("pods", "replicationcontrollers"), Reach.OWN),
     Guarded(
-        Means.DESTROY, _STOP, ("update", "patch"), (CORE,), ("pods/resize", "replicationcontrollers/scale"), Reach.OWN
+        Means.DESTROY, "stop", ("update", "patch"), (CORE,), ("pods/resize", "replicationcontrollers/scale"), Reach.OWN
     ),
-    Guarded(Means.DESTROY, _STOP, ("create",), (CORE,), ("pods/eviction",), Reach.OWN),
-    Guarded(Means.DESTROY, _STOP, _REMOVE, (APPS,), _WORKLOADS, Reach.OWN),
-    Guarded(Means.DESTROY, _STOP, _REMOVE, (BATCH,), _JOBS, Reach.OWN),
-    Guarded(Means.DESTROY, _STOP, ("update", "patch"), (APPS,), tuple(f"{it}/scale" for it in _WORKLOADS), Reach.OWN),
+    Guarded(Means.DESTROY, "stop", ("create",), (CORE,), ("pods/eviction",), Reach.OWN),
+    Guarded(Means.DESTROY, "stop", _REMOVE, (APPS,), _WORKLOADS, Reach.OWN),
+    Guarded(Means.DESTROY, "stop", _REMOVE, (BATCH,), _JOBS, Reach.OWN),
+    Guarded(Means.DESTROY, "stop", ("update", "patch"), (APPS,), tuple(f"{it}/scale" for it in _WORKLOADS), Reach.OWN),
 )
 STRONG_NAMES = frozenset({"admin", "cluster-admin", "edit"})

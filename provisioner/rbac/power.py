@@ -12,6 +12,7 @@ from provisioner.rbac.effective import Grant
 from provisioner.rbac.guarded import (
     CONTROL_PLANE,
     GUARDED,
+    IN_NAMESPACE,
     OWN_RESOURCES,
     OWN_SUBRESOURCES,
     READING,
@@ -25,10 +26,8 @@ from provisioner.rbac.held import HeldRules
 from provisioner.rbac.objects import CLUSTER, RbacObjects, role_rules
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES
-from provisioner.sentences import some
 
 OWN_NAME = "pratique"
-MAX_NAMES = 3
 _ORDER = tuple(Means)
 _DECISIONS = frozenset({"approve", "override", "break-glass", "decide", "submit-review-for"})
 _NO_NAME = frozenset({"create", "deletecollection"})
@@ -64,10 +63,23 @@ class Ours:
 
 @dataclass(frozen=True, slots=True)
 class BypassPower:
-    """A means to bypass the approvals of Pratique; `words` complete "can …"."""
+    """A means to bypass the approvals of Pratique: `what` it is, in the namespace `place` where it is about one.
+
+    `scope` is the namespace in which it is held, where that is not said by `place`; `installers` are those that live
+    there, where that is why it counts. `names` are those to which it is limited.
+    """
 
     means: Means
-    words: str
+    what: str
+    place: str = ""
+    scope: str = ""
+    installers: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str, tuple[str, ...], tuple[str, ...]]:
+        """What it is beside its means, JSON-ready."""
+        return (self.what, self.place, self.scope, self.installers or (), self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ class PowerJudge:
         everything = list(dict.fromkeys(held))
         found = {power for rule, scope in everything for power in self._of_rule(rule, scope)}
         found |= set(_by_filled_secrets(everything, self.ours))
-        return sorted(found, key=lambda it: (_ORDER.index(it.means), it.words))
+        return sorted(found, key=lambda it: (_ORDER.index(it.means), it.key))
 
     def powers_of(self, grants: Iterable[Grant]) -> list[BypassPower]:
         """`powers` of grants."""
@@ -117,30 +129,28 @@ def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> It
         making = HeldRules(rules).covering(_secrets("create"))
         named = HeldRules(replace(rule, resource_names=()) for rule in rules)
         if making and any(named.covering(_secrets(verb)) for verb in READING):
-            words = f"make Secrets with tokens of accounts in the namespace {home} and read them"
-            yield BypassPower(Means.BE_ANOTHER, f"{words}, {_with_installer(home, ours)}")
+            yield BypassPower(Means.BE_ANOTHER, "make-token-secrets", home, installers=_installers(home, ours))
 
 
 def _secrets(verb: str) -> PolicyRule:
     return PolicyRule((verb,), (CORE,), ("secrets",))
 
 
-def _with_installer(home: str, ours: Ours) -> str:
-    names = sorted(name for namespace, name in ours.strong if namespace == home)
-    return "where an installer lives" + (f" ({', '.join(names)})" if names else "")
+def _installers(home: str, ours: Ours) -> tuple[str, ...]:
+    return tuple(sorted(name for namespace, name in ours.strong if namespace == home))
 
 
 def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
     if not rule.verbs or not rule.api_groups or not rule.resources:
         return
     if _is_everything(rule, at.scope):
-        yield BypassPower(Means.EVERYTHING, "do everything in the cluster")
+        yield BypassPower(Means.EVERYTHING, "do-everything")
     yield from _over_own_objects(rule, at.scope)
     if any(verb.startswith(IMPERSONATE_ON) for verb in rule.verbs):
-        yield BypassPower(Means.BE_ANOTHER, "do something as somebody else (impersonate-on)")
+        yield BypassPower(Means.BE_ANOTHER, "do-as-others")
     for row in GUARDED:
         if _matches(rule, row, at):
-            yield BypassPower(row.means, _words(row, rule, at))
+            yield _power(row, rule, at)
 
 
 def _is_everything(rule: PolicyRule, scope: str) -> bool:
@@ -151,17 +161,12 @@ def _is_everything(rule: PolicyRule, scope: str) -> bool:
     )
 
 
-def _words(row: Guarded, rule: PolicyRule, at: _At) -> str:
+def _power(row: Guarded, rule: PolicyRule, at: _At) -> BypassPower:
     is_home = at.scope != CLUSTER and at.scope not in at.ours.places
-    words = row.words.replace("{place}", at.ours.namespace if at.scope == CLUSTER else at.scope)
-    if is_home and "{place}" not in row.words:
-        words = f"{words} in the namespace {at.scope}"
-    if is_home and row.reach is not Reach.ANYWHERE:
-        words = f"{words}, {_with_installer(at.scope, at.ours)}"
-    names = sorted(rule.resource_names)
-    if not names:
-        return words
-    return f"{words}, limited to {some(names, MAX_NAMES)}"
+    place = (at.scope or at.ours.namespace) if row.what in IN_NAMESPACE else ""
+    scope = at.scope if is_home and not place else ""
+    installers = _installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
+    return BypassPower(row.means, row.what, place, scope, installers, tuple(sorted(rule.resource_names)))
 
 
 def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
@@ -170,9 +175,9 @@ def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
     if scope != CLUSTER or not verbs or not _is_of_own_group(rule):
         return
     if ANY in verbs or verbs & _DECISIONS or ("create" in verbs and _has_reviews(rule)):
-        yield BypassPower(Means.DECIDE, "approve and decide requests")
+        yield BypassPower(Means.DECIDE, "approve")
     if ANY in verbs or verbs - _DECISIONS:
-        yield BypassPower(Means.FORGE, "write the objects of Pratique (deployments, requests, reviews or their status)")
+        yield BypassPower(Means.FORGE, "write-objects")
 
 
 def _is_of_own_group(rule: PolicyRule) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from provisioner.rbac.catalogue import (
     IMPERSONATE_ON,
@@ -22,8 +23,7 @@ from provisioner.rbac.effective import EffectiveRules, Grant
 from provisioner.rbac.objects import CLUSTER
 from provisioner.rbac.policy import ANY, PolicyRule
 from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
-from provisioner.sentences import some
-from provisioner.values import Severity
+from provisioner.values import Severity, display_name
 
 SENSITIVE_NAMESPACES = frozenset({"kube-system"})
 STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
@@ -34,25 +34,37 @@ MAX_JUDGED_RULES = 16_384
 _EVERYTHING = {"RB-01", "RB-02"}
 _POWERS = tuple(dict.fromkeys(power for pattern in PATTERNS for power in pattern.powers))
 _Holding = list[tuple[Grant, bool]]
-_WHOSE = {
-    "Group": "as every pod of that namespace then does",
-    "ServiceAccount": "and every pod there that names no account runs as this one",
-}
+_Details = tuple[tuple[str, Any], ...]
+HELD = "role"  # what is risky because of whom a role is bound to, or in which it stands, and not by what it grants
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
     """One risky permission. `scope` is "" for the whole cluster, else a namespace; `evidence` are the grants behind it.
 
-    `implied_by` is the id of a wider risk that contains this one, "" where there is none: pages may fold those.
+    `what` it is, with its `details`, is said in the file of the rule `id`. `place` is the scope where that is to be
+    said with it, else None. `implied_by` is the id of a wider risk that contains this one, "" where there is none:
+    pages may fold those.
     """
 
     id: str
     severity: Severity
-    sentence: str
+    what: str
     scope: str
     evidence: tuple[Grant, ...]
+    details: _Details = ()
+    place: str | None = None
     implied_by: str = ""
+
+    @property
+    def sense(self) -> tuple[object, ...]:
+        """What it says, beside its rule and its severity, JSON-ready."""
+        return (self.what, self.place, self.details)
+
+    def is_among(self, known: Collection[tuple[object, ...]]) -> bool:
+        """Whether it says the same as one of `known`, each a rule, a scope and a sense, here or for the whole
+        cluster."""
+        return any((self.id, scope, self.sense) in known for scope in (self.scope, CLUSTER))
 
 
 def names_of_risk(risk: str) -> frozenset[str]:
@@ -73,7 +85,7 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
     held = _merged(found)
     everything = [risk for risk in held if risk.id in _EVERYTHING]
     marked = [_marked(risk, everything) for risk in held]
-    return sorted(marked, key=lambda it: (it.severity.rank, it.scope, it.id, it.sentence))
+    return sorted(marked, key=lambda it: (it.severity.rank, it.scope, it.id, it.what, str(it.details)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +123,13 @@ class _Matcher:
             return None
         grants = tuple(dict.fromkeys(grant for powers in held for grant, _ in powers))
         names = _names(held)
-        severity, sentence = pattern.severity, pattern.sentence
+        severity, what = pattern.severity, pattern.what
         if names:
-            sentence = pattern.sentence_of(some(names))
+            what = pattern.of_named or what
             severity = severity if pattern.fatal & set(names) else pattern.named or _lowered(severity)
         if scope != CLUSTER and scope not in self.sensitive:
             severity = _lowered(severity)
-        reach = "in the whole cluster" if scope == CLUSTER else f"in namespace {scope}"
-        return Risk(pattern.id, severity, f"can {sentence} {reach}", scope, grants)
+        return Risk(pattern.id, severity, what, scope, grants, (("names", tuple(names)),), scope)
 
     def _holding(self, scope: str) -> dict[RulePower, _Holding]:
         """By each power that is held for requests in `scope` the grants, each with whether it is limited to names."""
@@ -156,7 +167,7 @@ def _namespaced(pattern: RiskPattern) -> RiskPattern:
     """Everything in one namespace has an id of its own."""
     if pattern.id != "RB-01":
         return pattern
-    return RiskPattern("RB-02", pattern.severity, pattern.sentence, pattern.powers)
+    return RiskPattern("RB-02", pattern.severity, pattern.what, pattern.powers)
 
 
 @lru_cache(maxsize=MAX_JUDGED_RULES)
@@ -210,10 +221,9 @@ def _impersonated_requests(effective: EffectiveRules) -> list[Risk]:
     for grant in effective.grants:
         verbs = sorted({verb.rpartition(":")[2] for verb in grant.rule.verbs if verb.startswith(IMPERSONATE_ON)})
         if verbs and grant.rule.resources:
-            reach = "in the whole cluster" if grant.scope == CLUSTER else f"in namespace {grant.scope}"
-            what = f"{', '.join(verbs)} {some(sorted(grant.rule.resources))}"
-            words = f"can {what} as somebody else whom it may impersonate (impersonate-on) {reach}"
-            found.append(Risk("RB-10", Severity.DANGEROUS, words, grant.scope, (grant,)))
+            details = (("verbs", tuple(verbs)), ("resources", tuple(sorted(grant.rule.resources))))
+            scope = grant.scope
+            found.append(Risk("RB-10", Severity.DANGEROUS, "request-as-others", scope, (grant,), details, scope))
     return found
 
 
@@ -223,7 +233,7 @@ def _strong_roles(effective: EffectiveRules) -> list[Risk]:
         if grant.scope == CLUSTER and grant.role.kind == "ClusterRole" and grant.role.name in STRONG_ROLES:
             by_role.setdefault(grant.role.name, []).append(grant)
     return [
-        Risk("RB-03", STRONG_ROLES[name], f"holds {name} in the whole cluster", CLUSTER, tuple(grants))
+        Risk("RB-03", STRONG_ROLES[name], HELD, CLUSTER, tuple(grants), (("role", name),))
         for name, grants in by_role.items()
     ]
 
@@ -235,12 +245,9 @@ def _urls(effective: EffectiveRules) -> list[Risk]:
         if grant.scope != CLUSTER or not urls:
             continue
         if ANY in urls and URL_WRITE_VERBS & set(grant.rule.verbs):
-            words = "can write to every URL of the API server that is no resource"
-            found.append(Risk("RB-04", Severity.NOTABLE, words, CLUSTER, (grant,)))
+            found.append(Risk("RB-04", Severity.NOTABLE, "write-urls", CLUSTER, (grant,)))
         elif any(url.startswith(NODE_URLS) for url in urls):
-            found.append(
-                Risk("RB-04", Severity.NOTABLE, "can read the API server's debug pages or logs", CLUSTER, (grant,))
-            )
+            found.append(Risk("RB-04", Severity.NOTABLE, "read-debug", CLUSTER, (grant,)))
     return found
 
 
@@ -251,11 +258,11 @@ def _wide_subjects(effective: EffectiveRules) -> list[Risk]:
         if known is not None and not _is_public(grant):
             rule_id, strong, weak, whose = known
             severity = strong if _writes_or_reads_secrets(grant.rule) else weak
-            words = f"holds {grant.role.name}, and stands for {whose}"
-            found.append(Risk(rule_id, severity, words, grant.scope, (grant,)))
+            details = (("role", grant.role.name), ("whose", whose))
+            found.append(Risk(rule_id, severity, HELD, grant.scope, (grant,), details))
         elif _is_whole_namespace(grant):
-            words = f"holds {grant.role.name}, {_WHOSE[grant.subject.kind]}"
-            found.append(Risk("RB-43", Severity.DANGEROUS, words, grant.scope, (grant,)))
+            details = (("role", grant.role.name), ("how", "group" if grant.subject.kind == "Group" else "default"))
+            found.append(Risk("RB-43", Severity.DANGEROUS, HELD, grant.scope, (grant,), details))
     return found
 
 
@@ -291,65 +298,52 @@ def _dead_rules(effective: EffectiveRules) -> list[Risk]:
     found = []
     for grant in effective.grants:
         if reason := _why_dead(grant.rule) or _why_not_here(grant):
-            origin = grant.origin
-            role = (
-                f"{origin.kind} {origin.namespace}/{origin.name}"
-                if origin.namespace
-                else f"{origin.kind} {origin.name}"
-            )
-            words = f"holds rule {grant.rule_index} of {role}, which grants nothing: {reason}"
-            found.append(Risk("RB-47", Severity.SAFE, words, grant.scope, (grant,)))
+            details = (("rule", grant.rule_index), ("role", display_name(grant.origin)), *reason)
+            found.append(Risk("RB-47", Severity.SAFE, HELD, grant.scope, (grant,), details))
     return found
 
 
 @lru_cache(maxsize=MAX_JUDGED_RULES)
-def _why_dead(rule: PolicyRule) -> str:
+def _why_dead(rule: PolicyRule) -> _Details:
     if not rule.verbs:
-        return "it has no verbs"
+        return (("reason", "no-verbs"),)
     if rule.non_resource_urls:
-        return ""
+        return ()
     if not rule.api_groups or not rule.resources:
-        return "it has no API groups or no resources"
+        return (("reason", "no-resources"),)
     if all(resource.endswith(f"/{ANY}") for resource in rule.resources):
-        return f"{rule.resources[0]} matches no resource"
+        return (("reason", "no-match"), ("resource", rule.resources[0]))
     if rule.resource_names and _carry_no_name(rule.verbs, rule.resources):
-        return "requests of these verbs carry no name, but for a server-side apply, which needs patch as well"
+        return (("reason", "no-name"),)
     if (absent := nowhere(rule)) and len(absent) == len(rule.resources):
-        groups = " or ".join(group or "the core group" for group in rule.api_groups)
-        return f"Kubernetes has no {', '.join(absent)} in {groups}"
+        groups = tuple(group or "the core group" for group in rule.api_groups)
+        return (("reason", "not-served"), ("resources", tuple(absent)), ("groups", groups))
     unknown = [verb for verb in rule.verbs if verb not in KNOWN_VERBS and verb != verb.lower()]
-    return f"{unknown[0]} is no verb" if len(unknown) == len(rule.verbs) else ""
+    return (("reason", "no-verb"), ("verb", unknown[0])) if len(unknown) == len(rule.verbs) else ()
 
 
-def _why_not_here(grant: Grant) -> str:
+def _why_not_here(grant: Grant) -> _Details:
     """A RoleBinding reaches into its namespace, and what belongs to no namespace is not there."""
     rule = grant.rule
     if grant.scope == CLUSTER or not rule.resources or not set(rule.api_groups) <= set(BUILT_IN_RESOURCES):
-        return ""
+        return ()
     plurals = [resource.partition("/")[0] for resource in rule.resources]
     if not set(plurals) <= CLUSTER_SCOPED:
-        return ""
-    return f"{plurals[0]} belong to no namespace, and a RoleBinding grants nothing outside of its own"
+        return ()
+    return (("reason", "not-here"), ("resource", plurals[0]))
 
 
 def _merged(found: list[Risk]) -> list[Risk]:
     """The same risk at the same place once, with all its grants."""
-    merged: dict[tuple[str, str, str, Severity], dict[Grant, None]] = {}
+    merged: dict[Risk, dict[Grant, None]] = {}
     for risk in found:
-        key = (risk.id, risk.scope, risk.sentence, risk.severity)
-        merged.setdefault(key, {}).update(dict.fromkeys(risk.evidence))
-    return [
-        Risk(rule_id, severity, sentence, scope, tuple(grants))
-        for (rule_id, scope, sentence, severity), grants in merged.items()
-    ]
+        merged.setdefault(replace(risk, evidence=()), {}).update(dict.fromkeys(risk.evidence))
+    return [replace(risk, evidence=tuple(grants)) for risk, grants in merged.items()]
 
 
 def _marked(risk: Risk, everything: list[Risk]) -> Risk:
     wider = [it for it in everything if it.id != risk.id and it.scope in (CLUSTER, risk.scope)]
-    is_subject = risk.id in ("RB-03", "RB-40", "RB-41", "RB-42", "RB-43", "RB-47")
-    if not wider or is_subject:
-        return risk
-    return Risk(risk.id, risk.severity, risk.sentence, risk.scope, risk.evidence, implied_by=wider[0].id)
+    return replace(risk, implied_by=wider[0].id) if wider and risk.what != HELD else risk
 
 
 def _lowered(severity: Severity) -> Severity:

@@ -19,6 +19,7 @@ from provisioner.review.preflight.obstacles import obstacles
 from provisioner.review.preflight.text import as_yaml
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport
 from provisioner.review.rights.permission_words import files_of, words_of
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import number
 from provisioner.values import APPLYING, Content, ObjectRef, Report
@@ -95,7 +96,7 @@ def _account(one: AccountReport) -> dict[str, Any]:
         "gained_count": len(gained),
         "lost": _words(lost),
         "lost_count": len(lost),
-        "risks": [{"severity": str(risk.severity), "sentence": risk.sentence} for risk in one.new],
+        "risks": [{"severity": str(risk.severity), "sentence": sentence_of(risk)} for risk in one.new],
     }
 
 

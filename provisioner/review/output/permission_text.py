@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import PermissionDiff, Risk, ScopedRule
+from provisioner.rbac import HELD, PermissionDiff, Risk, ScopedRule
 from provisioner.review.base.text import visible
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
 from provisioner.review.rights.role_holders import RoleEffect
+from provisioner.review.rules.risk_words import power_of, sentence_of
 from provisioner.sentences import number
 from provisioner.values import SHAPES, ObjectIdentity, Severity
 
@@ -58,8 +59,7 @@ def _everybody(effect: RoleEffect) -> Iterator[tuple[str, str]]:
     """(shape, sentence) of each risk that all who have a role newly have, and of what they gain and lose."""
     who = f"E{effect.who[1:]}"
     for risk in effect.risks:
-        power = risk.sentence.removeprefix("can ")
-        yield SHAPES[risk.severity], f"{who} {'can newly' if power != risk.sentence else 'newly'} {power}"
+        yield SHAPES[risk.severity], f"{who} {'newly' if risk.what == HELD else 'can newly'} {power_of(risk)}"
     if effect.delta is not None and effect.delta.added:
         words = f"{who} can newly {words_of(effect.delta.added)}, in every namespace where they have it"
         yield SHAPES[Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE], words
@@ -159,7 +159,7 @@ def _risk_record(risk: Risk, files: Mapping[ObjectIdentity, str]) -> dict[str, A
     return {
         "rule": risk.id,
         "severity": str(risk.severity),
-        "sentence": risk.sentence,
+        "sentence": sentence_of(risk),
         "scope": risk.scope,
         "by": ways_of(risk.evidence, files),
     }

@@ -13,6 +13,7 @@ from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, who
 from provisioner.review.preflight.held import Missing, RightsStep, Walk
 from provisioner.review.preflight.needs import walk
 from provisioner.review.preflight.users import by_name, of_users
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
@@ -125,7 +126,7 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
     places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
     grants = tuple(one for one in held.grants if any(_overlap(one.rule, rule) for rule in places[one.scope]))
     powers = [
-        one.sentence
+        sentence_of(one)
         for one in rbac.risks(replace(held, grants=grants))
         if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by
     ]

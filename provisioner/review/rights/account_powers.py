@@ -10,6 +10,7 @@ from provisioner.errors import TooManyRights
 from provisioner.rbac import NO_SUCH_ROLE, EffectiveRules, RbacSubject, ScopedRule
 from provisioner.review.base.facts import Facts
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import PodSpec
 from provisioner.values import GroupKind, Severity
 
@@ -55,14 +56,13 @@ class AccountPowers:
         """What `new` may do after the change that `old` may not before it; without `old`, all that it may do."""
         before = rbac.effective_rules(old.identity, self.states.before) if old else EffectiveRules(new.identity)
         after = rbac.effective_rules(new.identity, self.states.after)
-        known = {(risk.id, risk.scope, risk.sentence) for risk in self._risks(before)}
+        known = {(risk.id, risk.scope, risk.sense) for risk in self._risks(before)}
         gained = [
             risk
             for risk in self._risks(after)
-            if risk.severity.is_at_least(Severity.DANGEROUS)
-            and not any((risk.id, scope, risk.sentence) in known for scope in (risk.scope, ""))
+            if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.is_among(known)
         ]
-        powers = tuple(risk.sentence for risk in gained)
+        powers = tuple(map(sentence_of, gained))
         is_critical = any(risk.severity is Severity.CRITICAL for risk in gained)
         try:
             added = rbac.diff(before, after).added

@@ -9,7 +9,9 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import RbacObjects, RbacSubject
-from provisioner.review.base.facts import Facts, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.rules import Phrase
+from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -25,9 +27,9 @@ _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 BINDINGS = (GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding"))
 _ROLES = (GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole"))
 CLOUD_IDENTITIES = {
-    "eks.amazonaws.com/role-arn": "AWS role",
-    "iam.gke.io/gcp-service-account": "Google service account",
-    "azure.workload.identity/client-id": "Azure client",
+    "eks.amazonaws.com/role-arn": "aws",
+    "iam.gke.io/gcp-service-account": "google",
+    "azure.workload.identity/client-id": "azure",
 }
 _DEFAULT = "default"
 
@@ -74,13 +76,8 @@ def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
         if ref.identity in own or subject.name == _DEFAULT:
             continue
         is_absent = ref.identity in state.live and state.live[ref.identity] is None
-        words = (
-            "which does not exist: whoever creates it has these rights"
-            if is_absent
-            else "which is not in the bundle: another workload has these rights"
-        )
-        message = f"{said(binding)} names {subject}, {words}"
-        yield _FOREIGN.at(binding, message, path=("subjects",), key=[str(subject), is_absent])
+        variant, key = "absent" if is_absent else "foreign", [str(subject), is_absent]
+        yield _FOREIGN.finding(variant, binding, where=("subjects",), key=key, account=subject)
 
 
 def of_wildcards(state: StateFacts) -> Iterator[Finding]:
@@ -99,11 +96,19 @@ def _of_wildcard(ref: ObjectRef, index: int, groups: list[str], defined: dict[st
     means = {
         group: sorted({*rbac.BUILT_IN_RESOURCES.get(group, ()), *defined.get(group, ())}) for group in sorted(groups)
     }
-    shown = "; ".join(
-        f"{group or 'the core group'}: {', '.join(names) or 'not known'}" for group, names in means.items()
+    groups_named = [
+        Phrase.of(
+            _WILDCARD.id,
+            f"groups.{'known' if names else 'unknown'}{'' if group else '-core'}",
+            group=group,
+            resources=names,
+        )
+        for group, names in means.items()
+    ]
+    where = ("rules", index)
+    return _WILDCARD.finding(
+        "every-resource", ref, where=where, key=means, index=index, groups=groups_named, means=means
     )
-    message = f"Rule {index} of {said(ref)} holds every resource of its groups, today {shown}, and whatever is added"
-    return _WILDCARD.at(ref, message, path=("rules", index), evidence={"means": means}, key=means)
 
 
 def _defined(objects: tuple[JsonObject, ...]) -> dict[str, set[str]]:
@@ -121,9 +126,8 @@ def _cloud_identities(state: StateFacts) -> Iterator[Finding]:
             continue
         annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
         for key in sorted(set(annotations) & set(CLOUD_IDENTITIES)):
-            message = f"{said(ref)} acts outside of the cluster as the {CLOUD_IDENTITIES[key]} {annotations[key]}"
-            path = ("metadata", "annotations", key)
-            yield _CLOUD.at(ref, message, path=path, evidence={"identity": annotations[key]}, key=annotations[key])
+            where, identity = ("metadata", "annotations", key), annotations[key]
+            yield _CLOUD.finding(CLOUD_IDENTITIES[key], ref, where=where, key=identity, identity=identity)
 
 
 def _role(binding: JsonObject) -> dict[str, Any]:
@@ -139,11 +143,9 @@ def moved_bindings(facts: Facts) -> Iterator[Finding]:
             continue
         old, new = (_role(side) for side in (planned.before, planned.after))
         if old != new:
-            message = (
-                f"{said(planned.ref)} names {old.get('kind')} {old.get('name')} and shall name {new.get('kind')} "
-                f"{new.get('name')}: the API server refuses this, the binding has to be deleted and created again"
-            )
-            yield _MOVED.at(planned.ref, message, path=("roleRef",), key=[str(old.get("name")), str(new.get("name"))])
+            before, after = (f"{role.get('kind')} {role.get('name')}" for role in (old, new))
+            key = [str(old.get("name")), str(new.get("name"))]
+            yield _MOVED.finding("moved", planned.ref, where=("roleRef",), key=key, before=before, after=after)
 
 
 def exposed_accounts(state: StateFacts, roles: RbacObjects) -> Iterator[Finding]:
@@ -158,20 +160,28 @@ def exposed_accounts(state: StateFacts, roles: RbacObjects) -> Iterator[Finding]
         held = rbac.risks(rbac.effective_rules(subject.identity, roles), sensitive=[state.install_namespace])
         powers = [one for one in held if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by]
         if powers:
-            message = f"{said(pod.ref)} {' and '.join(reasons)}, and runs as {subject}, which {powers[0].sentence}"
-            evidence = {"exposed": reasons, "account": str(subject), "powers": [one.sentence for one in powers]}
-            yield _EXPOSED.at(pod.ref, message, path=pod.path, evidence=evidence, key=[reasons, str(subject)])
+            sentences = list(map(sentence_of, powers))
+            yield _EXPOSED.finding(
+                "exposed",
+                pod.ref,
+                where=pod.path,
+                key=[reasons, str(subject)],
+                exposed=[Phrase.of(_EXPOSED.id, f"exposed.{reason}") for reason in reasons],
+                account=subject,
+                worst=sentences[0],
+                powers=sentences,
+            )
 
 
 def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
     if pod.ref.kind == "DaemonSet":
-        yield "runs on every node"
+        yield "on-every-node"
     if pod.body.get("hostNetwork") is True:
-        yield "shares the node's network"
+        yield "shares-network"
     if any(one.security.get("privileged") is True for one in pod.containers()):
-        yield "is privileged"
+        yield "privileged"
     if any(one.leads_to(pod) for one in ways_in):
-        yield "can be reached from outside"
+        yield "reached"
 
 
 def _ways_in(objects: tuple[JsonObject, ...]) -> Iterator[_WayIn]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import (
+    HELD,
     EffectiveRules,
     Grant,
     PermissionDiff,
@@ -30,6 +31,7 @@ from provisioner.review.rights.permission_words import (
 )
 from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.rights.role_holders import RoleEffect, effects
+from provisioner.review.rules.risk_words import power_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity
@@ -159,8 +161,8 @@ def _account(
     old, new = states
     before_ways, after_ways = Ways(old), Ways(new)
     risks, known = (_risks(side, facts.content.install_namespace) for side in (new, old))
-    familiar = {(risk.id, risk.scope, risk.sentence) for risk in known}
-    fresh = tuple(risk for risk in risks if not _is_known(risk, familiar))
+    familiar = {(risk.id, risk.scope, risk.sense) for risk in known}
+    fresh = tuple(risk for risk in risks if not risk.is_among(familiar))
     before, after = (_by_place(side) for side in states)
     own = {ObjectRef.of(obj).identity for obj in facts.state().objects}
     return AccountReport(
@@ -181,10 +183,6 @@ def _risks(side: EffectiveRules, sensitive: str) -> list[Risk]:
     return [risk for risk in rbac.risks(side, sensitive=[sensitive]) if not risk.implied_by]
 
 
-def _is_known(risk: Risk, before: set[tuple[str, str, str]]) -> bool:
-    return any((risk.id, scope, risk.sentence) in before for scope in (risk.scope, ""))
-
-
 def _place(account: AccountReport) -> tuple[object, ...]:
     rank = min((risk.severity.rank for risk in account.new), default=len(Severity))
     subject = account.subject
@@ -195,11 +193,11 @@ def _sentence(
     subject: RbacSubject, delta: PermissionDiff, fresh: tuple[Risk, ...], states: tuple[EffectiveRules, EffectiveRules]
 ) -> str:
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
-    powers = [risk.sentence.removeprefix("can ") for risk in fresh if risk.sentence.startswith("can ")]
+    powers = [power_of(risk) for risk in fresh if risk.what != HELD]
     if powers:
         return f"{who(subject)} can newly {some_phrases(powers, MAX_POWERS)}"
     if fresh:
-        return f"{who(subject)} newly {fresh[0].sentence}"
+        return f"{who(subject)} newly {power_of(fresh[0])}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []
     parts += [f"loses {counted(delta.removed)}: {words_of(delta.removed)}"] if delta.removed else []
     return f"{who(subject)} {' and '.join(parts) or f'can do the same as before{_moved(*states)}'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
@@ -17,7 +18,7 @@ from provisioner.rbac import (
     bits_of,
 )
 from provisioner.sentences import number, some_phrases
-from provisioner.values import Content, ObjectIdentity, ObjectRef
+from provisioner.values import Content, Finding, ObjectIdentity, ObjectRef
 
 MAX_RULES = 60
 MAX_WORDS = 1_000
@@ -42,10 +43,18 @@ def ref_of(subject: RbacSubject) -> ObjectRef:
     return ObjectRef(group, "v1", subject.kind, subject.namespace, subject.name)
 
 
+def about(found: Finding, subject: object) -> Finding:
+    """`found` with the name of whom it is about in its evidence, by which it is put beside others."""
+    return replace(found, evidence={"subject": str(subject), **found.evidence})
+
+
 def counted(rules: Sequence[ScopedRule]) -> str:
+    return number(rights_in(rules), "right")
+
+
+def rights_in(rules: Sequence[ScopedRule]) -> int:
     """How many verbs on how many things: a number for the eye."""
-    count = sum(len(one.rule.verbs) for one in rules)
-    return number(count, "right")
+    return sum(len(one.rule.verbs) for one in rules)
 
 
 def words_of(rules: Sequence[ScopedRule]) -> str:

@@ -5,38 +5,25 @@ What an account gets only together with what it holds beside the role is not see
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner import rbac
 from provisioner.errors import TooManyRights
-from provisioner.rbac import CLUSTER, Comparisons, PermissionDiff, RbacSubject, Risk, ScopedRule
+from provisioner.rbac import CLUSTER, HELD, Comparisons, PermissionDiff, RbacSubject, Risk
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.rights.altered import RoleChange, holders_alike
-from provisioner.review.rights.permission_words import (
-    MAX_RULES,
-    UNDECIDED,
-    counted,
-    ref_of,
-    rules_record,
-    who,
-    words_of,
-)
+from provisioner.review.rights.permission_words import MAX_RULES, about, ref_of, rights_in, rules_record, words_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter
-from provisioner.sentences import some
+from provisioner.review.rules import Phrase
+from provisioner.review.rules.risk_words import power_of
 from provisioner.values import Finding, ObjectIdentity, ObjectRef, Section, Severity
 
-MAX_NAMED = 3
 _WIDENS = ReviewRule("RB-09", Section.PERMISSIONS, Severity.DANGEROUS)
 _GAINED = ReviewRule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
 _LOST = ReviewRule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
 _UNREADABLE = ReviewRule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
-_REACH = re.compile(r" in (the whole cluster|namespace \S+)$")
-# Of what somebody is bound to, not of what that grants; and rules that grant nothing.
-_OF_BINDINGS = frozenset({"RB-03", "RB-40", "RB-41", "RB-42", "RB-43", "RB-47"})
-_WHEREVER = "wherever they have it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +36,15 @@ class RoleEffect:
     problem: str = ""
 
     @property
-    def names(self) -> str:
-        """`the role edit`, `the roles admin, edit or view`, `the Role shop/reader`."""
-        first = self.roles[0]
-        if not first.is_built_in:
-            return f"the {first.ref.kind} {first.ref.place}"
-        names = [one.ref.name for one in self.roles]
-        return f"the role {names[0]}" if len(names) == 1 else f"the roles {', '.join(names[:-1])} or {names[-1]}"
+    def holders(self) -> dict[str, Any]:
+        """For messages: the built-in roles that change alike, or the one role."""
+        if self.roles[0].is_built_in:
+            return {"holders": "built-in", "roles": [one.ref.name for one in self.roles]}
+        return {"holders": "bound", "role": self.roles[0].ref}
 
     @property
-    def who(self) -> str:
-        return f"everybody with {self.names}"
+    def who(self) -> Phrase:
+        return Phrase.of(_GAINED.id, "holders.subject", **self.holders)
 
     @property
     def is_empty(self) -> bool:
@@ -72,7 +57,7 @@ def effects(changes: Iterable[RoleChange], sensitive: Iterable[str]) -> list[Rol
     found: dict[object, RoleEffect] = {}
     for change in changes:
         one = _effect(change, comparisons, places)
-        alike = (one.delta, [(it.id, it.severity, it.sentence) for it in one.risks], one.problem)
+        alike = (one.delta, [(it.id, it.severity, it.sense) for it in one.risks], one.problem)
         key = str(alike) if change.is_built_in else change.ref.identity
         known = found.get(key)
         found[key] = replace(known, roles=(*known.roles, change)) if known else one
@@ -89,21 +74,21 @@ def _effect(change: RoleChange, comparisons: Comparisons, sensitive: tuple[str, 
 
 def _new_risks(change: RoleChange, sensitive: tuple[str, ...]) -> Iterator[Risk]:
     """The risks that are new where the role is held, each as bad as it is anywhere; one place stands for all alike."""
-    worst: dict[tuple[str, str], Risk] = {}
+    worst: dict[tuple[object, ...], Risk] = {}
     special = {*rbac.SENSITIVE_NAMESPACES, *sensitive}
     plain = [one for one in change.scopes if one not in special]
     scopes = [CLUSTER] if CLUSTER in change.scopes else [*plain[:1], *(one for one in change.scopes if one in special)]
     for scope in scopes:
         old, new = (rbac.risks(side, sensitive=sensitive) for side in change.held(scope))
-        known = {(one.id, one.sentence) for one in old}
+        known = {(one.id, one.sense) for one in old}
         for one in new:
-            if one.implied_by or one.id in _OF_BINDINGS or (one.id, one.sentence) in known:
+            if one.implied_by or one.what == HELD or (one.id, one.sense) in known:
                 continue
-            said = replace(one, sentence=_REACH.sub("", one.sentence))
-            kept = worst.setdefault((said.id, said.sentence), said)
-            if said.severity.rank < kept.severity.rank:
-                worst[said.id, said.sentence] = said
-    yield from sorted(worst.values(), key=lambda it: (it.severity.rank, it.id, it.sentence))
+            anywhere = replace(one, place=None)
+            kept = worst.setdefault((anywhere.id, anywhere.sense), anywhere)
+            if anywhere.severity.rank < kept.severity.rank:
+                worst[anywhere.id, anywhere.sense] = anywhere
+    yield from sorted(worst.values(), key=lambda it: (it.severity.rank, it.id, it.what, str(it.details)))
 
 
 def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str]) -> Iterator[Finding]:
@@ -114,40 +99,35 @@ def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str
 
 
 def _of_difference(effect: RoleEffect) -> Iterator[Finding]:
-    change, evidence = effect.roles[-1], {"subject": effect.who}
+    change, problem = effect.roles[-1], effect.problem
     if effect.delta is None:
-        message = f"{_begun(effect.who)}: {UNDECIDED}: {effect.problem}"
-        yield _UNREADABLE.at(change.ref, message, key=effect.problem)
+        found = _UNREADABLE.finding("everybody-undecided", change.ref, key=problem, problem=problem, **effect.holders)
+        yield about(found, effect.who)
         return
-    added, removed = (rules_record(rules) for rules in (effect.delta.added, effect.delta.removed))
-    if added and change.is_built_in:
-        power = f"{words_of(effect.delta.added)} in every namespace where they have it"
-        message = f"{_begun(effect.who)} will newly be able to {power}"
-        yield _WIDENS.at(change.ref, message, evidence={**evidence, "power": power, "added": added}, key=added)
-    elif added:
-        message = _gain(effect, "gains", effect.delta.added)
-        yield _GAINED.at(change.ref, message, evidence={**evidence, "added": added}, key=added)
-    if removed:
-        message = _gain(effect, "loses", effect.delta.removed)
-        yield _LOST.at(change.ref, message, evidence={**evidence, "removed": removed}, key=removed)
-
-
-def _gain(effect: RoleEffect, verb: str, rules: Sequence[ScopedRule]) -> str:
-    return f"{_begun(effect.who)} {verb} {counted(rules)}, {_WHEREVER}: {words_of(rules)}"
-
-
-def _begun(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}"
+    for name, rules in (("added", effect.delta.added), ("removed", effect.delta.removed)):
+        if not rules:
+            continue
+        record, words = rules_record(rules), words_of(rules)
+        rule = _LOST if name == "removed" else _GAINED
+        shown: dict[str, Any] = {name: record, "rights": rights_in(rules), "rules": words}
+        if name == "added" and change.is_built_in:
+            rule = _WIDENS
+            shown = {name: record, "power": Phrase.of(rule.id, "power.every-namespace", rules=words)}
+        found = rule.finding("everybody", change.ref, key=record, **shown, **effect.holders)
+        yield about(found, effect.who)
 
 
 def _of_risks(effect: RoleEffect, files: Mapping[ObjectIdentity, str]) -> Iterator[Finding]:
     for risk in effect.risks:
-        power = f"{risk.sentence.removeprefix('can ')}, {_WHEREVER}"
-        can = "will newly be able to" if risk.sentence.startswith("can ") else "newly"
-        evidence = {"subject": effect.who, "power": power, "by": _rules_behind(risk, files)}
-        rule = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity)
-        message = f"{_begun(effect.who)} {can} {power}"
-        yield rule.at(effect.roles[-1].ref, message, evidence=evidence, key=[risk.sentence, effect.names])
+        found = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
+            "everybody-can",
+            effect.roles[-1].ref,
+            key=[*risk.sense, *(str(role.ref) for role in effect.roles)],
+            power=power_of(risk, "wherever"),
+            by=_rules_behind(risk, files),
+            **effect.holders,
+        )
+        yield about(found, effect.who)
 
 
 def _rules_behind(risk: Risk, files: Mapping[ObjectIdentity, str]) -> list[dict[str, Any]]:
@@ -172,17 +152,17 @@ def of_combinations(
     for effect in found:
         for subject in (holder for change in effect.roles for holder in change.holders):
             told.setdefault(subject, []).append(effect)
-    groups: dict[tuple[str, Severity, str, ObjectRef], dict[RbacSubject, str]] = {}
+    groups: dict[tuple[Risk, ObjectRef], dict[RbacSubject, Risk]] = {}
     for alike in holders_alike(states, told, special):
         if _untold(states, alike[0], told[alike[0]], places):
             for subject in alike:
                 for risk in _untold(states, subject, told[subject], places):
                     ref = told[subject][0].roles[-1].ref
-                    words = risk.sentence if risk.scope in special else _REACH.sub("", risk.sentence)
-                    groups.setdefault((risk.id, risk.severity, words, ref), {})[subject] = risk.sentence
-    for (rule_id, severity, words, ref), sentences in groups.items():
-        rule = ReviewRule(rule_id, Section.PERMISSIONS, severity)
-        yield _of_combination(rule, words if len(sentences) > 1 else next(iter(sentences.values())), ref, [*sentences])
+                    alone = replace(risk, scope="", evidence=())  # the same for all in whichever namespaces
+                    common = alone if risk.scope in special else replace(alone, place=None)
+                    groups.setdefault((common, ref), {})[subject] = alone
+    for (common, ref), those in groups.items():
+        yield _of_combination(common if len(those) > 1 else next(iter(those.values())), ref, [*those])
 
 
 def _untold(
@@ -194,8 +174,8 @@ def _untold(
         rbac.risks(rbac.effective_rules(subject.identity, side), sensitive=sensitive)
         for side in (states.before, states.after)
     )
-    known = {(one.id, one.scope, one.sentence) for one in old}
-    fresh = (one for one in new if not any((one.id, at, one.sentence) in known for at in (one.scope, CLUSTER)))
+    known = {(one.id, one.scope, one.sense) for one in old}
+    fresh = (one for one in new if not one.is_among(known))
     return [
         one
         for one in fresh
@@ -205,15 +185,14 @@ def _untold(
     ]
 
 
-def _of_combination(rule: ReviewRule, sentence: str, ref: ObjectRef, subjects: list[RbacSubject]) -> Finding:
-    names = [str(one) for one in subjects]
-    shown = some(list(map(who, subjects)), MAX_NAMED)
-    power = sentence.removeprefix("can ")
-    can = "will newly be able to" if power != sentence else "newly"
-    because = (
-        f"by what {'they hold' if len(subjects) > 1 else 'it holds'} already and what {ref.kind} {ref.place} gains"
-    )
-    message = f"{shown} {can} {power}, {because}"
+def _of_combination(risk: Risk, ref: ObjectRef, subjects: list[RbacSubject]) -> Finding:
     only = subjects[0] if len(subjects) == 1 else None
-    evidence = {"accounts": names} | ({"subject": names[0]} if only else {})
-    return rule.at(ref_of(only) if only else ref, message, evidence=evidence, key=[sentence, names])
+    found = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
+        "together-hold" if risk.what == HELD else "together-can",
+        ref_of(only) if only else ref,
+        key=[*risk.sense, *map(str, subjects)],
+        accounts=subjects,
+        gained=power_of(risk),
+        role=ref,
+    )
+    return about(found, only) if only else found

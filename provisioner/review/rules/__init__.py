@@ -6,6 +6,7 @@ rule, copy a file, name it by the rule's id, fill it in, and run `make docs`; te
 Beside what it exports itself, others may use:
 
 - `messages`: the templates of the sentences
+- `risk_words`: risks of accounts in the words of their rules
 - `shown`: the rules of a report, for its outputs
 """
 
@@ -14,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.review.rules.files import rule_ids, rule_text
-from provisioner.review.rules.messages import messages_of
+from provisioner.review.rules.files import Phrase, messages_of, rule_ids, rule_text
 from provisioner.review.rules.text import RuleText
 
 __all__ = [
+    "Phrase",
     "RuleText",
+    "messages",
     "messages_of",
+    "risk_words",
     "rows_of",
     "rule_ids",
     "rule_text",

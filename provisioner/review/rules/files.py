@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
+from provisioner.review.rules.messages import HEADING, Messages, Template, messages_in
 from provisioner.review.rules.text import SUFFIX, RuleText, parsed
+
+_SHARED = re.compile(r"^\[[\w-]+\]\(shared/([\w-]+\.md)\)$", re.MULTILINE)
 
 
 @cache
@@ -24,6 +29,38 @@ def rule_text(rule: str) -> RuleText | None:
 
 
 @cache
+def messages_of(rule: str) -> Messages:
+    """The sentences of the rule's findings. Raises BadRuleFile where its file is damaged, LookupError without one."""
+    if rule not in rule_ids():
+        raise LookupError(f"the rule {rule} has no file")
+    _, _, section = _file(rule).partition(HEADING)
+    own, shared = messages_in(rule, _SHARED.sub("", section)), dict[str, Template]()
+    for name in _SHARED.findall(section):
+        text = files(__package__).joinpath("shared", name).read_text("utf-8")
+        shared |= messages_in(name, text.partition(HEADING)[2]).templates
+    return Messages(rule, {**shared, **own.templates}, frozenset(shared), messages_of)
+
+
+class Phrase(str):
+    """A part of a sentence that stands in the file of a rule, as a value for the sentences of others; what reads it as
+    data finds `name`, which text it is, and `params`, which it shows."""
+
+    __slots__ = ("name", "params", "rule")
+    rule: str
+    name: str
+    params: dict[str, Any]
+
+    @classmethod
+    def of(cls, rule: str, name: str, /, **params: Any) -> Phrase:
+        made = cls(messages_of(rule).render(name, params))
+        made.rule, made.name, made.params = rule, name, params
+        return made
+
+
+@cache
 def _read(rule: str) -> RuleText:
-    name = f"{rule}{SUFFIX}"
-    return parsed(name, files(__package__).joinpath(name).read_text("utf-8"))
+    return parsed(f"{rule}{SUFFIX}", _file(rule))
+
+
+def _file(rule: str) -> str:
+    return files(__package__).joinpath(f"{rule}{SUFFIX}").read_text("utf-8")

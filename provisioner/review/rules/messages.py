@@ -1,7 +1,8 @@
 """The sentences of findings: templates in the file of each rule, filled with what a check found.
 
 Below the heading *Messages* of a rule's file stands one paragraph for each of its variants: the name of the variant, a
-colon and its template. A template only shows values, it never decides: which variant it is the check says.
+colon and its template. A template only shows values, it never decides: which variant it is the check says. Each knows
+`subject`, the object that the finding is about, and `where`, its field.
 
     stops: {subject} stops: its replicas go from {before} to 0
 
@@ -12,16 +13,27 @@ can do:
     {pods:is|are}             the first for one, else the second
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
-    {makers:or}               a or b or c
+    {makers:or} {roles:either}  a or b or c; a, b or c
+    {places:and} {x:and of}   a and b and c; a and of b
+    {tokens:clauses}          a, and b, and c
+    {names:code 3}            `a`, `b`, `c` and 2 more; `code` for all
+    {subject:account}         `shop/web`, Group `ops`: an account, or as `account 3` the first of several
+    {value:cut 60}            its first 60 characters, and … where it has more
     {format:else none}        the value, or `none` where there is none
-    {names:quoted}            `a`, `b`
     {new:json} {all:jsons}    a value, or each of a list, as JSON
     {new:number} {old:range}  a number as Go prints it; from 1 below 5
     {types:types}             an integer or a string
     {new:rule}                a rule of CEL in one line, quoted
-    {why:phrase}              the text `why.KEY` of this file, or of phrases.txt, where KEY is the value
+    {why:phrase}              the text `why.KEY` of this file, where KEY is the value
+    {changes:each phrases 3}  a list shown as `phrases 3` does, each item by a text of this file. Of a mapping that is
+                              `changes.VARIANT`, or `changes.each`, and shows its values; else `changes.ITEM`, or
+                              `changes.each`, which shows it as `{item}`, and of values that are mappings what they hold
+                              for it, or (none)
     {because:message}         the message of the rule that is the value, in its variant `because_variant`
-    [ in {namespace}]         nothing at all where one of the values in it is missing, empty or 0
+    [ in {namespace}]         nothing at all where one of the values in it is missing or empty
+    [{before}|nothing]        the same, with `nothing` in its place
+
+A paragraph `[name](shared/name.md)` stands for the messages of that file, which several rules share.
 """
 
 from __future__ import annotations
@@ -29,8 +41,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from provisioner.errors import BadRuleFile
@@ -39,15 +49,17 @@ from provisioner.schema.verdicts import type_phrase
 from provisioner.sentences import number, some, some_phrases
 from provisioner.values import ObjectRef, display_name
 
-SUBJECT, WHERE, PHRASE, MESSAGE = "subject", "where", "phrase", "message"
+SUBJECT, WHERE = "subject", "where"
+PHRASE, MESSAGE, EACH, VARIANT = "phrase", "message", "each", "variant"
 HEADING = "\n## Messages\n"
-_PHRASES = "phrases.txt"
+_NONE = "(none)"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_OF_LISTS = r"some \d+(?: .+)?|phrases \d+|or|either|and(?: \w+)?|clauses|code(?: \d+)?|account(?: \d+)?"
 _FORMATS = re.compile(
-    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|else .+|or|quoted|jsons?|number|range|types|rule"
-    r"|phrase|message|"
+    rf"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|cut \d+|else .+|jsons?|number|range|types|rule|phrase|message|"
+    rf"(?:each(?: |$))?(?:{_OF_LISTS}|)"
 )
 
 
@@ -58,18 +70,25 @@ class Field:
     name: str
     format: str
 
+    @property
+    def is_of_each(self) -> bool:
+        return self.format.partition(" ")[0] == EACH
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text, fields and optional parts, which are templates themselves, in their order."""
+    """Text, fields and optional parts, which are templates themselves, in their order.
+
+    `instead` stands for an optional part that is left out.
+    """
 
     parts: tuple[str | Field | Template, ...]
+    instead: str = ""
 
     @property
     def names(self) -> frozenset[str]:
         """The values that it shows, those of its phrases not among them."""
-        found = {part.name for part in self.parts if isinstance(part, Field)}
-        return frozenset(found).union(*(part.names for part in self.parts if isinstance(part, Template)))
+        return frozenset(field.name for field in self.fields)
 
     @property
     def fields(self) -> Iterator[Field]:
@@ -82,10 +101,15 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The templates of one rule, by the names of its variants and phrases."""
+    """The templates of one rule, by the names of its variants and phrases; others have the `shared` ones as well.
+
+    `find` knows the messages of other rules.
+    """
 
     rule: str
     templates: Mapping[str, Template]
+    shared: frozenset[str] = frozenset()
+    find: Callable[[str], Messages] | None = None
 
     def render(self, variant: str, params: Mapping[str, Any]) -> str:
         """The sentence of `variant` with `params`. Raises LookupError for a variant or value that is missing."""
@@ -98,7 +122,7 @@ class Messages:
         template = self.templates[variant]
         found = set(template.names)
         for field in template.fields:
-            if field.format == PHRASE:
+            if field.format == PHRASE or field.is_of_each:
                 phrases = [name for name in self.templates if name.startswith(f"{field.name}.")]
                 found = found.union(*(self.names(name) for name in phrases))
         return frozenset(found)
@@ -108,27 +132,27 @@ class Messages:
             if isinstance(part, str):
                 yield part
             elif isinstance(part, Template):
-                if all(params.get(name) for name in part.names):
-                    yield from self._parts(part, params)
+                is_shown = all(not _is_missing(params.get(name)) for name in part.names)
+                yield from self._parts(part, params) if is_shown else [part.instead]
             elif part.format == PHRASE:
                 yield self.render(f"{part.name}.{params[part.name]}", params)
-            elif part.format == MESSAGE:
-                yield messages_of(params[part.name]).render(params[f"{part.name}_variant"], params)
+            elif part.format == MESSAGE and self.find is not None:
+                yield self.find(params[part.name]).render(params[f"{part.name}_{VARIANT}"], params)
+            elif part.is_of_each:
+                told = [self._of_item(part.name, item, params) for item in params[part.name]]
+                yield _show(told, part.format.removeprefix(EACH).lstrip())
+            elif part.format.startswith("else "):
+                value = params.get(part.name)
+                yield part.format.removeprefix("else ") if value is None else _text(value)
             else:
-                yield _show(params, part)
+                yield _show(params[part.name], part.format)
 
-
-@cache
-def messages_of(rule: str) -> Messages:
-    """The sentences of a rule's findings. Raises LookupError where it has no file, BadRuleFile for a damaged one."""
-    folder = files(__package__)
-    file = folder.joinpath(f"{rule}.md")
-    if not file.is_file():
-        raise LookupError(f"the rule {rule} has no file")
-    _, _, section = file.read_text("utf-8").partition(HEADING)
-    found = messages_in(rule, section)
-    shared = messages_in(_PHRASES, folder.joinpath(_PHRASES).read_text("utf-8"))
-    return Messages(rule, {**shared.templates, **found.templates})
+    def _of_item(self, name: str, item: Any, params: Mapping[str, Any]) -> str:
+        if isinstance(item, Mapping):
+            return self.render(f"{name}.{item.get(VARIANT, EACH)}", {**params, **item})
+        held = {key: value.get(item, _NONE) if isinstance(value, Mapping) else value for key, value in params.items()}
+        own = f"{name}.{item}"
+        return self.render(own if own in self.templates else f"{name}.{EACH}", {**held, "item": item})
 
 
 def messages_in(name: str, section: str) -> Messages:
@@ -137,7 +161,7 @@ def messages_in(name: str, section: str) -> Messages:
     Raises BadRuleFile for a paragraph that is no template, or a name that stands twice.
     """
     found: dict[str, Template] = {}
-    for block in filter(None, section.strip().split("\n\n")):
+    for block in filter(None, map(str.strip, section.split("\n\n"))):
         variant, colon, text = " ".join(block.split()).partition(": ")
         if not colon or not _NAME.fullmatch(variant) or variant in found:
             raise BadRuleFile(f"{name}: below Messages, {variant!r} is no new name of a variant, followed by a colon")
@@ -148,8 +172,15 @@ def messages_in(name: str, section: str) -> Messages:
 def _template(name: str, text: str) -> Template:
     parts: list[str | Field | Template] = []
     for index, piece in enumerate(_OPTIONAL.split(text)):
-        parts += [Template(tuple(_pieces(name, piece)))] if index % 2 else _pieces(name, piece)
+        parts += [_optional(name, piece)] if index % 2 else _pieces(name, piece)
     return Template(tuple(parts))
+
+
+def _optional(name: str, piece: str) -> Template:
+    shown, bar, instead = piece.rpartition("|")
+    if bar and "}" not in instead:
+        return Template(tuple(_pieces(name, shown)), instead)
+    return Template(tuple(_pieces(name, piece)))
 
 
 def _pieces(name: str, text: str) -> Iterator[str | Field]:
@@ -168,27 +199,43 @@ def _pieces(name: str, text: str) -> Iterator[str | Field]:
         yield rest
 
 
-def _show(params: Mapping[str, Any], field: Field) -> str:
-    how, _, rest = field.format.partition(" ")
-    value = params.get(field.name) if how == "else" else params[field.name]
-    if "|" in field.format:
-        one, _, several = field.format.partition("|")
-        return one if _size(value) == 1 else several
-    match how:
-        case "count":
-            noun, _, plural = rest.partition("/")
-            return number(_size(value), noun, plural)
+def _show(value: Any, how: str) -> str:
+    if "|" in how:
+        single, _, several = how.partition("|")
+        return single if _size(value) == 1 else several
+    way, _, rest = how.partition(" ")
+    if way in _ONE_VALUE:
+        return _ONE_VALUE[way](value)
+    if way == "count":
+        noun, _, plural = rest.partition("/")
+        return number(_size(value), noun, plural)
+    if way == "cut":
+        text = _text(value)
+        return text if len(text) <= int(rest) else f"{text[: int(rest)]}…"
+    return _listed(value, way, rest)
+
+
+def _listed(value: Any, way: str, rest: str) -> str:
+    """A list, or one value as a list of itself, shown in this `way`."""
+    items = value if _is_list(value) else [value]
+    match way:
         case "some":
             most, _, noun = rest.partition(" ")
-            return some([_text(item) for item in value], int(most), noun=noun)
+            return some([_text(item) for item in items], int(most), noun=noun)
         case "phrases":
-            return some_phrases([_text(item) for item in value], int(rest))
-        case "or":
-            return " or ".join(map(_text, value))
-        case "else":
-            return rest if value is None else _text(value)
-        case _:
-            return _SHOWN[how](value)
+            return some_phrases([_text(item) for item in items], int(rest))
+        case "code":
+            return some([f"`{_text(item)}`" for item in items], int(rest or len(items)))
+        case "account":
+            return some([_account(item) for item in items], int(rest or 1))
+        case "clauses":
+            return ", and ".join(map(_text, items))
+        case "either":
+            words = [_text(item) for item in items]
+            return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+        case "or" | "and":
+            return f" {' '.join(filter(None, [way, rest]))} ".join(map(_text, items))
+    return ", ".join(map(_text, items))
 
 
 def _text(value: Any) -> str:
@@ -197,16 +244,9 @@ def _text(value: Any) -> str:
     return display_name(value) if isinstance(value, ObjectRef) else str(value)
 
 
-def _size(value: Any) -> int:
-    return value if isinstance(value, int) else len(value)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
+def _account(account: Any) -> str:
+    name = f"`{account.namespace}/{account.name}`"
+    return name if account.kind == "ServiceAccount" else f"{account.kind} `{account.name}`"
 
 
 def _range(limits: Mapping[str, Any]) -> str:
@@ -225,13 +265,23 @@ def _rule(text: str) -> str:
     return f"{quote}{line}{quote}"
 
 
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
-    "": _plain,
+_ONE_VALUE: Mapping[str, Callable[[Any], str]] = {
     "json": shown_json,
     "jsons": lambda values: ", ".join(map(shown_json, values)),
     "number": go_number,
-    "quoted": lambda names: ", ".join(f"`{name}`" for name in names),
     "range": _range,
     "rule": _rule,
     "types": type_phrase,
 }
+
+
+def _size(value: Any) -> int:
+    return value if isinstance(value, int) else len(value)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, Sequence | Mapping) and not value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -238,7 +238,7 @@ class _Walk:
             self.changes.append(SchemaChange("SCH-02", "map", (*path, VALUES), verdict))
             return
         rule, variant = ("SCH-19", "map-to-fields") if properties_of(new) else ("SCH-01", "map-pruned")
-        facts = {"below": count(before)} if isinstance(before, Mapping) else {}
+        facts = _below(before) if isinstance(before, Mapping) else {}
         self.changes.append(SchemaChange(rule, variant, (*path, VALUES), DATA_LOST, is_live=True, facts=facts))
 
     def _fields(self, old: Schema, new: Schema, path: Path) -> None:
@@ -312,7 +312,7 @@ class _Walk:
         return replace(change, variant="fields-removed", facts={**change.facts, "fields": sorted(before)})
 
     def _removed(self, was: Schema, parent: Schema, path: Path) -> SchemaChange:
-        facts = {"below": count(was)}
+        facts = _below(was)
         if parent.get(PRESERVE) is True or self.preserved[1]:
             verdict = SchemaVerdict(stored=D, writers=D, readers=D)
             return SchemaChange("SCH-02", "field-removed", path, verdict, facts=facts)
@@ -322,18 +322,24 @@ class _Walk:
         return SchemaChange("SCH-01", "field-removed", path, DATA_LOST, is_live=True, facts=facts)
 
     def _added(self, now: Schema, parent: Schema, path: Path, *, is_needed: bool) -> None:
-        below = count(now)
+        facts = _below(now)
         if self.preserved[0]:
             self.typed.append(path)
         elif parent.get(PRESERVE) is True:
-            self.changes.append(narrowed("SCH-07", "field-typed", path, below=below))
+            self.changes.append(narrowed("SCH-07", "field-typed", path, **facts))
         elif now.get("default") is None:
-            self.changes.append(widened("SCH-05", "added", path, below=below))
+            self.changes.append(widened("SCH-05", "added", path, **facts))
             if now.get("required") and not is_needed:
                 self.changes.append(harmless("SCH-10", "of-users", path))
         elif not is_needed:
-            facts = {"below": below, "new": now["default"]}
+            facts |= {"new": now["default"]}
             self.changes.append(SchemaChange("SCH-06", "added", path, BEHAVIOUR, facts=facts))
+
+
+def _below(node: Schema) -> dict[str, Any]:
+    """How many fields a node holds, where it holds any."""
+    below = count(node)
+    return {"below": below} if below else {}
 
 
 def _takes_anything(values: object) -> bool:

@@ -48,8 +48,15 @@ def listed() -> set[tuple[str, Severity]]:
 
 
 def listed_variants() -> set[tuple[str, str]]:
-    """The messages in the files of the rules; what is only part of a message has a dot in its name."""
-    return {(rule, name) for rule in rule_ids() for name in messages_of(rule).templates if "." not in name}
+    """The messages in the files of the rules, those that several share as of none; what is only part of a message has a
+    dot in its name."""
+    known = ((rule, messages_of(rule)) for rule in rule_ids())
+    return {
+        ("" if name in messages.shared else rule, name)
+        for rule, messages in known
+        for name in messages.templates
+        if "." not in name
+    }
 
 
 def not_as_written(found: set[Made]) -> list[str]:
@@ -68,7 +75,7 @@ def _noting(construct: Callable[..., None]) -> Callable[..., None]:
         if _is_ours(sys._getframe(1)):
             for rule in rows_of(finding.rule, finding.evidence):
                 made.add((rule, finding.severity, finding.section))
-            variants_made.add((finding.rule, finding.variant))
+            variants_made.update({(finding.rule, finding.variant), ("", finding.variant)})
 
     return init
 

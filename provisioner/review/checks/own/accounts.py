@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, RbacSubject
-from provisioner.review.base.facts import SECRET, Facts, ReviewRule, StateFacts, mapping, said
-from provisioner.review.checks.own.advice import ADVICE, OWN_ACCOUNT
-from provisioner.review.checks.own.power import Judge, judge_of, listed
+from provisioner.review.base.facts import SECRET, Facts, ReviewRule, StateFacts, mapping
+from provisioner.review.checks.own.advice import OWN_ACCOUNT
+from provisioner.review.checks.own.power import Judge, judge_of, told
 from provisioner.review.rights.permission_words import ways_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
@@ -28,21 +28,21 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One place where the bundle takes a ServiceAccount: `words` say how, `path` leads there."""
+    """One place where the bundle takes a ServiceAccount: `how` it does, `path` leads there."""
 
     ref: ObjectRef
     path: tuple[str | int, ...]
     namespace: str
     name: str
-    words: str
+    how: str
 
     @property
     def account(self) -> tuple[str, str]:
         return self.namespace, self.name
 
-    @property
-    def key(self) -> list[str]:
-        return [self.namespace, self.name]
+    def finding(self, rule: ReviewRule, variant: str, *key: str, **params: Any) -> Finding:
+        params |= {"use": self.how, "account": f"{self.namespace}/{self.name}"}
+        return rule.finding(variant, self.ref, where=self.path, key=[self.namespace, self.name, *key], **params)
 
 
 def uses_of(state: StateFacts) -> Iterator[Use]:
@@ -50,12 +50,11 @@ def uses_of(state: StateFacts) -> Iterator[Use]:
     for pod in pod_specs(state.objects):
         name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or _DEFAULT)
         namespace = pod.ref.namespace or state.install_namespace
-        yield Use(pod.ref, pod.path, namespace, name, f"{said(pod.ref)} runs as {namespace}/{name}")
+        yield Use(pod.ref, pod.path, namespace, name, "runs-as")
     for ref, obj in state.named:
         if ref.group_kind == SECRET and obj.get("type") == _TOKEN_SECRET:
             name = str(mapping(mapping(obj.get("metadata")).get("annotations")).get(_TOKEN_OF) or "")
-            words = f"{said(ref)} holds a token of {ref.namespace}/{name}"
-            yield Use(ref, ("type",), ref.namespace, name, words)
+            yield Use(ref, ("type",), ref.namespace, name, "holds-token")
         elif ref.group not in BUILT_IN_RESOURCES:
             yield from _of_custom_resource(ref, obj, state.install_namespace)
 
@@ -66,7 +65,7 @@ def _of_custom_resource(ref: ObjectRef, obj: JsonObject, install_namespace: str)
     for path, namespace, name in _named({key: value for key, value in obj.items() if key not in _NOT_WISHED}, ()):
         places.setdefault((namespace or ref.namespace or install_namespace, name), path)
     for (namespace, name), path in places.items():
-        yield Use(ref, path, namespace, name, f"{said(ref)} names the account {namespace}/{name}")
+        yield Use(ref, path, namespace, name, "names")
 
 
 def _named(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
@@ -102,19 +101,18 @@ def _reference(value: object) -> tuple[str, str] | None:
 def of_named_accounts(state: StateFacts) -> Iterator[Finding]:
     """What runs as an account that is known by its name alone: installers, and those of the control plane."""
     for use in uses_of(state):
-        if words := _why_strong(state, use.account):
-            message, evidence = f"{use.words}, {words}", {ADVICE: OWN_ACCOUNT}
-            yield _STRONG.at(use.ref, message, path=use.path, evidence=evidence, key=use.key)
+        if variant := _why_strong(state, use.account):
+            yield use.finding(_STRONG, variant, advice=OWN_ACCOUNT)
 
 
 def _why_strong(state: StateFacts, account: tuple[str, str]) -> str:
-    """Why an account can get round approvals, in words; "" where its name does not say that it can."""
+    """Why an account can get round approvals; "" where its name does not say that it can."""
     if account in state.installers:
-        return "an account that Pratique applies bundles with"
+        return "installer"
     namespace, name = account
     own = {(ref.namespace, ref.name) for ref, _ in state.named if ref.group_kind == _ACCOUNT}
     if namespace == CONTROL_PLANE and name != _DEFAULT and account not in own:
-        return "an account of the control plane that is not the bundle's own"
+        return "control-plane"
     return ""
 
 
@@ -148,15 +146,14 @@ def _all_uses(state: StateFacts) -> Iterator[Use]:
     for ref, _ in state.named:
         namespace = ref.namespace or state.install_namespace
         if ref.group_kind == _ACCOUNT and (namespace, ref.name) not in taken:
-            yield Use(ref, (), namespace, ref.name, f"{said(ref)} is part of the bundle")
+            yield Use(ref, (), namespace, ref.name, "carried")
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
     """What one account holds by roles and bindings that are not the bundle's."""
 
-    words: str
-    evidence: Mapping[str, Any]
+    powers: Mapping[str, Any]
     unread: tuple[str, ...]
     severity: Severity
 
@@ -165,26 +162,19 @@ class _Held:
         namespace, name = account
         grants, powers, unread = judge.held(RbacSubject("ServiceAccount", name, namespace))
         by = ways_of(grants, judge.files)
-        evidence = {"powers": [one.words for one in powers], "by": by, ADVICE: OWN_ACCOUNT}
+        held = {**told(powers), "by": by, "advice": OWN_ACCOUNT} if powers else {}
         only_destroys = all(one.means is Means.DESTROY for one in powers)
         severity = Severity.DANGEROUS if only_destroys else Severity.CRITICAL
-        return cls(listed(powers) if powers else "", evidence, tuple(unread), severity)
+        return cls(held, tuple(unread), severity)
 
     def findings(self, use: Use) -> Iterator[Finding]:
-        if self.words:
-            message = f"{use.words}, which can already bypass the approvals of Pratique: {self.words}"
-            found = _STRONG.at(use.ref, message, path=use.path, evidence=self.evidence, key=[*use.key, "live"])
-            yield replace(found, severity=self.severity)
+        if self.powers:
+            yield replace(use.finding(_STRONG, "strong", "live", **self.powers), severity=self.severity)
         if self.unread:
-            message = f"{use.words}. What that account may do is not wholly known: {'; '.join(self.unread[:3])}"
-            yield _UNKNOWN.at(use.ref, message, path=use.path, key=[*use.key, "unread"])
+            yield use.finding(_UNKNOWN, "partly-known", "unread", problems=self.unread[:3])
 
 
 def _of_unread(uses: list[Use]) -> Iterator[Finding]:
     for namespace, name in dict.fromkeys(use.account for use in uses):
         use = next(one for one in uses if one.account == (namespace, name))
-        message = (
-            f"{use.words}. Whether that account can bypass the approvals of Pratique is not known, because the roles "
-            "and bindings of the cluster could not be read. Let Pratique list them, and prepare the request again"
-        )
-        yield _UNKNOWN.at(use.ref, message, path=use.path, key=[namespace, name, "unknown"])
+        yield use.finding(_UNKNOWN, "unread", "unknown")

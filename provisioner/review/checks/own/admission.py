@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.rbac import CONTROL_PLANE
-from provisioner.review.base.facts import Listing, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Listing, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.webhook_reach import (
     NAME_LABEL,
     has_resource,
@@ -17,7 +17,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_writes,
 )
 from provisioner.review.checks.network.webhooks import webhooks_of
-from provisioner.review.checks.own.advice import ADVICE, EXCLUDE_NAMESPACES
+from provisioner.review.checks.own.advice import EXCLUDE_NAMESPACES
 from provisioner.values import Content, Finding, GroupKind, ObjectRef, Section, Severity
 
 _REACHES = ReviewRule("OWN-PRATIQUE-06", Section.WEBHOOKS, Severity.CRITICAL)
@@ -54,11 +54,11 @@ _SEEN: Mapping[str, tuple[str, ...]] = {"": ("secrets",)}
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """One webhook or policy; `limits` holds its rules and its namespaceSelector."""
+    """One webhook, or a policy without such a name; `limits` holds its rules and its namespaceSelector."""
 
     ref: ObjectRef
     path: tuple[str | int, ...]
-    words: str
+    webhook: str | None
     limits: Mapping[str, Any]
     rules: list[Mapping[str, Any]]
     is_mutating: bool
@@ -76,25 +76,27 @@ def of_admission(state: StateFacts) -> Iterator[Finding]:
         reached = [place for place in places if _lets_in(one.limits, place, state)]
         resources = _reached(one)
         if reached and resources:
-            does, power = ("change", "can run programs there as the accounts of those namespaces")
-            if set(resources) <= _TRAFFIC:
-                power = "can lead elsewhere what those namespaces send and get"
-            if not one.is_mutating:
-                does, power = ("read", "gets the values of the Secrets there when they are written")
-            where = f"namespace{'s' if len(reached) > 1 else ''} {' and '.join(reached)}"
-            message = f"{one.words} may {does} {', '.join(resources)} in the {where}: whoever runs it {power}"
-            evidence = {"namespaces": reached, "resources": resources, ADVICE: EXCLUDE_NAMESPACES}
-            yield _REACHES.at(one.ref, message, path=one.path, evidence=evidence, key=[*reached, *resources])
+            changes = "leads-elsewhere" if set(resources) <= _TRAFFIC else "runs"
+            yield _REACHES.finding(
+                changes if one.is_mutating else "reads-secrets",
+                one.ref,
+                where=one.path,
+                key=[*reached, *resources],
+                webhook=one.webhook,
+                namespaces=reached,
+                resources=resources,
+                advice=EXCLUDE_NAMESPACES,
+            )
 
 
 def _admissions(state: StateFacts) -> Iterator[_Admission]:
     for webhook in webhooks_of(state.objects):
-        yield _Admission(webhook.ref, webhook.path, webhook.words, webhook.body, webhook.rules(), webhook.is_mutating)
+        yield _Admission(webhook.ref, webhook.path, webhook.name, webhook.body, webhook.rules(), webhook.is_mutating)
     for ref, obj in state.named:
         if ref.group_kind == _POLICY:
             limits = mapping(mapping(obj.get("spec")).get("matchConstraints"))
             path = ("spec", "matchConstraints")
-            yield _Admission(ref, path, said(ref), limits, maps(limits.get("resourceRules")), is_mutating=True)
+            yield _Admission(ref, path, None, limits, maps(limits.get("resourceRules")), is_mutating=True)
 
 
 def _reached(one: _Admission) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.rbac import CONTROL_PLANE, IDENTITIES, OTHER_DEPLOYERS, plural_of
-from provisioner.review.base.facts import SECRET, ReviewRule, mapping, maps, said, what_it_says
-from provisioner.review.checks.own.advice import ADVICE, BRING_THEM
+from provisioner.review.base.facts import SECRET, ReviewRule, mapping, maps, what_it_says
+from provisioner.review.checks.own.advice import BRING_THEM
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _DEPLOYS = ReviewRule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
@@ -23,28 +23,19 @@ _SIGNERS_OF_KUBERNETES = "kubernetes.io/"
 
 def of_other_ways(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     if _is_deployed(ref, obj):
-        message = (
-            f"{said(ref)} makes the controller of {ref.group} create objects with its own rights: what it creates "
-            "is not in this report and is reviewed by nobody here"
-        )
-        yield _DEPLOYS.at(ref, message, evidence={ADVICE: BRING_THEM}, key=what_it_says(obj))
+        yield _DEPLOYS.finding("deploys", ref, key=what_it_says(obj), group=ref.group, advice=BRING_THEM)
     signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind in _SIGNING else ""
     if signer.startswith(_SIGNERS_OF_KUBERNETES):
-        message = (
-            f"{said(ref)} asks {signer} for a certificate with which its holder signs in to the cluster. Have the "
-            "program sign in with a ServiceAccount"
-        )
-        yield _CERTIFICATE.at(ref, message, path=("spec", "signerName"), key=what_it_says(obj))
-    if words := _gives_identity(ref, obj):
-        message = f"{said(ref)} {words}. Have a person approve it who knows whom it is for"
-        yield _CERTIFICATE.at(ref, message, key=what_it_says(obj))
+        yield _CERTIFICATE.finding("signed", ref, where=("spec", "signerName"), key=what_it_says(obj), signer=signer)
+    if variant := _gives_identity(ref, obj):
+        yield _CERTIFICATE.finding(variant, ref, key=what_it_says(obj), group=ref.group)
 
 
 def _gives_identity(ref: ObjectRef, obj: JsonObject) -> str:
     if ref.group_kind == SECRET and ref.namespace == CONTROL_PLANE and obj.get("type") == _JOINS:
-        return "is a token with which machines sign in to the cluster and become its nodes"
+        return "joins"
     if any(_is_one_of(ref, one.group, one.resources) for one in IDENTITIES):
-        return f"says who somebody is or what they may do, to the server of {ref.group}"
+        return "identity"
     return ""
 
 

@@ -17,7 +17,6 @@ from provisioner.review.base.facts import (
     StateFacts,
     items,
     mapping,
-    said,
     what_it_says,
 )
 from provisioner.review.checks.own.accounts import of_named_accounts, of_strong_accounts
@@ -74,54 +73,45 @@ def _carried(facts: Facts) -> Iterator[Finding]:
 
 def _of_object(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> Iterator[Finding]:
     if ref.group == OWN_GROUP:
-        yield _of_own_kind(ref, obj)
-    elif words := _own_place(ref, obj, own_namespace):
-        yield _OWN_PLACE.at(ref, f"{said(ref)} {words}", key=what_it_says(obj))
+        variant = "never-carried" if ref.kind in _NEVER_IN_CONTENT else "carried"
+        yield _OWN_KIND.finding(variant, ref, key=what_it_says(obj))
+    elif variant := _own_place(ref, obj, own_namespace):
+        group = mapping(obj.get("spec")).get("group") or "(core)"
+        yield _OWN_PLACE.finding(variant, ref, key=what_it_says(obj), group=group if variant == "api-service" else None)
     yield from of_other_ways(ref, obj)
 
 
-def _of_own_kind(ref: ObjectRef, obj: JsonObject) -> Finding:
-    words = f"The bundle carries {said(ref)}"
-    if ref.kind in _NEVER_IN_CONTENT:
-        return _OWN_KIND.at(ref, f"{words}: requests and reviews are never part of a bundle", key=what_it_says(obj))
-    words = f"{words}, so approving it decides what else may enter this cluster"
-    return _OWN_KIND.at(ref, words, key=what_it_says(obj))
-
-
 def _own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
-    """What an object has to do with Pratique, in words that follow its name; "" where it has nothing to do with it."""
+    """What an object has to do with Pratique; "" where it has nothing to do with it."""
     spec = mapping(obj.get("spec"))
-    if words := part_of_cluster(ref, obj, own_namespace):
-        return words
+    if part := part_of_cluster(ref, obj, own_namespace):
+        return part
     if ref.namespace == own_namespace:
-        return "lies in the namespace of Pratique, and may change what Pratique runs with"
+        return "in-namespace"
     if (
         ref.group_kind == GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
         and spec.get("group") == OWN_GROUP
     ):
-        return "defines the objects of Pratique, and may change how they are stored and checked"
+        return "definition"
     if ref.group == "apiregistration.k8s.io" and _serves_ours(spec):
-        return (
-            f"decides which server answers for the API group {spec.get('group') or '(core)'}: it sees and answers all"
-        )
+        return "api-service"
     if ref.group in {ADMISSION_GROUP, RBAC_GROUP} and (
         ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))
     ):
-        return "has a name of Pratique's own policies and roles, and may replace one"
+        return "name"
     if ref.group == ADMISSION_GROUP and _stands_between(ref, obj):
-        return "sees or changes what Pratique asks the API server: who somebody is, and what they may do"
+        return "stands-between"
     return ""
 
 
 def part_of_cluster(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
-    """What a bundle changes of the ground that Pratique stands on, in words; "" where nothing."""
+    """What a bundle changes of the ground that Pratique stands on; "" where nothing."""
     if ref.group_kind == GroupKind("", "Namespace") and ref.name in (own_namespace, CONTROL_PLANE):
-        whose = "Pratique" if ref.name == own_namespace else "the control plane"
-        return f"is the namespace of {whose}: its labels decide what may run there"
+        return "own-namespace" if ref.name == own_namespace else "control-plane"
     if ref.group_kind == _CONFIG_MAP and ref.namespace == CONTROL_PLANE and ref.name in PARTS_OF_THE_CLUSTER:
-        return "is a setting of the control plane, which says whom it believes or where names lead"
+        return "cluster-setting"
     if _leads_to(ref, obj) in _WAYS_TO:
-        return "decides which server answers for the API server or for the names of the cluster"
+        return "way-to-cluster"
     return ""
 
 
@@ -166,8 +156,7 @@ def _of_account(ref: ObjectRef, binding: JsonObject, own_namespace: str) -> Iter
     """Bindings that name an account of ours, by whatever kind of subject."""
     for index, subject in enumerate(rbac.binding_subjects(binding)):
         if _is_own_account(subject, own_namespace):
-            message = f"{said(ref)} gives rights to {subject}, an account of Pratique"
-            yield _OWN_ACCOUNT.at(ref, message, path=("subjects", index), key=str(subject))
+            yield _OWN_ACCOUNT.finding("binds", ref, where=("subjects", index), key=str(subject), account=subject)
 
 
 def _is_own_account(subject: RbacSubject, own_namespace: str) -> bool:
@@ -184,7 +173,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         place = facts.around.own_namespace
         is_own = planned.ref.group == OWN_GROUP or bool(_own_place(planned.ref, planned.before or {}, place))
         if planned.action is Action.DELETE and is_own:
-            yield _OWN_PLACE.at(planned.ref, f"Deletes {said(planned.ref)}, a part of Pratique itself", key="delete")
+            yield _OWN_PLACE.finding("deleted", planned.ref, key="delete")
     yield from _carried(facts)
     yield from of_power(facts)
     yield from of_strong_accounts(facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
@@ -19,20 +20,19 @@ from provisioner.rbac import (
     RbacObjects,
     RbacSubject,
 )
-from provisioner.review.base.facts import Facts, ReviewRule, items, mapping, said
-from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
+from provisioner.review.base.facts import Facts, ReviewRule, mapping
+from provisioner.review.checks.own.advice import LIMIT_RIGHTS
 from provisioner.review.rights.altered import RoleChange, altered_by, holders_alike, is_given_by_bundle
-from provisioner.review.rights.permission_words import files_of, ref_of, ways_of, who
+from provisioner.review.rights.permission_words import about, files_of, ref_of, ways_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
-from provisioner.sentences import some, some_phrases
+from provisioner.review.rules import Phrase
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _POWER = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL)
 _UNREADABLE = ReviewRule("RB-00", Section.PERMISSIONS, Severity.UNKNOWN)
 _ROLES = frozenset({GroupKind(RBAC_GROUP, "Role"), GroupKind(RBAC_GROUP, "ClusterRole")})
 _BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROUP, "ClusterRoleBinding")})
-MAX_NAMED = 4
-_EVERY_ROLE = BypassPower(Means.EVERYTHING, "hold the rights of every ClusterRole, present and future")
+_EVERY_ROLE = BypassPower(Means.EVERYTHING, "hold-every-role")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +117,17 @@ def _of_subject(judge: Judge, subject: RbacSubject) -> Iterator[Finding]:
     if found:
         is_new = bool(set(found) - set(judge.before(old.grants)))
         reason = [grant for grant in given if judge.after([grant])]
-        may = "will newly be able to" if is_new else "can"
-        words = f"{who(subject)} {may} bypass the approvals of Pratique: {listed(found)}"
-        evidence = {"subject": str(subject), "by": ways_of(reason, judge.files), ADVICE: LIMIT_RIGHTS}
-        yield replace(_finding(ref_of(subject), words, found, evidence), is_new=is_new)
+        variant = "account-newly" if is_new else "account"
+        made = _finding(variant, ref_of(subject), found, by=ways_of(reason, judge.files))
+        yield replace(about(made, subject), is_new=is_new)
 
 
 def _of_holders(judge: Judge, change: RoleChange) -> Iterator[Finding]:
     """Who gets power by a role that changes and is not the bundle's: all who have it, and those to whom it gives more
     together with what they hold beside it. Of a built-in role the role of the bundle tells that it collects."""
-    role = f"{change.ref.kind} {change.ref.place}"
     by_role = _gained(judge, change.held(change.home))
     if by_role and not change.is_built_in and change.ref.identity not in judge.states.own:
-        words = f"Everybody with the {role} will newly be able to bypass the approvals of Pratique: {listed(by_role)}"
-        yield _finding(change.ref, words, by_role, {"role": str(change.ref), ADVICE: LIMIT_RIGHTS}, path=("rules",))
+        yield _finding("everybody", change.ref, by_role, where=("rules",), role=str(change.ref))
     groups: dict[tuple[BypassPower, ...], list[RbacSubject]] = {}
     places = {rbac.CLUSTER, *judge.ours.places, *judge.ours.homes}
     for alike in holders_alike(judge.states, change.holders, places):
@@ -138,12 +135,7 @@ def _of_holders(judge: Judge, change: RoleChange) -> Iterator[Finding]:
         if _worst(found) < _worst(by_role):
             groups.setdefault(tuple(found), []).extend(alike)
     for powers, subjects in groups.items():
-        words = (
-            f"{some(list(map(who, subjects)), MAX_NAMED)} will newly be able to bypass the approvals of Pratique, by "
-            f"what the {role} gains and what they hold beside it: {listed(list(powers))}"
-        )
-        evidence = {"accounts": list(map(str, subjects)), ADVICE: LIMIT_RIGHTS}
-        yield _finding(change.ref, words, list(powers), evidence, path=("rules",))
+        yield _finding("together", change.ref, powers, where=("rules",), accounts=subjects)
 
 
 def _held(judge: Judge, subject: RbacSubject) -> tuple[EffectiveRules, EffectiveRules]:
@@ -174,16 +166,14 @@ def _of_role(judge: Judge, ref: ObjectRef, role: JsonObject) -> Iterator[Finding
     try:
         rules = rbac.role_rules(judge.states.after, role)
     except InvalidManifest as exc:
-        yield _UNREADABLE.at(ref, f"What {said(ref)} grants cannot be read: {exc}", key=str(exc))
+        yield _UNREADABLE.finding("unreadable", ref, key=str(exc), problem=str(exc))
         return
     found = judge.new.powers((rule, scope) for rule in rules)
     if _collects_everything(role):
         found = [_EVERY_ROLE]
     if found:
         is_new = bool(set(found) - _before(judge, scope, ref.name))
-        words = f"{said(ref)} lets whoever is bound to it bypass the approvals of Pratique: {listed(found)}"
-        evidence = {"role": str(ref), ADVICE: LIMIT_RIGHTS}
-        yield replace(_finding(ref, words, found, evidence, path=("rules",)), is_new=is_new)
+        yield replace(_finding("role", ref, found, where=("rules",), role=str(ref)), is_new=is_new)
 
 
 def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Iterator[Finding]:
@@ -194,8 +184,7 @@ def _of_unknown_role(judge: Judge, ref: ObjectRef, binding: JsonObject) -> Itera
     name = str(wanted.get("name") or "")
     is_wide = ref.kind == "ClusterRoleBinding" or ref.namespace in judge.ours.places
     if wanted.get("kind") == "ClusterRole" and is_wide and rbac.is_strong_name(name):
-        words = f"{said(ref)} binds the ClusterRole {name}: whoever it names can bypass the approvals of Pratique"
-        found = _POWER.at(ref, words, path=("roleRef",), evidence={"role": name}, key=name)
+        found = _POWER.finding("binding", ref, where=("roleRef",), key=name, role=name)
         yield replace(found, is_new=judge.states.before.bindings.get((ref.kind, ref.namespace, ref.name)) is None)
 
 
@@ -256,23 +245,29 @@ def _readable(known: RbacObjects, role: JsonObject) -> list[PolicyRule] | None:
         return None
 
 
-def listed(found: list[BypassPower]) -> str:
-    """The worst means first; who may do everything may do all the rest."""
-    words = [one.words for one in found]
-    if found[0].means is Means.EVERYTHING:
-        return words[0]
-    return some_phrases(words, MAX_NAMED)
+def told(found: Sequence[BypassPower]) -> dict[str, Any]:
+    """Powers for a message, the worst means first; who may do everything may do all the rest."""
+    is_all = found[0].what == "do-everything"
+    return {"told": "everything" if is_all else "all", "powers": list(map(_phrase_of, found))}
+
+
+def _phrase_of(power: BypassPower) -> Phrase:
+    shown: dict[str, Any] = {"what": power.what, "place": power.place, "scope": power.scope, "names": power.names}
+    if power.installers is not None:
+        shown |= {"home": "named" if power.installers else "unnamed", "installers": power.installers}
+    return Phrase.of(_POWER.id, "powers.power", **shown)
 
 
 def _finding(
+    variant: str,
     ref: ObjectRef,
-    words: str,
-    found: list[BypassPower],
-    evidence: Mapping[str, object],
+    found: Sequence[BypassPower],
     *,
-    path: tuple[str | int, ...] = (),
+    where: tuple[str | int, ...] = (),
+    accounts: Sequence[RbacSubject] = (),
+    **params: Any,
 ) -> Finding:
-    every = [one.words for one in found]
-    key = [*every, *map(str, items(evidence.get("accounts")))]
-    made = _POWER.at(ref, words, path=path, evidence={**evidence, "powers": every}, key=key)
+    key = [*(power.key for power in found), *map(str, accounts)]
+    params |= {"accounts": accounts} if accounts else {}
+    made = _POWER.finding(variant, ref, where=where, key=key, advice=LIMIT_RIGHTS, **told(found), **params)
     return replace(made, severity=_weight(found))

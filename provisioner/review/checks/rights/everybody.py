@@ -12,8 +12,8 @@ from dataclasses import replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PUBLIC_ROLES_OF_KUBERNETES, WIDE_SUBJECTS, RbacSubject
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
-from provisioner.review.rights.permission_words import ref_of, who
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
+from provisioner.review.rights.permission_words import about, ref_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -31,13 +31,19 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if _is_said(states, body, subject, ref):
             continue
         is_known = (ref, subject, _role(body)) in known
-        message = (
-            f"{who(subject)} {'holds' if is_known else 'will newly hold'} {_role(body)} by {said(ref)}, and stands for "
-            f"{whose}: whatever that role holds now or later, they have it"
+        kind, name = _role(body)
+        named = subject.name.removeprefix(_OF_A_NAMESPACE) if whose == "namespace" else None
+        found = rule.finding(
+            "bound" if is_known else "bound-newly",
+            ref_of(subject),
+            key=[str(ref), kind, name],
+            kind=kind,
+            role=name,
+            binding=ref,
+            whose=whose,
+            namespace=named,
         )
-        evidence = {"subject": str(subject), "role": _role(body), "binding": said(ref)}
-        found = rule.at(ref_of(subject), message, evidence=evidence, key=[str(ref), _role(body)])
-        yield replace(found, is_new=not is_known)
+        yield replace(about(found, subject), is_new=not is_known)
 
 
 def _bound(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject, RbacSubject, ReviewRule, str]]:
@@ -55,8 +61,7 @@ def _wide(subject: RbacSubject) -> tuple[ReviewRule, str] | None:
         rule, _, severity, whose = found
         return ReviewRule(rule, Section.PERMISSIONS, severity), whose
     if subject.kind == "Group" and subject.name.startswith(_OF_A_NAMESPACE):
-        words = f"every workload of the namespace {subject.name.removeprefix(_OF_A_NAMESPACE)}"
-        return ReviewRule("RB-43", Section.PERMISSIONS, Severity.DANGEROUS), words
+        return ReviewRule("RB-43", Section.PERMISSIONS, Severity.DANGEROUS), "namespace"
     return None
 
 
@@ -70,9 +75,9 @@ def _is_said(states: RbacBeforeAfter, binding: JsonObject, subject: RbacSubject,
     return any(grant.binding.identity == ref.identity for grant in held)
 
 
-def _role(binding: JsonObject) -> str:
+def _role(binding: JsonObject) -> tuple[str, str]:
     wanted = mapping(binding.get("roleRef"))
-    return f"the {wanted.get('kind')} {wanted.get('name')}"
+    return str(wanted.get("kind")), str(wanted.get("name"))
 
 
 CHECK = Check("groups that everybody is in", changes=_changes)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.rights.accounts import (
     BINDINGS,
     CLOUD_IDENTITIES,
@@ -22,19 +23,20 @@ from provisioner.review.rights.accounts import (
 )
 from provisioner.review.rights.altered import altered_by, is_given_by_bundle
 from provisioner.review.rights.permission_words import (
-    UNDECIDED,
-    counted,
+    about,
     files_of,
     ref_of,
+    rights_in,
     rules_record,
     table,
     ways,
     ways_of,
-    who,
     words_of,
 )
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rights.role_holders import effects, of_combinations, of_everybody
+from provisioner.review.rules import Phrase
+from provisioner.review.rules.risk_words import power_of
 from provisioner.review.workloads.pod_specs import runs_pods
 from provisioner.values import (
     Action,
@@ -92,7 +94,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         except TooManyRights as exc:
             differs = True
             yield from _of_risks(account, sensitive, files)
-            yield _UNREADABLE.at(ref_of(subject), f"{who(subject)}: {UNDECIDED}: {exc}", key=str(exc))
+            yield _UNREADABLE.finding("undecided", ref_of(subject), key=str(exc), problem=str(exc))
         else:
             differs = differs or not delta.is_empty or bool(account.new.problems)
             is_told_whole = subject in states.accounts or not delta.is_empty
@@ -100,7 +102,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield from _of_difference(subject, delta, account.new, files)
         yield from _of_problems(subject, account.new)
     if not differs and _touches_roles(facts):
-        yield _SAME.at(None, "Roles or bindings are written anew, and nobody may do anything else than before")
+        yield _SAME.finding("same", None)
 
 
 def _of_exposed_accounts(facts: Facts) -> Iterator[Finding]:
@@ -131,23 +133,23 @@ def _of_difference(
     subject: RbacSubject, delta: PermissionDiff, new: EffectiveRules, files: Mapping[ObjectIdentity, str]
 ) -> Iterator[Finding]:
     """All rights gained and lost, in minimal rules; the risky ones among them have findings of their own."""
-    evidence = {"subject": str(subject), "table": table(delta)}
+    told, ref = table(delta), ref_of(subject)
     if delta.added:
-        message = f"{who(subject)} gains {counted(delta.added)}: {words_of(delta.added)}"
-        gained = rules_record(delta.added)
-        found = evidence | {"added": gained, "by": ways(new, delta.added, files)}
-        yield _GAINED.at(ref_of(subject), message, evidence=found, key=gained)
+        gained, by = rules_record(delta.added), ways(new, delta.added, files)
+        rights, words = rights_in(delta.added), words_of(delta.added)
+        made = _GAINED.finding("gains", ref, key=gained, table=told, added=gained, by=by, rights=rights, rules=words)
+        yield about(made, subject)
     if delta.removed:
-        message = f"{who(subject)} loses {counted(delta.removed)}: {words_of(delta.removed)}"
-        lost = rules_record(delta.removed)
-        yield _LOST.at(ref_of(subject), message, evidence=evidence | {"removed": lost}, key=lost)
+        lost, rights, words = rules_record(delta.removed), rights_in(delta.removed), words_of(delta.removed)
+        made = _LOST.finding("loses", ref, key=lost, table=told, removed=lost, rights=rights, rules=words)
+        yield about(made, subject)
 
 
 def _of_problems(subject: RbacSubject, new: EffectiveRules) -> Iterator[Finding]:
     for problem in new.problems:
         if not problem.endswith(rbac.NO_SUCH_ROLE):
-            message = f"What {subject} may do is not wholly known: {problem}"
-            yield _UNREADABLE.at(ref_of(subject), message, key=problem)
+            ref = ref_of(subject)
+            yield _UNREADABLE.finding("partly-known", ref, key=problem, account=subject, problem=problem)
 
 
 def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding]:
@@ -160,15 +162,12 @@ def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding
         wanted = mapping(binding.get("roleRef"))
         role = f"{wanted.get('kind')} {wanted.get('name')}"
         is_lost = states.before.role_of(binding) is not None
-        is_new = ref.identity not in before or is_lost
-        if states.is_whole or is_lost:
-            why = "which this change deletes" if is_lost else "which does not exist"
-            message = f"{said(ref)} binds the {role}, {why}: whoever creates it decides what it grants"
-            found = _NO_ROLE.at(ref, message, path=("roleRef",), key=role)
+        if is_lost:
+            rule, variant = _NO_ROLE, "deleted"
         else:
-            message = f"{said(ref)} binds the {role}, which is not in the bundle: only the cluster knows what it grants"
-            found = _ROLE_UNKNOWN.at(ref, message, path=("roleRef",), key=role)
-        yield replace(found, is_new=is_new)
+            rule, variant = (_NO_ROLE, "absent") if states.is_whole else (_ROLE_UNKNOWN, "not-in-bundle")
+        is_new = ref.identity not in before or is_lost
+        yield replace(rule.finding(variant, ref, where=("roleRef",), key=role, role=role), is_new=is_new)
 
 
 def _of_risks(
@@ -179,28 +178,27 @@ def _of_risks(
     `only_of` leaves out what has nothing to do with the bundle: what somebody holds anyway whose rights stay the same.
     """
     subject = account.subject
-    known = {(risk.id, risk.scope, risk.sentence) for risk in rbac.risks(account.old, sensitive=[sensitive])}
+    known = {(risk.id, risk.scope, risk.sense) for risk in rbac.risks(account.old, sensitive=[sensitive])}
     found = rbac.risks(account.new, sensitive=[sensitive])
     for risk in found:
         if risk.implied_by or (only_of and not any(is_given_by_bundle(one, only_of) for one in risk.evidence)):
             continue
-        is_known = any((risk.id, scope, risk.sentence) in known for scope in (risk.scope, ""))
-        implied = sorted({f"{one.id} {one.sentence}" for one in found if one.implied_by == risk.id})
-        evidence = {
-            "subject": str(subject),
-            "scope": risk.scope,
-            "by": ways_of(risk.evidence, files),
-            "implies": implied,
+        is_known = risk.is_among(known)
+        implied = {
+            Phrase.of(one.id, "power.implied", rule=one.id, power=power_of(one))
+            for one in found
+            if one.implied_by == risk.id
         }
-        power = risk.sentence.removeprefix("can ")
-        if power != risk.sentence:
-            evidence["power"] = power
-            message = f"{who(subject)} {'can' if is_known else 'will newly be able to'} {power}"
-        else:
-            message = f"{who(subject)} {'' if is_known else 'newly '}{risk.sentence}"
-        rule = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity)
-        key = [risk.scope, risk.sentence]
-        yield replace(rule.at(ref_of(subject), message, evidence=evidence, key=key), is_new=not is_known)
+        variant, name = ("holds", "held") if risk.what == rbac.HELD else ("can", "power")
+        shown: dict[str, Any] = {name: power_of(risk), "implies": sorted(implied), "scope": risk.scope}
+        made = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
+            variant if is_known else f"{variant}-newly",
+            ref_of(subject),
+            key=[risk.scope, *risk.sense],
+            by=ways_of(risk.evidence, files),
+            **shown,
+        )
+        yield replace(about(made, subject), is_new=not is_known)
 
 
 _ROLES = frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("ClusterRole", "Role"))

@@ -1,4 +1,4 @@
-"""What annotations make controllers of ingresses, gateways and load balancers do, as data with the reason for each.
+"""What annotations make controllers of ingresses, gateways and load balancers do, as data.
 
 Only those that are run as configuration, that guard access, or that send traffic elsewhere. A name ending with `*`
 stands for all that begin so.
@@ -23,7 +23,8 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """`why` completes "this annotation …". `off` are values that guard nothing; `default` is what counts without it.
+    """`why` names the text in the file of its rule that says what it does. `off` are values that guard nothing;
+    `default` is what counts without it.
 
     One that `matters_when_new` is told of new objects too, which nobody reached before: it concerns others as well.
     """
@@ -35,10 +36,14 @@ class Annotation:
     default: str = ""
     matters_when_new: bool = False
 
+    @property
+    def rule(self) -> str:
+        """The rule that judges it."""
+        return {Effect.RUNS: "ING-01", Effect.LEADS: "ING-03"}.get(self.effect, "ING-02")
+
 
 _FALSE = frozenset({"", "false"})
 _OPEN = frozenset({"", "0.0.0.0/0", "0.0.0.0/0,::/0", "::/0", "::/0,0.0.0.0/0"})
-_RUNS_AS_IT_IS = "is copied into the configuration of the controller, which serves everybody and reads Secrets"
 
 
 def _each(
@@ -70,42 +75,40 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _NGINX,
         "configuration-snippet server-snippet stream-snippet auth-snippet modsecurity-snippet",
         Effect.RUNS,
-        _RUNS_AS_IT_IS,
+        "copied",
     ),
-    *_each("nginx.org/", "location-snippets server-snippets", Effect.RUNS, _RUNS_AS_IT_IS),
-    *_each("angie.software/", "location-snippets server-snippets", Effect.RUNS, _RUNS_AS_IT_IS),
-    *_each(_HAPROXY, "config-backend config-tcp-service", Effect.RUNS, _RUNS_AS_IT_IS),
-    *_each("haproxy.org/", "backend-config-snippet", Effect.RUNS, _RUNS_AS_IT_IS),
-    *_each("getambassador.io/", "config", Effect.RUNS, "holds objects that Emissary reads as its own configuration"),
+    *_each("nginx.org/", "location-snippets server-snippets", Effect.RUNS, "copied"),
+    *_each("angie.software/", "location-snippets server-snippets", Effect.RUNS, "copied"),
+    *_each(_HAPROXY, "config-backend config-tcp-service", Effect.RUNS, "copied"),
+    *_each("haproxy.org/", "backend-config-snippet", Effect.RUNS, "copied"),
+    *_each("getambassador.io/", "config", Effect.RUNS, "objects"),
     # Who has to sign in, and how that is checked.
     *_each(
         f"{_NGINX} {_HAPROXY}",
         "auth-url auth-signin",
         Effect.GUARDS,
-        "has every request checked by the service that it names, which sees its cookies and headers",
+        "service",
         matters_when_new=True,
     ),
     *_each(
         _NGINX,
         "auth-type auth-secret auth-secret-type auth-method auth-request-redirect auth-cache-key",
         Effect.GUARDS,
-        "decides how clients sign in",
+        "sign-in",
     ),
-    *_each(_HAPROXY, "auth-type auth-secret", Effect.GUARDS, "decides how clients sign in"),
+    *_each(_HAPROXY, "auth-type auth-secret", Effect.GUARDS, "sign-in"),
     *_each(
         _NGINX,
         "auth-tls-secret auth-tls-verify-depth auth-tls-match-cn",
         Effect.GUARDS,
-        "decides which client certificates are accepted",
+        "client-certificates",
     ),
-    *_each(
-        _HAPROXY, "auth-tls-secret auth-tls-strict", Effect.GUARDS, "decides which client certificates are accepted"
-    ),
+    *_each(_HAPROXY, "auth-tls-secret auth-tls-strict", Effect.GUARDS, "client-certificates"),
     *_each(
         f"{_NGINX} {_HAPROXY}",
         "auth-tls-verify-client",
         Effect.GUARDS,
-        "decides whether clients need a certificate",
+        "certificate-needed",
         off=frozenset({"off", "optional_no_ca"}),
         default="on",
     ),
@@ -113,7 +116,7 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _NGINX,
         "enable-global-auth",
         Effect.GUARDS,
-        "keeps the sign-in that the controller asks of everybody",
+        "sign-in-of-all",
         off=_FALSE,
         default="true",
     ),
@@ -121,7 +124,7 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _NGINX,
         "satisfy",
         Effect.GUARDS,
-        "decides whether one check of access is enough",
+        "one-check",
         off=frozenset({"any"}),
         default="all",
     ),
@@ -129,42 +132,40 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _NGINX,
         "enable-modsecurity enable-owasp-core-rules",
         Effect.GUARDS,
-        "has a web application firewall look at requests",
+        "firewall-of-requests",
         off=_FALSE,
     ),
-    *_each(_HAPROXY, "waf waf-mode", Effect.GUARDS, "has a web application firewall look at requests"),
-    *_each(_HAPROXY, "oauth oauth-uri-prefix oauth-headers", Effect.GUARDS, "has clients sign in by OAuth"),
-    *_each(
-        "nginx.org/", "basic-auth-secret policies", Effect.GUARDS, "decides who may come in, and by which credentials"
-    ),
-    *_each("nginx.com/", "jwt-key jwt-token jwt-login-url", Effect.GUARDS, "has the tokens of clients checked"),
+    *_each(_HAPROXY, "waf waf-mode", Effect.GUARDS, "firewall-of-requests"),
+    *_each(_HAPROXY, "oauth oauth-uri-prefix oauth-headers", Effect.GUARDS, "oauth"),
+    *_each("nginx.org/", "basic-auth-secret policies", Effect.GUARDS, "credentials"),
+    *_each("nginx.com/", "jwt-key jwt-token jwt-login-url", Effect.GUARDS, "tokens"),
     *_each(
         "appprotect.f5.com/",
         "app-protect-enable app-protect-policy",
         Effect.GUARDS,
-        "has a web application firewall look at requests",
+        "firewall-of-requests",
         off=frozenset({"", "False", "false"}),
     ),
-    *_each("haproxy.org/", "auth-type auth-secret", Effect.GUARDS, "decides how clients sign in"),
+    *_each("haproxy.org/", "auth-type auth-secret", Effect.GUARDS, "sign-in"),
     *_each(
         "traefik.ingress.kubernetes.io/",
         "router.middlewares router.tls.options",
         Effect.GUARDS,
-        "names the middlewares and TLS options that requests have to pass, such as sign-in and allow lists",
+        "middlewares",
     ),
-    *_each("konghq.com/", "plugins", Effect.GUARDS, "names the plug-ins that requests have to pass, such as sign-in"),
+    *_each("konghq.com/", "plugins", Effect.GUARDS, "plugins"),
     *_each(
         _ALB,
         "auth-type",
         Effect.GUARDS,
-        "decides whether the load balancer has clients sign in",
+        "load-balancer-asks",
         off=frozenset({"", "none"}),
     ),
     *_each(
         _ALB,
         "auth-on-unauthenticated-request",
         Effect.GUARDS,
-        "decides what becomes of requests of who has not signed in",
+        "not-signed-in",
         off=frozenset({"allow"}),
         default="authenticate",
     ),
@@ -172,94 +173,92 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _ALB,
         "auth-idp-cognito auth-idp-oidc auth-scope mutual-authentication jwt-validation",
         Effect.GUARDS,
-        "decides how clients sign in at the load balancer",
+        "load-balancer-sign-in",
     ),
     *_each(
         _ALB,
         "wafv2-acl-arn wafv2-acl-name waf-acl-id web-acl-id shield-advanced-protection",
         Effect.GUARDS,
-        "has a firewall look at requests before they reach the load balancer",
+        "firewall-before",
         off=_FALSE,
     ),
     *_each(
         "cloud.google.com/ beta.cloud.google.com/",
         "backend-config",
         Effect.GUARDS,
-        "names the BackendConfig with Cloud Armor and Identity-Aware Proxy",
+        "backend-config",
     ),
     *_each(
         "appgw.ingress.kubernetes.io/",
         "waf-policy-for-path",
         Effect.GUARDS,
-        "has a web application firewall look at requests",
+        "firewall-of-requests",
     ),
     # Whose addresses are let in.
     *_each(
         f"{_NGINX} {_HAPROXY}",
         "whitelist-source-range allowlist-source-range",
         Effect.LETS_IN,
-        "lists the addresses that are let in",
+        "let-in",
         off=_OPEN,
     ),
-    *_each(f"{_NGINX} {_HAPROXY}", "denylist-source-range", Effect.KEEPS_OUT, "lists the addresses that are kept out"),
-    *_each("haproxy.org/", "allow-list whitelist", Effect.LETS_IN, "lists the addresses that are let in", off=_OPEN),
-    *_each("haproxy.org/", "deny-list blacklist", Effect.KEEPS_OUT, "lists the addresses that are kept out"),
+    *_each(f"{_NGINX} {_HAPROXY}", "denylist-source-range", Effect.KEEPS_OUT, "kept-out"),
+    *_each("haproxy.org/", "allow-list whitelist", Effect.LETS_IN, "let-in", off=_OPEN),
+    *_each("haproxy.org/", "deny-list blacklist", Effect.KEEPS_OUT, "kept-out"),
     *_each(
         "traefik.ingress.kubernetes.io/",
         "whitelist-source-range",
         Effect.LETS_IN,
-        "lists the addresses that are let in",
+        "let-in",
         off=_OPEN,
     ),
-    *_each(_ROUTER, "ip_whitelist ip_allowlist", Effect.LETS_IN, "lists the addresses that are let in", off=_OPEN),
-    *_each(
-        _ALB, "inbound-cidrs", Effect.LETS_IN, "lists the addresses from which the load balancer is reached", off=_OPEN
-    ),
+    *_each(_ROUTER, "ip_whitelist ip_allowlist", Effect.LETS_IN, "let-in", off=_OPEN),
+    *_each(_ALB, "inbound-cidrs", Effect.LETS_IN, "reached-from", off=_OPEN),
     *_each(
         _ON_SERVICE,
         "load-balancer-source-ranges",
         Effect.LETS_IN,
-        "lists the addresses from which the load balancer is reached",
+        "reached-from",
         off=_OPEN,
     ),
     *_each(
         "service.beta.kubernetes.io/",
         "azure-allowed-ip-ranges",
         Effect.LETS_IN,
-        "lists the addresses from which the load balancer is reached",
+        "reached-from",
         off=_OPEN,
     ),
     *_each(
         "service.beta.kubernetes.io/",
         "azure-allowed-service-tags",
         Effect.GUARDS,
-        "names the services of Azure from which the load balancer is reached",
+        "reached-from-azure",
     ),
     *_each(
         "service.beta.kubernetes.io/",
         "azure-deny-all-except-load-balancer-source-ranges",
         Effect.GUARDS,
-        "refuses everything that the source ranges do not name",
+        "only-named-ranges",
         off=_FALSE,
     ),
     *_each(
         _ALB,
         "security-groups security-group-prefix-lists frontend-nlb-security-groups",
         Effect.GUARDS,
-        "names the firewall of the load balancer",
+        "firewall",
     ),
     *_each(
         _ON_SERVICE,
         "aws-load-balancer-security-groups aws-load-balancer-extra-security-groups "
         "aws-load-balancer-security-group-prefix-lists",
         Effect.GUARDS,
-        "names the firewall of the load balancer",
+        "firewall",
     ),
     *_each(
         _ON_SERVICE,
         "aws-load-balancer-disable-nlb-sg",
         Effect.GUARDS,
-        "keeps the firewall of the load balancer",
+        "keeps-firewall",
         off=frozenset({"true"}),
         default="false",
     ),
@@ -267,27 +266,27 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         f"{_ALB}",
         "scheme frontend-nlb-scheme",
         Effect.GUARDS,
-        "keeps the load balancer inside the provider's own network",
+        "inside",
         off=frozenset({"internet-facing"}),
         default="internal",
     ),
     # Encryption on the way.
-    *_each(_NGINX, "ssl-redirect", Effect.GUARDS, "has clients come back with TLS", off=_FALSE, default="true"),
-    *_each(_NGINX, "force-ssl-redirect", Effect.GUARDS, "has clients come back with TLS", off=_FALSE),
-    *_each("nginx.org/", "redirect-to-https", Effect.GUARDS, "has clients come back with TLS", off=_FALSE),
+    *_each(_NGINX, "ssl-redirect", Effect.GUARDS, "redirect-to-tls", off=_FALSE, default="true"),
+    *_each(_NGINX, "force-ssl-redirect", Effect.GUARDS, "redirect-to-tls", off=_FALSE),
+    *_each("nginx.org/", "redirect-to-https", Effect.GUARDS, "redirect-to-tls", off=_FALSE),
     *_each(
         "haproxy.org/ haproxy-ingress.github.io/ appgw.ingress.kubernetes.io/",
         "ssl-redirect",
         Effect.GUARDS,
-        "has clients come back with TLS",
+        "redirect-to-tls",
         off=_FALSE,
     ),
-    *_each(_ALB, "ssl-redirect", Effect.GUARDS, "has clients come back with TLS"),
+    *_each(_ALB, "ssl-redirect", Effect.GUARDS, "redirect-to-tls"),
     *_each(
         "kubernetes.io/",
         "ingress.allow-http",
         Effect.GUARDS,
-        "decides whether clients may come without TLS",
+        "plain-text",
         off=frozenset({"true"}),
         default="true",
     ),
@@ -295,7 +294,7 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _NGINX,
         "proxy-ssl-verify",
         Effect.GUARDS,
-        "checks the certificate of the pods that requests go to",
+        "certificate-of-pods",
         off=frozenset({"", "off"}),
     ),
     # Where traffic goes.
@@ -303,59 +302,57 @@ ANNOTATIONS: tuple[Annotation, ...] = (
         _NGINX,
         "mirror-target mirror-host",
         Effect.LEADS,
-        "sends a copy of each request to the address that it names",
+        "copies",
         matters_when_new=True,
     ),
     *_each(
         _NGINX,
         "permanent-redirect temporal-redirect",
         Effect.LEADS,
-        "sends clients to the address that it names",
+        "redirects",
         matters_when_new=True,
     ),
-    *_each(_HAPROXY, "redirect-to", Effect.LEADS, "sends clients to the address that it names", matters_when_new=True),
+    *_each(_HAPROXY, "redirect-to", Effect.LEADS, "redirects", matters_when_new=True),
     *_each(
         "haproxy.org/",
         "request-redirect",
         Effect.LEADS,
-        "sends clients to the address that it names",
+        "redirects",
         matters_when_new=True,
     ),
     *_each(
         _NGINX,
         "upstream-vhost rewrite-target app-root server-alias",
         Effect.LEADS,
-        "decides which host and path is served for a request",
+        "host-and-path",
     ),
     *_each(
         _HAPROXY,
         "rewrite-target app-root server-alias server-alias-regex",
         Effect.LEADS,
-        "decides which host and path is served for a request",
+        "host-and-path",
     ),
-    *_each(_NGINX, "default-backend", Effect.LEADS, "names the Service that answers where the others do not"),
+    *_each(_NGINX, "default-backend", Effect.LEADS, "default-service"),
     *_each(
         _ALB,
         "actions.* conditions.* transforms.*",
         Effect.LEADS,
-        "is a rule of the load balancer, which may answer, redirect or forward requests elsewhere",
+        "load-balancer-rule",
         matters_when_new=True,
     ),
-    *_each(
-        _ALB, "group.name", Effect.LEADS, "shares one load balancer, and its rules, with others", matters_when_new=True
-    ),
+    *_each(_ALB, "group.name", Effect.LEADS, "shared", matters_when_new=True),
     *_each(
         "external-dns.alpha.kubernetes.io/",
         "hostname internal-hostname target",
         Effect.LEADS,
-        "has names of the DNS lead to the address that it names",
+        "dns",
         matters_when_new=True,
     ),
     *_each(
         "kubernetes.io/",
         "ingress.class",
         Effect.LEADS,
-        "decides which controller serves it: what guards it in one means nothing to another",
+        "controller",
     ),
 )
 

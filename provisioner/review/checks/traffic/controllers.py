@@ -10,9 +10,9 @@ from typing import Any
 
 from provisioner.masking import masked
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Annotation, Effect, annotation
-from provisioner.sentences import some, some_phrases
+from provisioner.review.rules import Phrase
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _RUN = ReviewRule("ING-01", Section.OBJECTS, Severity.DANGEROUS)
@@ -49,13 +49,6 @@ class _Change:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    rule: ReviewRule
-    words: str
-    change: _Change
-
-
 def _changes(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         if planned.action in _WRITES and planned.after is not None and planned.ref.group_kind in KINDS:
@@ -64,30 +57,26 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_object(planned: PlannedAction, after: JsonObject) -> Iterator[Finding]:
     """One finding for all annotations of which the same is to be said."""
-    judged = [one for change in _changed(planned, after) if (one := _judged(change)) is not None]
-    judged.sort(key=lambda one: (one.rule.id, one.rule.severity.rank, one.words, one.change.name))
-    for (rule, words), group in groupby(judged, key=lambda one: (one.rule, one.words)):
-        found = [one.change for one in group]
-        message = f"{said(planned.ref)} {words} {_with_reasons(found)}"
-        path = ("metadata", "annotations", *([found[0].name] if len(found) == 1 else []))
-        evidence = {"annotations": [_shown(one) for one in found]}
-        key = [words, *([one.name, one.old, one.new] for one in found)]
-        yield rule.at(planned.ref, message, path=path, evidence=evidence, key=key)
-
-
-def _with_reasons(changes: Iterable[_Change]) -> str:
-    named: dict[str, list[str]] = {}
-    for one in changes:
-        named.setdefault(one.entry.why, []).append(f"`{one.name}`")
-    phrases = [
-        f"{some(names)}, {'which' if len(names) == 1 else 'each of which'} {why}" for why, names in named.items()
-    ]
-    return some_phrases(phrases)
+    judged = [(*told, change) for change in _changed(planned, after) if (told := _judged(change)) is not None]
+    judged.sort(key=lambda it: (it[0].id, it[0].severity.rank, it[1], it[2].name))
+    for (rule, variant), group in groupby(judged, key=lambda it: it[:2]):
+        changes, named = [change for _, _, change in group], dict[str, list[str]]()
+        for change in changes:
+            named.setdefault(change.entry.why, []).append(change.name)
+        yield rule.finding(
+            variant,
+            planned.ref,
+            where=("metadata", "annotations", *([changes[0].name] if len(changes) == 1 else [])),
+            key=[variant, *([change.name, change.old, change.new] for change in changes)],
+            annotations=[_shown(change) for change in changes],
+            reasons=[Phrase.of(rule.id, "reasons.why", names=names, why=why) for why, names in named.items()],
+        )
 
 
 def _shown(change: _Change) -> dict[str, str | None]:
     before, after = (None if value is None else masked(value)[:MAX_VALUE] for value in (change.old, change.new))
-    return {"name": change.name, "before": before, "after": after, "why": change.entry.why}
+    words = Phrase.of(change.entry.rule, f"why.{change.entry.why}")
+    return {"name": change.name, "before": before, "after": after, "why": words}
 
 
 def _changed(planned: PlannedAction, after: JsonObject) -> Iterator[_Change]:
@@ -103,7 +92,7 @@ def _annotations(obj: JsonObject | None) -> Mapping[str, Any]:
     return mapping(mapping((obj or {}).get("metadata")).get("annotations"))
 
 
-def _judged(change: _Change) -> _Judged | None:
+def _judged(change: _Change) -> tuple[ReviewRule, str] | None:
     match change.entry.effect:
         case Effect.RUNS:
             return _of_lines(change)
@@ -112,37 +101,37 @@ def _judged(change: _Change) -> _Judged | None:
     return _of_guard(change)
 
 
-def _of_lines(change: _Change) -> _Judged:
+def _of_lines(change: _Change) -> tuple[ReviewRule, str]:
     if change.new is None:
-        return _Judged(_RUN_NO_MORE, "loses the lines of configuration, with the rules in them, of", change)
-    return _Judged(_RUN, "gives its controller lines of configuration by", change)
+        return _RUN_NO_MORE, "loses-lines"
+    return _RUN, "gives-lines"
 
 
-def _of_way(change: _Change) -> _Judged | None:
+def _of_way(change: _Change) -> tuple[ReviewRule, str] | None:
     if change.is_new:
-        return _Judged(_LED, "has", change) if change.entry.matters_when_new else None
+        return (_LED, "has") if change.entry.matters_when_new else None
     if change.new is None:
-        return _Judged(_LED, "no longer has", change)
-    return _Judged(_LED_ELSEWHERE, "sets" if change.old is None else "changes", change)
+        return _LED, "no-longer-has"
+    return _LED_ELSEWHERE, "sets" if change.old is None else "changes"
 
 
-def _of_guard(change: _Change) -> _Judged | None:
+def _of_guard(change: _Change) -> tuple[ReviewRule, str] | None:
     old, new = (_guarding(change.entry, value) for value in (change.old, change.new))
     if change.is_new:
         if new is None:
-            return _Judged(_GUARDED, "leaves access open by", change) if change.new else None
-        return _Judged(_GUARDED, "has", change) if change.entry.matters_when_new else None
+            return (_GUARDED, "leaves-open") if change.new else None
+        return (_GUARDED, "has") if change.entry.matters_when_new else None
     if old is None and new is None:
         return None
     if old is None:
-        return _Judged(_GUARDED, "newly guards access by", change)
+        return _GUARDED, "newly-guards"
     if new is None:
-        return _Judged(_OPENED, "no longer guards access by", change)
+        return _OPENED, "no-longer-guards"
     if old == new:
         return None
     if _is_stricter(change.entry.effect, old, new):
-        return _Judged(_GUARDED, "lets fewer addresses in by", change)
-    return _Judged(_OPENED, "guards access in another way by", change)
+        return _GUARDED, "lets-in-fewer"
+    return _OPENED, "guards-otherwise"
 
 
 def _guarding(entry: Annotation, value: str | None) -> str | None:
@@ -182,9 +171,6 @@ def _holds(wide: _Network, one: _Network) -> bool:
     return False
 
 
-_JUDGES = {Effect.RUNS: _RUN.id, Effect.LEADS: _LED.id}
 # A guard that a new object has from the start keeps nobody out who was let in before.
-CLAIMS = tuple(
-    Claim(_JUDGES.get(one.effect, _OPENED.id), KINDS, (f"metadata.annotations.[{one.name}]",)) for one in ANNOTATIONS
-)
+CLAIMS = tuple(Claim(one.rule, KINDS, (f"metadata.annotations.[{one.name}]",)) for one in ANNOTATIONS)
 CHECK = Check("annotations that controllers read", changes=_changes, claims=CLAIMS)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps
 from provisioner.review.workloads.selection import selector_of
-from provisioner.sentences import some
 from provisioner.values import (
     Action,
     Content,
@@ -52,22 +51,18 @@ def _of_host(planned: PlannedAction, spec: Any) -> Iterator[Finding]:
     was_outside = before.get("type") == _OUTSIDE
     if spec.get("type") != _OUTSIDE:
         if was_outside:
-            message = f"{said(planned.ref)} leads to pods and no longer to {before.get('externalName')}"
-            yield _HOST.at(planned.ref, message, path=("spec", "externalName"), key=before.get("externalName"))
+            host = before.get("externalName")
+            yield _HOST.finding("to-pods", planned.ref, where=("spec", "externalName"), key=host, before=str(host))
         return
     if before and not was_outside and planned.action is not Action.ADOPT:
         return
     old, new = before.get("externalName"), spec.get("externalName")
     if was_outside and old == new:
         return
-    ref, path, evidence = planned.ref, ("spec", "externalName"), {"before": old, "after": new}
-    where = "the name" if str(new).rstrip(".").endswith(_INSIDE) else "the host"
-    message = f"{said(ref)} leads to {where} {new}: clients send their requests there, with the credentials in them"
-    if was_outside:
-        message = f"{said(ref)} now leads to {where} {new} and no longer to {old}"
-    elif before:
-        message = f"{said(ref)}, which is taken over, now leads to {where} {new} and no longer to its pods"
-    yield (_HOST_REPLACES if before else _HOST).at(ref, message, path=path, evidence=evidence, key=[old, new])
+    rule, variant = (_HOST_REPLACES, "elsewhere" if was_outside else "taken-over") if before else (_HOST, "outside")
+    to = "name" if str(new).rstrip(".").endswith(_INSIDE) else "host"
+    where = ("spec", "externalName")
+    yield rule.finding(variant, planned.ref, where=where, key=[old, new], before=str(old), after=str(new), to=to)
 
 
 def _of_addresses(planned: PlannedAction, after: JsonObject, facts: Facts) -> Iterator[Finding]:
@@ -75,17 +70,14 @@ def _of_addresses(planned: PlannedAction, after: JsonObject, facts: Facts) -> It
     is_moved = planned.before is not None and _service_of(ref, before) != service
     old, new = _addresses(before), _addresses(after)
     added, gone = [one for one in new if is_moved or one not in old], [one for one in old if one not in new]
-    path = ("subsets",) if ref.group_kind == _ENDPOINTS else ("endpoints",)
-    evidence = {"service": str(service or ""), "added": added, "gone": gone}
+    where = ("subsets",) if ref.group_kind == _ENDPOINTS else ("endpoints",)
+    evidence = {"service": service, "added": added, "gone": gone}
     if added:
         why = _why_it_matters(service, facts)
         rule = _ADDRESSES_ADDED if why or planned.before is not None else _ADDRESSES
-        whose = f" of {said(service)}" if service else ""
-        message = f"{said(ref)} leads the clients{whose} to {some(added)}, which no selector of pods makes{why}"
-        yield rule.at(ref, message, path=path, evidence=evidence, key=[added, why])
+        yield rule.finding("addresses", ref, where=where, key=[added, why], why=why, **evidence)
     elif gone:
-        message = f"{said(ref)} no longer leads to {some(gone)}"
-        yield _ADDRESSES.at(ref, message, path=path, evidence=evidence, key=gone)
+        yield _ADDRESSES.finding("fewer", ref, where=where, key=gone, **evidence)
 
 
 def _service_of(ref: ObjectRef, obj: JsonObject) -> ObjectRef | None:
@@ -98,29 +90,27 @@ def _label(obj: JsonObject) -> str:
     return str(mapping(mapping(obj.get("metadata")).get("labels")).get(_OF_SERVICE) or "")
 
 
-def _why_it_matters(service: ObjectRef | None, facts: Facts) -> str:
-    """Whose traffic that takes, in words that follow; "" where the Service is new, has no selector and is ours."""
+def _why_it_matters(service: ObjectRef | None, facts: Facts) -> str | None:
+    """Whose traffic that takes; None where the Service is new, has no selector and is ours."""
     if service is None:
-        return ""
+        return None
     now = {ref.identity: obj for ref, obj in facts.state().named if ref.group_kind == _SERVICE}
     old = {ref.identity: obj for ref, obj in facts.previous_state().named if ref.group_kind == _SERVICE}
     old |= {one.ref.identity: one.before for one in facts.plan.actions if one.before is not None}
     if service.identity not in now:
         return _of_foreign(service, facts)
     if selector_of(now[service.identity]):
-        return ": the pods that the Service selects share its traffic with them"
+        return "shares"
     if service.identity in old:
-        had = selector_of(old[service.identity])
-        return ": until now the Service led to its pods" if had else ": the Service was there before and led elsewhere"
-    return ""
+        return "had-pods" if selector_of(old[service.identity]) else "led-elsewhere"
+    return None
 
 
-def _of_foreign(service: ObjectRef, facts: Facts) -> str:
+def _of_foreign(service: ObjectRef, facts: Facts) -> str | None:
     live = facts.live.get(service.identity)
     if live is None:
-        is_absent = service.identity in facts.live
-        return "" if is_absent else ": the Service is not in the bundle, and where it led is not known"
-    return f": the Service is not in the bundle{' and selects pods of its own' if selector_of(live) else ''}"
+        return None if service.identity in facts.live else "not-known"
+    return "beside-with-pods" if selector_of(live) else "beside"
 
 
 def _addresses(obj: JsonObject) -> list[str]:

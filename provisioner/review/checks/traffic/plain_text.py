@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps, said
-from provisioner.sentences import some
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _PLAIN = ReviewRule("ING-04", Section.OBJECTS, Severity.DANGEROUS)
@@ -32,17 +31,13 @@ def _of_hosts(planned: PlannedAction) -> Iterator[Finding]:
     staying = _served(planned.before) & _served(planned.after)
     plain = sorted(host for host in staying if {host, _EVERY} & old.keys() and not {host, _EVERY} & now.keys())
     if plain:
-        message = (
-            f"{said(planned.ref)} no longer serves {some(plain, noun='hosts')} by TLS: what clients send, passwords "
-            "and cookies included, can be read and changed on its way"
-        )
-        yield _PLAIN.at(planned.ref, message, path=_TLS, evidence={"hosts": plain}, key=plain)
+        yield _PLAIN.finding("plain-text", planned.ref, where=_TLS, key=plain, hosts=plain)
     for host in sorted(old.keys() & now.keys()):
         if old[host] != now[host]:
-            before, after = (side[host] or "the controller's default" for side in (old, now))
-            message = f"{said(planned.ref)} serves {host} with the certificate of {after} instead of {before}"
+            before, after = (side[host] or None for side in (old, now))
+            variant = "certificate" if before and after else "own-certificate" if after else "default-certificate"
             evidence = {"host": host, "before": before, "after": after}
-            yield _CERTIFICATE.at(planned.ref, message, path=_TLS, evidence=evidence, key=[host, before, after])
+            yield _CERTIFICATE.finding(variant, planned.ref, where=_TLS, key=[host, before, after], **evidence)
 
 
 def _by_tls(ingress: JsonObject) -> dict[str, str]:

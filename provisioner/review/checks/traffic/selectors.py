@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.policy_reach import PEERS, restricts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.selection import pods_of_policy, pods_of_service, selector_of
-from provisioner.sentences import some
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _LEADS_ELSEWHERE = ReviewRule("SV-04", Section.OBJECTS, Severity.DANGEROUS)
@@ -94,8 +93,7 @@ def _of_service(one: _Selected) -> Iterator[Finding]:
     if new:
         yield from _of_pods(one, selectors)
     elif old:
-        words = "no longer selects pods: it leads to the addresses that somebody writes into its EndpointSlices"
-        yield _of(_LEADS_ELSEWHERE, one, words, selectors)
+        yield _of(_LEADS_ELSEWHERE, "no-selector", one, selectors)
 
 
 def _of_pods(one: _Selected, selectors: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Iterator[Finding]:
@@ -104,17 +102,17 @@ def _of_pods(one: _Selected, selectors: tuple[Mapping[str, Any], Mapping[str, An
         return
     if joined := _joined(one, is_same=old == new):
         rule = _LEADS_TO_FEWER if one.is_replaced else _LEADS_ELSEWHERE
-        yield _of(rule, one, f"now leads to the pods of {_names(joined)}{_and_no_longer(one)}", selectors)
+        gone = [ref for key, ref in one.was.items() if key not in one.now]
+        yield _of(rule, "other-pods", one, selectors, joined=joined, gone=gone)
     elif one.left:
-        yield _of(_LEADS_TO_FEWER, one, f"no longer leads to the pods of {_names(one.left)}", selectors)
+        yield _of(_LEADS_TO_FEWER, "fewer-pods", one, selectors, gone=one.left)
     elif old != new and one.now:
-        yield _of(_LEADS_TO_FEWER, one, "selects the same pods by other labels", selectors)
+        yield _of(_LEADS_TO_FEWER, "same-pods", one, selectors)
     elif old != new:
         is_narrower = bool(old) and old.items() <= new.items()
         # Where a bundle brings no pods, others make them for it, as operators do.
         rule = _LEADS_TO_FEWER if is_narrower or not one.all_after else _LEADS_ELSEWHERE
-        fewer = "fewer" if is_narrower else "other"
-        yield _of(rule, one, f"now leads to {fewer} pods outside of the bundle", selectors)
+        yield _of(rule, "fewer-outside" if is_narrower else "other-outside", one, selectors)
 
 
 def _joined(one: _Selected, *, is_same: bool) -> list[ObjectRef]:
@@ -123,26 +121,15 @@ def _joined(one: _Selected, *, is_same: bool) -> list[ObjectRef]:
     return [ref for ref in one.joined if not is_same or is_shared or ref.identity in one.all_before]
 
 
-def _and_no_longer(one: _Selected) -> str:
-    gone = [ref for key, ref in one.was.items() if key not in one.now]
-    return f" and no longer to those of {_names(gone)}" if gone else ""
-
-
 def _of_policy(one: _Selected, policies: Sequence[JsonObject], pods: Sequence[PodSpec]) -> Iterator[Finding]:
     selectors = tuple(mapping(mapping(side.get("spec")).get("podSelector")) for side in (one.old, one.new))
     if free := _unheld(one, policies, pods):
-        words = (
-            f"no longer applies to the pods of {_names(free)}, and no other policy of the bundle restricts them as it "
-            "did: what it refused is let through"
-        )
-        yield _of(_LETS_GO, one, words, selectors)
+        yield _of(_LETS_GO, "free", one, selectors, pods=free)
     elif one.left:
-        words = f"no longer applies to the pods of {_names(one.left)}: other policies of the bundle still do"
-        yield _of(_HOLDS_OTHERS, one, words, selectors)
+        yield _of(_HOLDS_OTHERS, "still-held", one, selectors, pods=one.left)
     joined = [ref for ref in one.joined if ref.identity in one.all_before]
     if joined:
-        words = f"now applies to the pods of {_names(joined)}: traffic that it does not let through is refused there"
-        yield _of(_HOLDS_OTHERS, one, words, selectors)
+        yield _of(_HOLDS_OTHERS, "newly-held", one, selectors, pods=joined)
 
 
 def _unheld(one: _Selected, policies: Sequence[JsonObject], pods: Sequence[PodSpec]) -> list[ObjectRef]:
@@ -162,17 +149,14 @@ def _directions(policy: JsonObject) -> set[str]:
     return {one for one in PEERS if restricts(mapping(policy.get("spec")), one)}
 
 
-def _of(rule: ReviewRule, one: _Selected, words: str, selectors: tuple[Mapping[str, Any], ...]) -> Finding:
-    field = "selector" if one.ref.group_kind == _SERVICE else "podSelector"
-    was, now = ([said(ref) for ref in side.values()] for side in (one.was, one.now))
-    before, after = selectors
-    evidence = {"before": dict(before), "after": dict(after), "selected_before": was, "selected": now}
-    key = [words, dict(before), dict(after), was, now]
-    return rule.at(one.ref, f"{said(one.ref)} {words}", path=("spec", field), evidence=evidence, key=key)
-
-
-def _names(refs: Sequence[ObjectRef]) -> str:
-    return some([said(ref) for ref in refs])
+def _of(
+    rule: ReviewRule, variant: str, one: _Selected, selectors: tuple[Mapping[str, Any], ...], **pods: list[ObjectRef]
+) -> Finding:
+    where = ("spec", "selector" if one.ref.group_kind == _SERVICE else "podSelector")
+    was, now = (list(side.values()) for side in (one.was, one.now))
+    before, after = map(dict, selectors)
+    evidence = {"before": before, "after": after, "selected_before": was, "selected": now, **pods}
+    return rule.finding(variant, one.ref, where=where, key=[variant, before, after, was, now], **evidence)
 
 
 CLAIMS = (

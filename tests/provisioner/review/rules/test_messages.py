@@ -11,8 +11,11 @@ import pytest
 
 import provisioner.review
 from provisioner.errors import BadRuleFile
+from provisioner.rbac import RbacSubject
+from provisioner.rbac.catalogue import PATTERNS
+from provisioner.rbac.guarded import GUARDED, IN_NAMESPACE
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.rules import messages_of, rule_ids
+from provisioner.review.rules import Phrase, messages_of, rule_ids
 from provisioner.review.rules.messages import messages_in
 from provisioner.values import ObjectRef, Section, Severity
 
@@ -31,6 +34,12 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{names:some 1 fields}", {"names": ["a", "b", "c"]}, "a and 2 more fields"),
         ("{names}", {"names": [WEB, "b"]}, "Deployment shop/web, b"),
         ("{names:or}", {"names": ["a", "b"]}, "a or b"),
+        ("{roles:either}", {"roles": ["a", "b", "c"]}, "a, b or c"),
+        ("{roles:either}", {"roles": ["a"]}, "a"),
+        ("{places:and}", {"places": ["a", "b"]}, "a and b"),
+        ("{names:code 1}", {"names": ["a", "b"]}, "`a` and 1 more"),
+        ("{subject:account}", {"subject": RbacSubject("ServiceAccount", "web", "shop")}, "`shop/web`"),
+        ("{subjects:account 1}", {"subjects": [RbacSubject("Group", "ops"), WEB]}, "Group `ops` and 1 more"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
@@ -75,6 +84,22 @@ def test_the_messages_of_every_rule_can_be_read_and_their_phrases_belong_to_a_va
         shown = {field.name for template in messages.templates.values() for field in template.fields}
         own = {name.partition(".")[0] for name in messages.templates if "." in name} - {"proof"}
         assert own <= shown, rule
+
+
+def test_what_somebody_may_do_is_said_in_the_file_of_its_rule() -> None:
+    for pattern in PATTERNS:
+        for what in filter(None, (pattern.what, pattern.of_named)):
+            assert f"what.{what}" in messages_of(pattern.id).templates, pattern
+    for row in GUARDED:
+        words = messages_of("OWN-PRATIQUE-03").render(f"what.{row.what}", {"place": "shop"})
+        assert ("shop" in words) == (row.what in IN_NAMESPACE), row
+
+
+def test_a_rule_has_the_messages_that_it_shares() -> None:
+    secrets = messages_of("RB-11")
+    assert "can" in secrets.shared and "what.read-every" not in secrets.shared
+    power = Phrase.of("RB-11", "power.namespace", what="read-named", names=["a"], scope="shop")
+    assert (power, power.name) == ("read the Secrets named a in namespace shop", "power.namespace")
 
 
 def test_every_variant_that_the_code_names_has_a_message() -> None:

@@ -286,6 +286,26 @@ def test_S22_who_makes_others_act_for_it_is_said(obj: dict[str, Any], rule_id: s
 
 
 @pytest.mark.parametrize(
+    ("obj", "action", "variant"),
+    [
+        (an_object(f"{OWN}/v1alpha1", "BundleDeploymentReview", "x"), Action.CREATE, "never-carried"),
+        (an_object("v1", "Namespace", "pratique"), Action.CREATE, "own-namespace"),
+        (an_object("v1", "ConfigMap", "x", "pratique"), Action.DELETE, "deleted"),
+        (
+            an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"x.{OWN}", spec={"group": OWN}),
+            Action.CREATE,
+            "definition",
+        ),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_S22_what_is_a_part_of_pratique_is_said(obj: dict[str, Any], action: Action, variant: str) -> None:
+    changes = facts(planned(obj, action, before=obj if action is Action.DELETE else None), live_rbac=())
+    (one,) = own.CHECK.changes(changes)
+    assert (str(one.severity), one.variant) == ("critical", variant)
+
+
+@pytest.mark.parametrize(
     "obj",
     [
         an_object("kyverno.io/v1", "ClusterPolicy", "x", spec={"rules": [{"validate": {}}]}),

@@ -85,8 +85,14 @@ def test_a_role_of_that_name_with_more_in_it_is_one(more: dict[str, Any]) -> Non
     assert found == [("RB-40", "critical")]
 
 
-def test_a_binding_that_was_there_is_no_longer_new() -> None:
-    binding = bound("view", "Group", "system:unauthenticated")
-    assert [one.is_new for one in found_by(binding, old=[binding])] == [False]
-    other = bound("edit", "Group", "system:unauthenticated")
-    assert [one.is_new for one in found_by(other, old=[binding])] == [True]
+@pytest.mark.parametrize("name", ["unauthenticated", "authenticated", "masters", "serviceaccounts:shop"])
+def test_a_binding_that_was_there_is_no_longer_new(name: str) -> None:
+    binding = bound("view", "Group", f"system:{name}")
+    assert [(one.is_new, one.variant) for one in found_by(binding, old=[binding])] == [(False, "bound")]
+    other = bound("edit", "Group", f"system:{name}")
+    assert [(one.is_new, one.variant) for one in found_by(other, old=[binding])] == [(True, "bound-newly")]
+
+
+def test_a_known_role_that_was_bound_is_held_as_before() -> None:
+    both = [role("reader", READS), bound("reader", "Group", "system:authenticated")]
+    assert [(one.is_new, one.variant) for one in found_by(*both, old=both)] == [(False, "holds")]

@@ -8,6 +8,7 @@ import pytest
 
 from provisioner.review.checks.traffic import controllers
 from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Effect, annotation
+from provisioner.review.rules import messages_of
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, findings_of, planned
 
@@ -57,6 +58,7 @@ def change_of(name: str, before: str | None, after: str | None) -> list[tuple[st
         ("ssl-redirect", None, "true", None),
         ("enable-modsecurity", "false", None, None),
         ("mirror-target", None, "https://copy.example.net", ("ING-03", "dangerous")),
+        ("mirror-target", "https://a", "https://b", ("ING-03", "dangerous")),
         ("permanent-redirect", "https://a", None, ("ING-03", "notable")),
         ("proxy-body-size", "1m", "8m", None),
     ],
@@ -120,7 +122,7 @@ def test_no_annotation_of_other_kinds_is_judged() -> None:
 def test_each_annotation_of_the_table_stands_there_once_and_has_a_reason() -> None:
     names = [one.name for one in ANNOTATIONS]
     assert len(names) == len(set(names))
-    assert all(one.why[0].islower() and " " in one.why and "/" in one.name for one in ANNOTATIONS)
+    assert all(f"why.{one.why}" in messages_of(one.rule).templates and "/" in one.name for one in ANNOTATIONS)
     assert all(one.effect is Effect.LEADS or not one.name.endswith("*") for one in ANNOTATIONS)
 
 

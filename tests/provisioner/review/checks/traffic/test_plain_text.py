@@ -73,12 +73,14 @@ def test_a_host_that_is_no_longer_served_by_tls_is_told(
     assert all(one.severity is Severity.DANGEROUS and one.is_new for one in found)
 
 
-def test_another_certificate_is_notable() -> None:
-    other = ingress("a.org", tls=[{"hosts": ["a.org"], "secretName": "other"}])
-    action = planned(other, Action.UPDATE, before=ingress("a.org", tls=[by("a.org")]))
-    (found,) = named(findings_of(plain_text.CHECK, action), "ING-04")
-    assert found.severity is Severity.NOTABLE
-    assert found.message.endswith("serves a.org with the certificate of other instead of certificate")
+@pytest.mark.parametrize(
+    ("before", "after", "variant"),
+    [("one", "other", "certificate"), ("", "other", "own-certificate"), ("one", "", "default-certificate")],
+)
+def test_another_certificate_is_notable(before: str, after: str, variant: str) -> None:
+    old, new = (ingress("a.org", tls=[{"hosts": ["a.org"], "secretName": one}]) for one in (before, after))
+    (found,) = named(findings_of(plain_text.CHECK, planned(new, Action.UPDATE, before=old)), "ING-04")
+    assert (found.severity, found.variant) == (Severity.NOTABLE, variant)
 
 
 def test_a_new_ingress_without_tls_is_not_told() -> None:

@@ -90,7 +90,7 @@ def test_the_message_names_whose_pods_get_the_traffic_and_whose_do_not_any_more(
     expected = "now leads to the pods of Deployment shop/debug and no longer to those of Deployment shop/web"
     assert one.message == f"Service shop/web {expected}"
     assert one.evidence["before"] == {"app": "web"}
-    assert one.evidence["selected"] == ["Deployment shop/debug"]
+    assert [ref.name for ref in one.evidence["selected"]] == ["debug"]
 
 
 OTHER = policy("other", app="web")
