@@ -12,8 +12,11 @@ can do:
     {pods:is|are}             the first for one, else the second
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
-    {makers:or}               a or b or c
+    {makers:or}               a or b or c            (`and`, `and of`, `and the`: a and of b)
     {why:phrase}              the text `why.KEY` of this file, where KEY is the value
+    {names:each 3}            of each item the text `names.KEY`, where KEY is the item, or `names.each`; as `some 3`, or
+                              with `each or` as `a, b or c`. The text shows what a mapping among the items holds; else
+                              the item as `{item}`, and of values that are mappings what they hold for it, or (none)
     [ in {namespace}]         nothing at all where one of the values in it is missing or empty
 """
 
@@ -28,11 +31,12 @@ from provisioner.errors import BadRuleFile
 from provisioner.sentences import number, some, some_phrases
 from provisioner.values import ObjectRef, display_name
 
-SUBJECT, WHERE, PHRASE = "subject", "where", "phrase"
+SUBJECT, WHERE, PHRASE, EACH = "subject", "where", "phrase", "each "
+_NONE = "(none)"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_FORMATS = re.compile(r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|phrase|")
+_FORMATS = re.compile(r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|(?:or|and)(?: \w+)?|phrase|each (?:\d+|or)|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class Messages:
         template = self.templates[variant]
         found = set(template.names)
         for field in template.fields:
-            if field.format == PHRASE:
+            if field.format == PHRASE or field.format.startswith(EACH):
                 phrases = [name for name in self.templates if name.startswith(f"{field.name}.")]
                 found = found.union(*(self.names(name) for name in phrases))
         return frozenset(found)
@@ -96,8 +100,18 @@ class Messages:
                     yield from self._parts(part, params)
             elif part.format == PHRASE:
                 yield self.render(f"{part.name}.{params[part.name]}", params)
+            elif part.format.startswith(EACH):
+                texts = [self._of_item(part.name, item, params) for item in params[part.name]]
+                yield _joined(texts, part.format.removeprefix(EACH))
             else:
                 yield _show(params[part.name], part.format)
+
+    def _of_item(self, name: str, item: Any, params: Mapping[str, Any]) -> str:
+        if isinstance(item, Mapping):
+            return self.render(f"{name}.each", {**params, **item})
+        held = {key: value.get(item, _NONE) if isinstance(value, Mapping) else value for key, value in params.items()}
+        own = f"{name}.{item}"
+        return self.render(own if own in self.templates else f"{name}.each", {**held, "item": item})
 
 
 def messages_in(name: str, section: str) -> Messages:
@@ -149,9 +163,13 @@ def _show(value: Any, how: str) -> str:
         return some([_text(item) for item in value], int(most), noun="".join(noun))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
-    if how == "or":
-        return " or ".join(map(_text, value))
+    if how.startswith(("or", "and")):
+        return f" {how} ".join(map(_text, value))
     return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
+
+
+def _joined(texts: Sequence[str], how: str) -> str:
+    return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]])) if how == "or" else some(texts, int(how))
 
 
 def _text(value: Any) -> str:

@@ -31,6 +31,11 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{names:some 1 fields}", {"names": ["a", "b", "c"]}, "a and 2 more fields"),
         ("{names}", {"names": [WEB, "b"]}, "Deployment shop/web, b"),
         ("{names:or}", {"names": ["a", "b"]}, "a or b"),
+        ("of {names:and of}", {"names": ["a", "b"]}, "of a and of b"),
+        ("{verbs:each or}", {"verbs": ["GET", "LIST", "x"]}, "read, list or do x"),
+        ("{verbs:each 1}", {"verbs": ["GET", "LIST"]}, "read and 1 more"),
+        ("{sizes:each 2}", {"sizes": ["a", "b"], "old": {"a": 1}, "new": {"b": 2}}, "a 1 → (none), b (none) → 2"),
+        ("{sizes:each 2}", {"sizes": [{"item": WEB, "old": 1, "new": 2}]}, "Deployment shop/web 1 → 2"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
@@ -41,7 +46,9 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
     ],
 )
 def test_a_template_shows_its_values(template: str, params: dict[str, Any], words: str) -> None:
-    messages = messages_in("XX-01", f"it: {template}\n\nthen.never: never starts {{pods:count pod}}")
+    phrases = "verbs.GET: read", "verbs.LIST: list", "verbs.each: do {item}", "sizes.each: {item} {old} → {new}"
+    text = "\n\n".join((f"it: {template}", "then.never: never starts {pods:count pod}", *phrases))
+    messages = messages_in("XX-01", text)
     assert messages.render("it", params) == words
 
 
