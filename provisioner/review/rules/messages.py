@@ -36,7 +36,9 @@ _NONE = "(none)"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_FORMATS = re.compile(r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|(?:or|and)(?: \w+)?|phrase|each (?:\d+|or)|")
+_FORMATS = re.compile(
+    r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|(?:or|and)(?: \w+)?|phrase|each (?:\d+|or)|"
+)
 
 
 @dataclass(frozen=True, slots=True)
