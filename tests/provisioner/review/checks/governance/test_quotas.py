@@ -107,7 +107,7 @@ def test_a_quota_that_changes_says_what_a_namespace_may_use(
 
 def test_scopes_that_change_are_told() -> None:
     (one,) = changed(quota(["BestEffort"], pods="3"), quota(["NotBestEffort"], pods="3"))
-    assert one.message.endswith("its scopes changes")
+    assert (one.variant, one.evidence["field"]) == ("scopes", "scopes")
 
 
 def limits(kind: str = "Container", **parts: dict[str, str]) -> dict[str, Any]:
