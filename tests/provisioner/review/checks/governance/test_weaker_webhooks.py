@@ -56,6 +56,7 @@ DANGEROUS, NOTABLE = ["dangerous"], ["notable"]
         ({}, {"namespaceSelector": SELECTOR}, DANGEROUS, "in namespaces that its namespaceSelector leaves out"),
         ({}, {"objectSelector": SELECTOR}, DANGEROUS, "of objects that its objectSelector leaves out"),
         ({"objectSelector": SELECTOR}, {}, [], ""),
+        ({}, {"excludeResourceRules": [rule("CREATE")]}, DANGEROUS, "leaves out CREATE deployments.apps"),
         ({}, {"matchConditions": CONDITION}, DANGEROUS, "under conditions which were not there"),
         ({"matchConditions": CONDITION}, {}, [], ""),
         ({}, {"clientConfig": {"service": {**SERVICE, "name": "other"}}}, DANGEROUS, "answered by another server"),
