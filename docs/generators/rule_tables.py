@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from docs.generators.markdown import code, heading_of_page, page, table
 from provisioner.review.checks.governance.well_known_table import ANYWHERE, WELL_KNOWN
 from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Annotation, Effect
+from provisioner.review.rules import messages_of
 
 _RULES = {Effect.RUNS: "ING-01", Effect.LEADS: "ING-03"}
 _RULE = "[{0}](../../provisioner/review/rules/{0}.md)"
@@ -53,5 +54,6 @@ def control_plane() -> str:
 def _known() -> Iterator[list[str]]:
     for one in WELL_KNOWN:
         kinds = ", ".join(f"{kind}.{one.group}" if one.group else kind for kind in one.kinds)
+        why = messages_of("SYS-01").render(f"why.{one.why}", {})
         where = "any" if one.namespace == ANYWHERE else code(one.namespace)
-        yield [str(one.severity), kinds, where, ", ".join(map(code, one.names)), one.why]
+        yield [str(one.severity), kinds, where, ", ".join(map(code, one.names)), why]
