@@ -58,6 +58,12 @@ DANGEROUS, NOTABLE = ["dangerous"], ["notable"]
         ({"objectSelector": SELECTOR}, {}, [], ""),
         ({}, {"excludeResourceRules": [rule("CREATE")]}, DANGEROUS, "leaves out CREATE deployments.apps"),
         ({}, {"matchConditions": CONDITION}, DANGEROUS, "under conditions which were not there"),
+        (
+            {"matchConditions": [{"name": "x", "expression": "1"}]},
+            {"matchConditions": CONDITION},
+            DANGEROUS,
+            "of others",
+        ),
         ({"matchConditions": CONDITION}, {}, [], ""),
         ({}, {"clientConfig": {"service": {**SERVICE, "name": "other"}}}, DANGEROUS, "answered by another server"),
         ({}, {"clientConfig": {"url": "https://x.example.com"}}, DANGEROUS, "answered by another server"),
