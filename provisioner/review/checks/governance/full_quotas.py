@@ -56,8 +56,16 @@ def _of_quota(ref: ObjectRef, quota: JsonObject, added: Amounts) -> Iterator[Fin
     exceeded = sorted(name for name, amount in needed.items() if amount > hard[name])
     if exceeded:
         of = ObjectRef.of(quota)
-        evidence = {"exceeded": exceeded, "hard": texts(hard), "used": texts(used), "added": texts(added)}
-        yield _FULL.finding("no-room", ref, key=[said(of), exceeded], quota=of, **evidence)
+        yield _FULL.finding(
+            "no-room",
+            ref,
+            key=[said(of), exceeded],
+            quota=of,
+            exceeded=exceeded,
+            hard=texts(hard),
+            used=texts(used),
+            added=texts(added),
+        )
 
 
 def _of_silent(ref: ObjectRef, quota: JsonObject, facts: Facts) -> Iterator[Finding]:
