@@ -161,8 +161,8 @@ def _show(value: Any, how: str) -> str:
         one, _, several = how.partition("|")
         return one if _size(value) == 1 else several
     if how.startswith("some "):
-        _, most, *noun = how.split(" ", 2)
-        return some([_text(item) for item in value], int(most), noun="".join(noun))
+        _, most, *nouns = how.split(" ", 2)
+        return some([_text(item) for item in value], int(most), noun="".join(nouns))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
     if how.startswith(("or", "and")):
