@@ -54,5 +54,6 @@ def control_plane() -> str:
 def _known() -> Iterator[list[str]]:
     for one in WELL_KNOWN:
         kinds = ", ".join(f"{kind}.{one.group}" if one.group else kind for kind in one.kinds)
+        why = messages_of("SYS-01").render(f"why.{one.why}", {})
         where = "any" if one.namespace == ANYWHERE else code(one.namespace)
-        yield [str(one.severity), kinds, where, ", ".join(map(code, one.names)), one.why]
+        yield [str(one.severity), kinds, where, ", ".join(map(code, one.names)), why]

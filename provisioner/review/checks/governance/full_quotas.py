@@ -11,10 +11,9 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping, maps, said
-from provisioner.review.checks.governance.amounts import Amounts, amounts, in_text, texts
+from provisioner.review.checks.governance.amounts import Amounts, amounts, texts
 from provisioner.review.checks.governance.demand import demanded, reserved
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _FULL = ReviewRule("QUO-03", Section.AVAILABILITY, Severity.BREAKING)
@@ -41,9 +40,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             continue
         ref = ObjectRef("", "v1", "Namespace", "", namespace)
         if not listed.is_whole:
-            words = f": {listed.problem}" if listed.problem else ", because there are too many"
-            message = f"Whether the quotas of namespace {namespace} leave room for what is added is not known{words}"
-            yield _UNKNOWN.at(ref, message, key=namespace)
+            variant = "unknown" if listed.problem else "too-many"
+            yield _UNKNOWN.finding(variant, ref, key=namespace, namespace=namespace, problem=listed.problem)
             continue
         for quota in listed.objects:
             if ObjectRef.of(quota).identity not in own and not _has_scopes(quota):
@@ -56,16 +54,18 @@ def _of_quota(ref: ObjectRef, quota: JsonObject, added: Amounts) -> Iterator[Fin
     hard, used = _hard(quota), amounts(mapping(quota.get("status")).get("used"))
     needed = {name: used[name] + added[name] for name in hard if name in used and added.get(name, 0) > 0}
     exceeded = sorted(name for name, amount in needed.items() if amount > hard[name])
-    if not exceeded:
-        return
-    told = [
-        f"{name} is limited to {in_text(hard[name])}, {in_text(used[name])} is used, "
-        f"and {in_text(added[name])} is added"
-        for name in exceeded
-    ]
-    message = f"{said(ObjectRef.of(quota))} leaves no room for what is added: {some(told)}. The rest is refused"
-    evidence = {"exceeded": exceeded, "hard": texts(hard), "used": texts(used), "added": texts(added)}
-    yield _FULL.at(ref, message, evidence=evidence, key=[said(ObjectRef.of(quota)), exceeded])
+    if exceeded:
+        of = ObjectRef.of(quota)
+        yield _FULL.finding(
+            "no-room",
+            ref,
+            key=[said(of), exceeded],
+            quota=of,
+            exceeded=exceeded,
+            hard=texts(hard),
+            used=texts(used),
+            added=texts(added),
+        )
 
 
 def _of_silent(ref: ObjectRef, quota: JsonObject, facts: Facts) -> Iterator[Finding]:
@@ -83,12 +83,9 @@ def _of_silent(ref: ObjectRef, quota: JsonObject, facts: Facts) -> Iterator[Find
             missing = [f"{part}.{name}" for part, name in counted if _is_missing(pod, part, name, given)]
             lacking |= {said(pod.ref): missing} if missing else {}
     if lacking:
-        names = sorted({name for missing in lacking.values() for name in missing})
-        message = (
-            f"{said(ObjectRef.of(quota))} lets in only pods whose containers state {some(names)}, and those of "
-            f"{some(sorted(lacking))} do not: they are refused"
-        )
-        yield _FULL.at(ref, message, evidence={"missing": lacking}, key=[said(ObjectRef.of(quota)), lacking])
+        of, stated = ObjectRef.of(quota), sorted({name for missing in lacking.values() for name in missing})
+        lacking = dict(sorted(lacking.items()))
+        yield _FULL.finding("not-stated", ref, key=[said(of), lacking], quota=of, stated=stated, missing=lacking)
 
 
 def _is_missing(pod: PodSpec, part: str, name: str, given: frozenset[tuple[str, str]]) -> bool:

@@ -9,10 +9,9 @@ from typing import Any
 
 from provisioner.builtin import quantity
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.checks.governance.demand import reserved
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _REFUSES = ReviewRule("QUO-02", Section.AVAILABILITY, Severity.BREAKING)
@@ -22,6 +21,7 @@ _CLAIM = GroupKind("", "PersistentVolumeClaim")
 _WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN})
 _PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 _Limits = Mapping[str, Any]
+_Refused = tuple[tuple[str, Any], ...]
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
@@ -29,34 +29,33 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         if ref.group_kind != _RANGE:
             continue
         for index, limits in enumerate(maps(mapping(obj.get("spec")).get("limits"))):
-            refused = list(dict.fromkeys(_refused(limits, state, ref.namespace)))
+            refused = [dict(one) for one in dict.fromkeys(_refused(limits, state, ref.namespace))]
             if refused:
-                message = f"{said(ref)} refuses what the bundle brings: {some(refused)}"
-                evidence = {"refused": refused}
-                path = ("spec", "limits", index)
-                yield _REFUSES.at(ref, message, path=path, evidence=evidence, key=[limits.get("type"), refused])
+                where, of = ("spec", "limits", index), str(limits.get("type"))
+                yield _REFUSES.finding("refuses", ref, where=where, key=[of, refused], type=of, refused=refused)
 
 
-def _refused(limits: _Limits, state: StateFacts, namespace: str) -> Iterator[str]:
+def _refused(limits: _Limits, state: StateFacts, namespace: str) -> Iterator[_Refused]:
+    """What each object asks for beyond the limits, with the container that does."""
     if limits.get("type") == _CLAIM.kind:
         for ref, obj in state.named:
             if ref.group_kind == _CLAIM and ref.namespace == namespace:
                 asked = dict(reserved(mapping(obj.get("spec")), "requests"))
-                yield from _beyond(f"{said(ref)} asks for", limits, asked, asked)
+                yield from _beyond((("of", ref),), limits, asked, asked)
     for pod in pod_specs(state.objects):
         if pod.ref.namespace == namespace:
             yield from _refused_of(pod, limits)
 
 
-def _refused_of(pod: PodSpec, limits: _Limits) -> Iterator[str]:
+def _refused_of(pod: PodSpec, limits: _Limits) -> Iterator[_Refused]:
     if limits.get("type") == "Container":
         for one in pod.containers():
-            words = f"the container {one.name} of {said(pod.ref)} asks for"
-            yield from _beyond(words, limits, _most(one.body), dict(reserved(one.body, "requests")))
+            of = (("of", pod.ref), ("container", one.name))
+            yield from _beyond(of, limits, _most(one.body), dict(reserved(one.body, "requests")))
     elif limits.get("type") == "Pod":
         running = maps(pod.body.get("containers"))
         sums = (_sum(map(_most, running)), _sum(dict(reserved(one, "requests")) for one in running))
-        yield from _beyond(f"a pod of {said(pod.ref)} asks for", limits, *sums)
+        yield from _beyond((("of", pod.ref),), limits, *sums)
 
 
 def _most(container: Mapping[str, Any]) -> dict[str, Decimal]:
@@ -72,15 +71,17 @@ def _sum(several: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
     return dict(found)
 
 
-def _beyond(words: str, limits: _Limits, most: Mapping[str, Decimal], least: Mapping[str, Decimal]) -> Iterator[str]:
+def _beyond(
+    of: _Refused, limits: _Limits, most: Mapping[str, Decimal], least: Mapping[str, Decimal]
+) -> Iterator[_Refused]:
     for name, raw in mapping(limits.get("max")).items():
         allowed = quantity(raw)
         if allowed is not None and name in most and most[name] > allowed:
-            yield f"{words} more {name} than {raw}"
+            yield (*of, ("resource", name), ("bound", "max"), ("amount", str(raw)))
     for name, raw in mapping(limits.get("min")).items():
         needed = quantity(raw)
         if needed is not None and name in least and least[name] < needed:
-            yield f"{words} less {name} than {raw}"
+            yield (*of, ("resource", name), ("bound", "min"), ("amount", str(raw)))
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -93,16 +94,10 @@ def _of_range(planned: PlannedAction, after: JsonObject) -> Iterator[Finding]:
     ref, old, new = planned.ref, _values(planned.before or {}), _values(after)
     if old == new:
         return
-    where = f"in the namespace {ref.namespace}"
-    if planned.before is None:
-        words = [f"{name} {value}" for name, value in new.items()]
-        message = f"{said(ref)} limits all pods and claims {where} that are created from now on: {some(words, 5)}"
-    else:
-        differing = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-        words = [f"{name} {old.get(name, '(none)')} → {new.get(name, '(none)')}" for name in differing]
-        message = f"{said(ref)} changes what pods and claims get or may ask for {where}: {some(words, 5)}"
-    evidence = {"before": old, "after": new}
-    yield _CHANGED.at(ref, message, path=("spec", "limits"), evidence=evidence, key=evidence)
+    variant, evidence = "new" if planned.before is None else "changed", {"before": old, "after": new}
+    differing = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    params = {"namespace": ref.namespace, "differing": differing, **evidence}
+    yield _CHANGED.finding(variant, ref, where=("spec", "limits"), key=evidence, **params)
 
 
 def _values(obj: JsonObject) -> dict[str, str]:

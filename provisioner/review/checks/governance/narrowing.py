@@ -9,23 +9,29 @@ from typing import Any
 
 from provisioner.review.base.facts import ReviewRule, maps
 from provisioner.review.checks.network.webhook_reach import is_looser, no_longer_seen
-from provisioner.sentences import some
 
 Body = Mapping[str, Any]
 Path = tuple[str | int, ...]
 EVERYTHING: Body = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}
-_SELECTORS = {"namespaceSelector": "in namespaces", "objectSelector": "of objects"}
-MAX_SEEN = 3
+_SELECTORS = {"namespaceSelector": "namespaces-left-out", "objectSelector": "objects-left-out"}
 
 
 @dataclass(frozen=True, slots=True)
 class Weakening:
-    """One way in which an admission object changes: `words` follow its name, `rule` says how bad that is."""
+    """One way in which an admission object changes, as a variant of `rule`, which says how bad that is.
+
+    `shown` is what its message shows, `evidence` what else is known of it.
+    """
 
     rule: ReviewRule
     path: Path
-    words: str
+    variant: str
+    shown: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {**self.shown, **self.evidence}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +51,29 @@ class Limits:
         is_equivalent = after.get("matchPolicy") != "Exact"
         lost = no_longer_seen(self._rules(before), self._rules(after), is_equivalent=is_equivalent)
         if lost:
-            words = f"is no longer asked about {some(lost, MAX_SEEN)}: that passes"
-            yield Weakening(self.narrower, (*path, self.rules), words, {"no_longer_seen": lost})
+            yield Weakening(self.narrower, (*path, self.rules), "sees-less", {"no_longer_seen": lost})
         excluded = no_longer_seen(*(maps(one.get("excludeResourceRules")) for one in (after, before)))
         if excluded:
-            words = f"leaves out {some(excluded, MAX_SEEN)}: that passes"
-            yield Weakening(self.narrower, (*path, "excludeResourceRules"), words, {"left_out": excluded})
-        for key, what in _SELECTORS.items():
+            yield Weakening(self.narrower, (*path, "excludeResourceRules"), "left-out", {"left_out": excluded})
+        for key, variant in _SELECTORS.items():
             if is_looser(after.get(key), before.get(key)):
-                words = f"is no longer asked about writes {what} that its {key} leaves out now: these pass"
-                yield Weakening(self.narrower, (*path, key), words, _both(key, before, after))
+                yield Weakening(self.narrower, (*path, key), variant, evidence=_both(key, before, after))
         if "Exact" == after.get("matchPolicy") != before.get("matchPolicy"):
-            words = "is no longer asked about writes through other versions of the same API (matchPolicy Exact)"
-            yield Weakening(self.narrower, (*path, "matchPolicy"), words, _both("matchPolicy", before, after))
+            evidence = _both("matchPolicy", before, after)
+            yield Weakening(self.narrower, (*path, "matchPolicy"), "versions-left-out", evidence=evidence)
 
     def conditions(self, before: Body, after: Body, path: Path = ()) -> Iterator[Weakening]:
         """Conditions that were not there: each of them has to hold, so what it does not hold for passes."""
         added, gone = difference(before, after, "matchConditions")
         if added:
-            how = "in the place of others" if gone else "which were not there"
-            words = f"is asked only under conditions {how}: what does not meet them passes"
-            evidence = {"added": added, "gone": gone}
-            yield Weakening(self.narrower, (*path, "matchConditions"), words, evidence)
+            variant, evidence = "other-conditions" if gone else "new-conditions", {"added": added, "gone": gone}
+            yield Weakening(self.narrower, (*path, "matchConditions"), variant, evidence=evidence)
 
     def widened(self, before: Body, after: Body, path: Path = ()) -> Iterator[Weakening]:
         """The other way round, for whatever has no rule of its own about that."""
         for one in Limits(self.changed, self.changed, self.rules, self.is_open).narrowed(after, before, path):
             evidence = _both(str(one.path[-1]), before, after)
-            yield Weakening(one.rule, one.path, "is asked about more than before", evidence)
+            yield Weakening(one.rule, one.path, "sees-more", evidence=evidence)
 
     def _rules(self, body: Body) -> Sequence[Body]:
         return maps(body.get(self.rules)) or ([EVERYTHING] if self.is_open else [])

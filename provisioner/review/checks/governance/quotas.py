@@ -7,11 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
-from provisioner.review.checks.governance.amounts import Amounts, amounts, in_text, texts
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
+from provisioner.review.checks.governance.amounts import Amounts, amounts, texts
 from provisioner.review.checks.governance.demand import demanded, reserved
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some
 from provisioner.values import Action, Content, Finding, GroupKind, ObjectRef, Plan, PlannedAction, Section, Severity
 
 _REFUSES = ReviewRule("QUO-01", Section.AVAILABILITY, Severity.BREAKING)
@@ -31,18 +30,12 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         spec = mapping(obj.get("spec"))
         if ref.group_kind == _QUOTA and (exceeded := _refuses(ref, spec, state)):
             hard, own = amounts(spec.get("hard")), demanded(state, ref.namespace)
-            compared = _compared(exceeded, hard, own, "they ask for")
-            message = f"{said(ref)} refuses pods or objects of the bundle: {compared}"
             evidence = {"exceeded": exceeded, "hard": texts(hard), "asked": texts(own)}
-            yield _REFUSES.at(ref, message, path=("spec", "hard"), evidence=evidence, key=[exceeded, texts(hard)])
+            key = [exceeded, texts(hard)]
+            yield _REFUSES.finding("refuses", ref, where=("spec", "hard"), key=key, **evidence)
         if ref.group_kind == _QUOTA and (lacking := _lacking(ref, spec, state)):
-            told = some([f"{said(one)} {'; '.join(names)}" for one, names in lacking])
-            message = (
-                f"{said(ref)} refuses pods that do not say what they use, unless a LimitRange of the namespace says "
-                f"it for them: {told}"
-            )
-            open_by = {"lacking": [{"of": str(one), "asked": names} for one, names in lacking]}
-            yield _FULL.at(ref, message, path=("spec", "hard"), evidence=open_by, key=open_by)
+            open_by = {"lacking": [{"of": one, "asked": names} for one, names in lacking]}
+            yield _FULL.finding("refuses-silent", ref, where=("spec", "hard"), key=open_by, **open_by)
 
 
 def _lacking(ref: ObjectRef, spec: Mapping[str, Any], state: StateFacts) -> list[tuple[ObjectRef, list[str]]]:
@@ -82,41 +75,29 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_quota(planned: PlannedAction, spec: Mapping[str, Any], facts: Facts) -> Iterator[Finding]:
-    before, ref, path = mapping((planned.before or {}).get("spec")), planned.ref, ("spec", "hard")
+    before, ref, where = mapping((planned.before or {}).get("spec")), planned.ref, ("spec", "hard")
     hard, old = amounts(spec.get("hard")), amounts(before.get("hard"))
     lowered = {name: amount for name, amount in hard.items() if name not in old or amount < old[name]}
     used = amounts(mapping(mapping(facts.live.get(ref.identity)).get("status")).get("used"))
     differing = sorted(name for name in {*old, *hard} if old.get(name) != hard.get(name))
     if exceeded := _exceeded(lowered, used):
-        compared = _compared(exceeded, hard, used, "what is used is")
-        message = f"{said(ref)} lets nothing more in: {compared}. What runs stays until it has to start again"
-        evidence = {"exceeded": exceeded, "hard": texts(hard), "used": texts(used)}
-        yield _FULL.at(ref, message, path=path, evidence=evidence, key=[exceeded, texts(lowered)])
+        evidence: dict[str, Any] = {"exceeded": exceeded, "hard": texts(hard), "used": texts(used)}
+        yield _FULL.finding("full", ref, where=where, key=[exceeded, texts(lowered)], **evidence)
     elif planned.before is None:
-        message = f"{said(ref)} limits what everybody in the namespace {ref.namespace} may use: {_list(hard)}"
-        yield _CHANGED.at(ref, message, path=path, evidence={"hard": texts(hard)}, key=texts(hard))
+        evidence = {"namespace": ref.namespace, "hard": texts(hard)}
+        yield _CHANGED.finding("new" if hard else "new-without-limits", ref, where=where, key=texts(hard), **evidence)
     elif differing and not _refuses(planned.ref, spec, facts.state()):
-        words = [f"{name} {in_text(old.get(name))} → {in_text(hard.get(name))}" for name in differing]
-        message = f"{said(ref)} changes what everybody in the namespace {ref.namespace} may use: {some(words, 5)}"
         evidence = {"before": texts(old), "after": texts(hard)}
-        yield _CHANGED.at(ref, message, path=path, evidence=evidence, key=evidence)
-    for key in _SCOPES:
-        if planned.before is not None and before.get(key) != spec.get(key):
-            message = f"{said(ref)} counts other pods than before: its {key} changes"
-            counted = {"before": before.get(key), "after": spec.get(key)}
-            yield _CHANGED.at(ref, message, path=("spec", key), evidence=counted, key=counted)
+        params = {"namespace": ref.namespace, "differing": differing, **evidence}
+        yield _CHANGED.finding("changed", ref, where=where, key=evidence, **params)
+    for field in _SCOPES:
+        if planned.before is not None and before.get(field) != spec.get(field):
+            evidence = {"before": before.get(field), "after": spec.get(field)}
+            yield _CHANGED.finding("scopes", ref, where=("spec", field), key=evidence, field=field, **evidence)
 
 
 def _exceeded(hard: Amounts, needed: Amounts) -> list[str]:
     return sorted(name for name, amount in hard.items() if needed.get(name, Decimal()) > amount)
-
-
-def _compared(names: list[str], hard: Amounts, needed: Amounts, words: str) -> str:
-    return some([f"{name} is limited to {in_text(hard[name])}, and {words} {in_text(needed[name])}" for name in names])
-
-
-def _list(amounts: Amounts) -> str:
-    return some([f"{name} {in_text(amount)}" for name, amount in sorted(amounts.items())], 5) or "nothing yet"
 
 
 def _wants(content: Content, _: Plan) -> Iterator[ObjectRef]:

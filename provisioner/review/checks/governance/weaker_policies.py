@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps
 from provisioner.review.checks.governance.narrowing import Limits, Weakening, difference
 from provisioner.review.checks.network.policies import BINDINGS, POLICIES, parameters_of
-from provisioner.sentences import number, verb
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Section, Severity
 
 _WEAKER = ReviewRule("WH-14", Section.WEBHOOKS, Severity.DANGEROUS)
@@ -18,6 +17,8 @@ _POLICY = Limits(_WEAKER, _CHANGED, "resourceRules")
 _BINDING = Limits(_WEAKER, _CHANGED, "resourceRules", is_open=True)
 _CHANGES = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT})
 _DENY = "Deny"
+# Other fields of a policy that may change what it does.
+_OTHERS = {"paramKind": "param-kind", "reinvocationPolicy": "reinvocation", "auditAnnotations": "audit"}
 Body = Mapping[str, Any]
 
 
@@ -43,9 +44,8 @@ def _of_new_binding(planned: PlannedAction, spec: Body) -> Iterator[Finding]:
     actions = [str(one) for one in items(spec.get("validationActions"))]
     if actions and _DENY not in actions:
         return
-    does = "what fails it is refused" if actions else "it changes what it matches"
-    words = f"puts the policy {spec.get('policyName')} into force: {does}"
-    yield _finding(planned, Weakening(_CHANGED, ("policyName",), words, {"actions": actions}))
+    variant, shown = "in-force" if actions else "in-force-changing", {"policy": str(spec.get("policyName"))}
+    yield _finding(planned, Weakening(_CHANGED, ("policyName",), variant, shown, {"actions": actions}))
 
 
 def _of_parameter_objects(facts: Facts) -> Iterator[Finding]:
@@ -64,12 +64,8 @@ def _of_parameter_objects(facts: Facts) -> Iterator[Finding]:
         binding = next((to for one, to in taken.items() if _is_of(planned.ref, one)), None)
         if binding is None or planned.before is None or planned.before == planned.after:
             continue
-        verb = "Deletes" if planned.action is Action.DELETE else "Changes"
-        message = (
-            f"{verb} {said(planned.ref)}, from which {said(binding)} takes its parameters: what it refused by those of "
-            "before may pass"
-        )
-        yield _WEAKER.at(planned.ref, message, key=str(binding))
+        variant = "parameters-deleted" if planned.action is Action.DELETE else "parameters-changed"
+        yield _WEAKER.finding(variant, planned.ref, key=str(binding), binding=binding)
 
 
 def _is_of(ref: ObjectRef, parameters: ObjectRef) -> bool:
@@ -79,49 +75,38 @@ def _is_of(ref: ObjectRef, parameters: ObjectRef) -> bool:
 
 
 def _finding(planned: PlannedAction, one: Weakening) -> Finding:
-    message = f"{said(planned.ref)} {one.words}"
-    key = [one.words, one.evidence]
-    return one.rule.at(planned.ref, message, path=("spec", *one.path), evidence=one.evidence, key=key)
+    key, where = [one.variant, one.params], ("spec", *one.path)
+    return one.rule.finding(one.variant, planned.ref, where=where, key=key, **one.params)
 
 
 def _of_policy(old: Body, new: Body) -> Iterator[Weakening]:
     before, after = (str(side.get("failurePolicy") or "Fail") for side in (old, new))
     if before != after:
-        rule, words = _CHANGED, "now refuses what it cannot judge"
-        if after == "Ignore":
-            rule, words = _WEAKER, "lets pass what it cannot judge, such as while its parameters cannot be read"
-        yield Weakening(rule, ("failurePolicy",), words, {"before": before, "after": after})
+        rule, variant = (_WEAKER, "fails-open") if after == "Ignore" else (_CHANGED, "fails-closed")
+        yield Weakening(rule, ("failurePolicy",), variant, evidence={"before": before, "after": after})
     yield from _of_matching(_POLICY, "matchConstraints", old, new)
     yield from _of_conditions(old, new)
     yield from _of_expressions(old, new)
-    for key, words in (
-        ("paramKind", "takes its parameters from another kind"),
-        ("reinvocationPolicy", "is asked again, or no longer, after others changed the object"),
-        ("auditAnnotations", "writes something else into the audit log"),
-    ):
+    for key, variant in _OTHERS.items():
         if old.get(key) != new.get(key):
-            yield Weakening(_CHANGED, (key,), words, {"before": old.get(key), "after": new.get(key)})
+            yield Weakening(_CHANGED, (key,), variant, evidence={"before": old.get(key), "after": new.get(key)})
 
 
 def _of_conditions(old: Body, new: Body) -> Iterator[Weakening]:
     yield from _POLICY.conditions(old, new)
     added, gone = difference(old, new, "matchConditions")
     if gone and not added:
-        words = "is asked about more than before: conditions are gone"
-        yield Weakening(_CHANGED, ("matchConditions",), words, {"gone": gone})
+        yield Weakening(_CHANGED, ("matchConditions",), "fewer-conditions", evidence={"gone": gone})
 
 
 def _of_expressions(old: Body, new: Body) -> Iterator[Weakening]:
     """Whether one expression refuses less than another nobody can tell: one that is gone refuses nothing any more."""
     added, gone = difference(old, new, "validations")
     if gone:
-        how = "changed" if added else "removed"
-        was = verb(len(gone), f"were {how}", f"was {how}")
-        words = f"may let pass what it refused: {number(len(gone), 'validation')} {was}"
-        yield Weakening(_WEAKER, ("validations",), words, {"added": added, "gone": gone})
+        variant = "validations-changed" if added else "validations-removed"
+        yield Weakening(_WEAKER, ("validations",), variant, {"gone": gone}, {"added": added})
     elif added:
-        words = f"may refuse more than before: {number(len(added), 'more validation')}"
-        yield Weakening(_CHANGED, ("validations",), words, {"added": added})
+        yield Weakening(_CHANGED, ("validations",), "more-validations", {"added": added})
     yield from _of_variables(*(maps(side.get("variables")) for side in (old, new)))
     yield from _of_mutations(*(maps(side.get("mutations")) for side in (old, new)))
 
@@ -130,24 +115,21 @@ def _of_variables(old: list[Body], new: list[Body]) -> Iterator[Weakening]:
     before, after = ({str(one.get("name")): one.get("expression") for one in side} for side in (old, new))
     changed = sorted(name for name, expression in before.items() if after.get(name) != expression)
     if changed:
-        words = f"means something else by its variables {', '.join(changed)}: what it refused may pass"
-        yield Weakening(_WEAKER, ("variables",), words, {"variables": changed})
+        yield Weakening(_WEAKER, ("variables",), "variables", {"variables": changed})
 
 
 def _of_mutations(old: list[Body], new: list[Body]) -> Iterator[Weakening]:
     evidence = {"before": old, "after": new}
     if any(one not in new for one in old):
-        words = "no longer changes objects as it did: what it set, such as safer defaults of pods, is left as it is"
-        yield Weakening(_WEAKER, ("mutations",), words, evidence)
+        yield Weakening(_WEAKER, ("mutations",), "changes-less", evidence=evidence)
     elif old != new:
-        yield Weakening(_CHANGED, ("mutations",), "changes more of the objects than before", evidence)
+        yield Weakening(_CHANGED, ("mutations",), "changes-more", evidence=evidence)
 
 
 def _of_binding(old: Body, new: Body) -> Iterator[Weakening]:
     names = [str(side.get("policyName") or "") for side in (old, new)]
     if names[0] != names[1]:
-        words = f"puts the policy {names[1]} into force and no longer {names[0]}: what that refused may pass"
-        yield Weakening(_WEAKER, ("policyName",), words, {"before": names[0], "after": names[1]})
+        yield Weakening(_WEAKER, ("policyName",), "other-policy", {"before": names[0], "after": names[1]})
     yield from _of_actions(*(set(map(str, items(side.get("validationActions")))) for side in (old, new)))
     yield from _of_parameters(mapping(old.get("paramRef")), mapping(new.get("paramRef")))
     yield from _of_matching(_BINDING, "matchResources", old, new)
@@ -162,30 +144,25 @@ def _of_matching(limits: Limits, field: str, old: Body, new: Body) -> Iterator[W
 def _of_actions(old: set[str], new: set[str]) -> Iterator[Weakening]:
     if old == new:
         return
-    evidence, path = {"before": sorted(old), "after": sorted(new)}, ("validationActions",)
+    rule, variant = _CHANGED, "other-actions"
     if _DENY in old - new:
-        instead = f"only answered by {' and '.join(sorted(new))}" if new else "done"
-        words = f"no longer refuses anything: what fails the policy is {instead}"
-        yield Weakening(_WEAKER, path, words, evidence)
+        rule, variant = _WEAKER, "no-longer-denies" if new else "no-action"
     elif _DENY in new - old:
-        yield Weakening(_CHANGED, path, "now refuses what fails the policy", evidence)
-    else:
-        words = f"answers what fails the policy by {' and '.join(sorted(new)) or 'nothing'}"
-        yield Weakening(_CHANGED, path, f"{words} instead of {' and '.join(sorted(old)) or 'nothing'}", evidence)
+        variant = "denies"
+    elif not old or not new:
+        variant = "fewer-actions" if old else "new-actions"
+    yield Weakening(rule, ("validationActions",), variant, {"before": sorted(old), "after": sorted(new)})
 
 
 def _of_parameters(old: Body, new: Body) -> Iterator[Weakening]:
     action = "parameterNotFoundAction"
     if new.get(action) == "Allow" != old.get(action):
-        words = "lets everything pass where its parameters are not found"
-        yield Weakening(_WEAKER, ("paramRef", action), words)
+        yield Weakening(_WEAKER, ("paramRef", action), "passes-without-parameters")
     elif old.get(action) != new.get(action) and old and new:
-        words = "now refuses what it matches where its parameters are not found"
-        yield Weakening(_CHANGED, ("paramRef", action), words)
+        yield Weakening(_CHANGED, ("paramRef", action), "refuses-without-parameters")
     before, after = ({key: value for key, value in side.items() if key != action} for side in (old, new))
     if before != after:
-        words = "takes other parameters: what it refused by those of before may pass"
-        yield Weakening(_WEAKER, ("paramRef",), words, {"before": before, "after": after})
+        yield Weakening(_WEAKER, ("paramRef",), "other-parameters", evidence={"before": before, "after": after})
 
 
 CLAIMS = (

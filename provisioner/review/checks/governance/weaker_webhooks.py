@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.governance.narrowing import Limits, Weakening
 from provisioner.review.checks.network.webhooks import KINDS, Webhook, webhooks_of
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, ObjectIdentity, PlannedAction, Section, Severity
 
 _WEAKER = ReviewRule("WH-13", Section.WEBHOOKS, Severity.DANGEROUS)
@@ -36,24 +36,26 @@ def _of_configuration(planned: PlannedAction, services: Collection[ObjectIdentit
     added = [one for name, one in new.items() if name not in old]
     for name in old:
         if name not in new and not any(_stands_for(old[name], one) for one in added):
-            words = "is no longer there: what it refused or changed passes as it is"
-            found.append((name, Weakening(_WEAKER, ("webhooks",), words, {"rules": old[name].body.get("rules")})))
-    found.sort(key=lambda one: (one[1].rule.severity.rank, one[1].words))
-    for (rule, words), group in groupby(found, key=lambda one: (one[1].rule, one[1].words)):
+            evidence = {"rules": old[name].body.get("rules")}
+            found.append((name, Weakening(_WEAKER, ("webhooks",), "no-longer-there", evidence=evidence)))
+    for _, group in groupby(sorted(found, key=_what_is_said), key=_what_is_said):
         several = list(group)
         names, first = [name for name, _ in several], several[0][1]
-        subject = "The webhook" if len(names) == 1 else "Each of the webhooks"
-        path = first.path if len(names) == 1 else ("webhooks",)
-        evidence = {"webhooks": names, **(first.evidence if len(names) == 1 else {})}
-        message = f"{subject} {some(names)} of {said(planned.ref)} {words}"
-        yield rule.at(planned.ref, message, path=path, evidence=evidence, key=[names, words, evidence])
+        where = first.path if len(names) == 1 else ("webhooks",)
+        params = first.params if len(names) == 1 else first.shown
+        key = [names, first.variant, params]
+        yield first.rule.finding(first.variant, planned.ref, where=where, key=key, webhooks=names, **params)
+
+
+def _what_is_said(found: tuple[str, Weakening]) -> tuple[int, str, str]:
+    _, one = found
+    return one.rule.severity.rank, one.variant, json.dumps(one.shown, sort_keys=True)
 
 
 def _weaker(before: Webhook, after: Webhook) -> Iterator[Weakening]:
     old, new, path = before.body, after.body, after.path
     if before.fails_closed and not after.fails_closed:
-        words = "lets everything pass while it is down, which it would have refused or changed"
-        yield Weakening(_WEAKER, (*path, "failurePolicy"), words)
+        yield Weakening(_WEAKER, (*path, "failurePolicy"), "fails-open")
     yield from _LIMITS.narrowed(old, new, path)
     yield from _LIMITS.conditions(old, new, path)
     yield from _of_server(before, after)
@@ -64,23 +66,22 @@ def _lesser(before: Webhook, after: Webhook) -> Iterator[Weakening]:
     """What hardly decides what passes, or nobody can say."""
     seconds = [one.body.get("timeoutSeconds", _DEFAULT_SECONDS) for one in (before, after)]
     if all(isinstance(one, int) for one in seconds) and seconds[1] < seconds[0]:
-        late = "refused" if after.fails_closed else "let through"
-        words = f"has {seconds[1]} instead of {seconds[0]} seconds to answer: what would wait longer is {late}"
-        yield Weakening(_CHANGED, (*after.path, "timeoutSeconds"), words)
+        late = "refused" if after.fails_closed else "passes"
+        shown = {"seconds": seconds[1], "old_seconds": seconds[0], "late": late}
+        yield Weakening(_CHANGED, (*after.path, "timeoutSeconds"), "less-time", shown)
     if before.body.get("reinvocationPolicy") == "IfNeeded" != after.body.get("reinvocationPolicy"):
-        words = "is not asked again after other webhooks changed the object"
-        yield Weakening(_CHANGED, (*after.path, "reinvocationPolicy"), words)
+        yield Weakening(_CHANGED, (*after.path, "reinvocationPolicy"), "not-asked-again")
     effects = [one.body.get("sideEffects") for one in (before, after)]
     if effects[0] != effects[1]:
-        words = f"says of its side effects {effects[1]} instead of {effects[0]}, which decides what dry runs do"
-        yield Weakening(_CHANGED, (*after.path, "sideEffects"), words)
+        shown = {"effects": str(effects[1]), "old_effects": str(effects[0])}
+        yield Weakening(_CHANGED, (*after.path, "sideEffects"), "side-effects", shown)
 
 
 def _of_server(before: Webhook, after: Webhook) -> Iterator[Weakening]:
     old, new, path = _server(before), _server(after), (*after.path, "clientConfig")
     evidence = {"before": old, "after": new}
     if {**old, "path": ""} != {**new, "path": ""}:
-        yield Weakening(_WEAKER, path, "is answered by another server, which decides now what passes", evidence)
+        yield Weakening(_WEAKER, path, "other-server", evidence=evidence)
 
 
 def _of_path(before: Webhook, after: Webhook, services: Collection[ObjectIdentity]) -> Iterator[Weakening]:
@@ -89,9 +90,9 @@ def _of_path(before: Webhook, after: Webhook, services: Collection[ObjectIdentit
     old, new = _server(before), _server(after)
     is_own = after.service is not None and after.service.identity in services
     if old != new and {**old, "path": ""} == {**new, "path": ""} and not (is_own and after.fails_closed):
-        words = f"is asked at {new.get('path') or '/'} and no longer at {old.get('path') or '/'}"
+        shown = {"path": str(new.get("path") or "/"), "old_path": str(old.get("path") or "/")}
         path = (*after.path, "clientConfig", "service", "path")
-        yield Weakening(_CHANGED, path, words, {"before": old, "after": new})
+        yield Weakening(_CHANGED, path, "other-path", shown, {"before": old, "after": new})
 
 
 def _server(webhook: Webhook) -> Mapping[str, Any]:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said, what_it_says
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, what_it_says
 from provisioner.review.checks.governance.well_known_table import WellKnown, well_known
 from provisioner.review.checks.own.own import part_of_cluster
 from provisioner.values import Action, Finding, ObjectIdentity, ObjectRef, PlannedAction, Section
 
-_VERBS = {
-    Action.CREATE: "Creates",
-    Action.UPDATE: "Changes",
-    Action.REPLACE: "Replaces",
-    Action.RERUN: "Makes again",
-    Action.ADOPT: "Takes over",
-    Action.DELETE: "Deletes",
-}
+_ACTIONS = {Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE}
 _SLICE = "EndpointSlice"
 _OF_SERVICE = "kubernetes.io/service-name"
 
@@ -27,11 +20,10 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     told = {identity for identity, held in new.items() if held != old.get(identity)}
     for planned in facts.plan.actions:
         known = _known(planned)
-        if known is None or planned.action not in _VERBS or _is_said(planned, told, facts):
+        if known is None or planned.action not in _ACTIONS or _is_said(planned, told, facts):
             continue
-        message = f"{_VERBS[planned.action]} {said(planned.ref)}, {known.why}"
-        rule = ReviewRule("SYS-01", Section.OBJECTS, known.severity)
-        yield rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))
+        rule, action = ReviewRule("SYS-01", Section.OBJECTS, known.severity), str(planned.action)
+        yield rule.finding("control-plane", planned.ref, key=action, action=action, why=known.why)
 
 
 def _known(planned: PlannedAction) -> WellKnown | None:

@@ -1,6 +1,6 @@
 """Objects that the control plane and all nodes go by, as data with the reason for each.
 
-A name that ends with `*` stands for all that begin so. `why` follows the name of the object in a sentence.
+A name that ends with `*` stands for all that begin so. `why` is a text in the file of the rule.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         (*_ELECTED, "apiserver-*", "kube-apiserver-*"),
         CRITICAL,
-        "by which the parts of the control plane agree which of them works: who holds it stops the others",
+        "election",
     ),
     WellKnown(
         _LEASES,
@@ -81,7 +81,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         NODES,
         ("*",),
         CRITICAL,
-        "by which a node says that it is alive: without it its pods are moved, and with it a dead node keeps them",
+        "heartbeat",
     ),
     WellKnown(
         "",
@@ -89,7 +89,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         _ELECTED,
         DANGEROUS,
-        "by which the parts of an older control plane agree which of them works",
+        "old-election",
     ),
     WellKnown(
         "",
@@ -97,7 +97,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("extension-apiserver-authentication",),
         CRITICAL,
-        "which says whose word on who somebody is all extension API servers believe",
+        "authentication",
     ),
     WellKnown(
         "",
@@ -105,7 +105,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("aws-auth",),
         CRITICAL,
-        "which says who of AWS may sign in to the cluster, as administrator too",
+        "aws-sign-in",
     ),
     WellKnown(
         "",
@@ -113,7 +113,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         PUBLIC,
         ("cluster-info",),
         CRITICAL,
-        "by which machines that join find the API server and the certificate that they believe",
+        "joining",
     ),
     WellKnown(
         "",
@@ -121,7 +121,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("kubeadm-config", "kubelet-config", "kubelet-config-*", "kube-proxy"),
         DANGEROUS,
-        "by which nodes are set up when they join or are upgraded",
+        "node-setup",
     ),
     WellKnown(
         "",
@@ -129,7 +129,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("coredns", "coredns-custom", "kube-dns", "node-local-dns"),
         DANGEROUS,
-        "which decides where the names of the cluster lead for everybody",
+        "dns-settings",
     ),
     WellKnown(
         "",
@@ -137,18 +137,16 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         ANYWHERE,
         ("kube-root-ca.crt",),
         DANGEROUS,
-        "which says by which certificate the pods of the namespace know the API server",
+        "root-certificate",
     ),
-    WellKnown(
-        "", ("Service", "Endpoints"), DEFAULT, ("kubernetes",), CRITICAL, "by which every pod finds the API server"
-    ),
+    WellKnown("", ("Service", "Endpoints"), DEFAULT, ("kubernetes",), CRITICAL, "api-server"),
     WellKnown(
         "discovery.k8s.io",
         ("EndpointSlice",),
         DEFAULT,
         ("kubernetes", "kubernetes-*"),
         CRITICAL,
-        "by which every pod finds the API server",
+        "api-server",
     ),
     WellKnown(
         "",
@@ -156,7 +154,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("kube-dns",),
         CRITICAL,
-        "by which every pod finds the names of the cluster",
+        "dns",
     ),
     WellKnown(
         "networking.k8s.io",
@@ -164,7 +162,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         "",
         ("kubernetes",),
         DANGEROUS,
-        "from which the addresses of all Services are taken",
+        "addresses",
     ),
     WellKnown(
         "",
@@ -172,7 +170,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         "",
         (SYSTEM,),
         CRITICAL,
-        "in which the control plane keeps its objects: its labels decide what may run there",
+        "system-namespace",
     ),
     WellKnown(
         "",
@@ -180,19 +178,17 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         "",
         ("kube-*", DEFAULT),
         DANGEROUS,
-        "which Kubernetes makes for itself: its labels decide what may run there and which policies apply",
+        "own-namespace",
     ),
-    WellKnown(RBAC_GROUP, _ROLES, "", ("cluster-admin",), CRITICAL, "which makes people administrators of the cluster"),
-    WellKnown(
-        RBAC_GROUP, _ROLES, "", _ROLES_OF_KUBERNETES, DANGEROUS, "which says what a part of Kubernetes itself may do"
-    ),
+    WellKnown(RBAC_GROUP, _ROLES, "", ("cluster-admin",), CRITICAL, "administrators"),
+    WellKnown(RBAC_GROUP, _ROLES, "", _ROLES_OF_KUBERNETES, DANGEROUS, "role-of-kubernetes"),
     WellKnown(
         RBAC_GROUP,
         ("ClusterRole",),
         "",
         ("admin", "edit", "view"),
         DANGEROUS,
-        "which everybody holds who was given it, in whatever namespace",
+        "shared-role",
     ),
     WellKnown(
         RBAC_GROUP,
@@ -200,7 +196,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("extension-apiserver-authentication-reader", "system:*", "kubeadm:*", "kube-proxy"),
         DANGEROUS,
-        "which says what a part of Kubernetes itself may do",
+        "role-of-kubernetes",
     ),
     WellKnown(
         RBAC_GROUP,
@@ -208,18 +204,16 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         PUBLIC,
         ("*",),
         DANGEROUS,
-        "which says what everybody may read before they sign in",
+        "before-sign-in",
     ),
-    WellKnown(
-        RBAC_GROUP, _ROLES, "", ("system:*",), NOTABLE, "whose name is one that Kubernetes reserves for its own parts"
-    ),
+    WellKnown(RBAC_GROUP, _ROLES, "", ("system:*",), NOTABLE, "reserved-name"),
     WellKnown(
         "scheduling.k8s.io",
         ("PriorityClass",),
         "",
         ("system-*",),
         DANGEROUS,
-        "by which the pods of the control plane go before all others",
+        "priority",
     ),
     WellKnown(
         _FAIRNESS,
@@ -239,7 +233,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
             "workload-*",
         ),
         DANGEROUS,
-        "by which the API server shares its time out, and answers the control plane while it is busy",
+        "fairness",
     ),
     WellKnown(
         "",
@@ -247,7 +241,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("etcd-*", "kube-apiserver-*", "kube-controller-manager-*", "kube-scheduler-*"),
         DANGEROUS,
-        "which has the name of a pod of the control plane",
+        "control-plane-pod",
     ),
     WellKnown(
         "apps",
@@ -255,7 +249,7 @@ WELL_KNOWN: tuple[WellKnown, ...] = (
         SYSTEM,
         ("coredns", "kube-dns", "kube-proxy", "node-local-dns"),
         DANGEROUS,
-        "through which every pod finds names and Services",
+        "names-and-services",
     ),
 )
 

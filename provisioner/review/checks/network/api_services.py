@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, said
-from provisioner.sentences import some
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
 from provisioner.values import Action, Finding, GroupKind, ObjectRef, Section, Severity
 
 _SHADOWS = ReviewRule("AS-01", Section.WEBHOOKS, Severity.CRITICAL)
@@ -31,15 +30,9 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         if ref.group_kind != API_SERVICE or service is None or service.identity in brought or state.is_offline:
             continue
         exists = state.around.exists.get(service.identity)
-        if exists is False:
-            message = (
-                f"{said(ref)} calls {said(service)}, which is neither in the bundle nor in the cluster: discovery "
-                "reports errors, namespaces cannot be deleted, and autoscalers by its metrics stop"
-            )
-            yield _NO_SERVICE.at(ref, message, path=("spec", "service"), key=str(service))
-        elif exists is None:
-            message = f"Whether {said(service)} exists, which {said(ref)} calls, is not known"
-            yield _SERVICE_UNKNOWN.at(ref, message, path=("spec", "service"), key=str(service))
+        if not exists:
+            rule, variant = (_SERVICE_UNKNOWN, "service-unknown") if exists is None else (_NO_SERVICE, "no-service")
+            yield rule.finding(variant, ref, where=("spec", "service"), key=str(service), service=service)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -50,15 +43,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         spec = mapping((planned.after or planned.before or {}).get("spec"))
         group, version = str(spec.get("group") or ""), str(spec.get("version") or "")
         kinds = sorted({one.kind for one in facts.around.kinds or () if (one.group, one.version) == (group, version)})
+        api = f"{group}/{version}"
         if planned.action is Action.CREATE and kinds and spec.get("service"):
-            message = (
-                f"{said(planned.ref)} takes over {group}/{version}, which the cluster serves already: {some(kinds, 5)}"
-            )
-            yield _SHADOWS.at(planned.ref, message, evidence={"kinds": kinds}, key=["shadows", group, version])
+            yield _SHADOWS.finding("takes-over", planned.ref, key=["shadows", group, version], api=api, kinds=kinds)
         elif planned.action is Action.DELETE:
-            words = f": {some(kinds, 5)} can no longer be read or written" if kinds else ""
-            message = f"Deletes {said(planned.ref)}, so the cluster no longer serves {group}/{version}{words}"
-            yield _GONE.at(planned.ref, message, evidence={"kinds": kinds}, key=[group, version])
+            yield _GONE.finding("no-longer-served", planned.ref, key=[group, version], api=api, kinds=kinds)
 
 
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:

@@ -19,18 +19,16 @@ from provisioner.review.checks.network.webhook_reach import (
 )
 from provisioner.review.checks.network.webhooks import Webhook, webhooks_of
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.sentences import some, verb
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _LOCKS_OUT = ReviewRule("WH-12", Section.WEBHOOKS, Severity.DANGEROUS)
 _HOLDS_UP = ReviewRule("WH-12", Section.WEBHOOKS, Severity.NOTABLE)
 
 _SERVICE = GroupKind("", "Service")
-_VERBS = {"CREATE": "create", "UPDATE": "change", "DELETE": "delete", "CONNECT": "connect to"}
+_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _IN_NO_NAMESPACE = frozenset({"namespaces", "nodes", "persistentvolumes", "componentstatuses"})
 # What the system itself has in its namespaces is of these groups.
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch", "policy", "autoscaling", "*"})
-MOST_KINDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,53 +90,32 @@ def _held(webhook: Webhook, state: StateFacts) -> _Held | None:
 def _of(held: list[_Held]) -> Finding:
     first = held[0].webhook
     kinds = _united(one.kinds for one in held)
-    operations = [one for one in _VERBS if any(one in it.operations for it in held)]
+    operations = [one for one in _OPERATIONS if any(one in it.operations for it in held)]
     sees_system, own = any(one.sees_system for one in held), _united(one.own for one in held)
-    subject = f"the webhook {first.name} is" if len(held) == 1 else f"{len(held)} webhooks are"
-    verbs = _either([_VERBS[one] for one in operations])
-    what = f"{some(kinds, MOST_KINDS)}{_where(held)}"
-    message = f"While {subject} down ({said(first.ref)}), nobody can {verbs} {what}"
-    told = []
-    if sees_system:
-        told.append(f"those of the system in {SYSTEM} included")
-    if own:
-        told.append(f"its own {some(own)} too, which cannot be changed to mend it")
-    if told:
-        unless = ", unless the matchConditions keep them out" if any(map(_has_conditions, held)) else ""
-        message = f"{message}; {', and '.join(told)}{unless}"
-    evidence = {
-        "webhooks": [one.webhook.name for one in held],
-        "kinds": kinds,
-        "operations": operations,
-        "seesSystem": sees_system,
-        "own": own,
-    }
-    path = first.path if len(held) == 1 else first.path[:1]
-    return held[0].rule.at(first.ref, message, path=path, evidence=evidence, key=[kinds, operations, sees_system, own])
-
-
-def _either(words: list[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    bodies = [one.webhook.body for one in held]
+    locked = ("both" if own else "system") if sees_system else "own" if own else None
+    limits = [key for key in ("namespaceSelector", "objectSelector") if all(body.get(key) for body in bodies)]
+    # Conditions are not evaluated here.
+    has_conditions = any(body.get("matchConditions") for body in bodies)
+    return held[0].rule.finding(
+        "locks-out" if locked else "holds-up",
+        first.ref,
+        where=first.path if len(held) == 1 else first.path[:1],
+        key=[kinds, operations, sees_system, own],
+        webhooks=[one.webhook.name for one in held],
+        who="one" if len(held) == 1 else "several",
+        kinds=kinds,
+        operations=operations,
+        limits=limits,
+        seesSystem=sees_system,
+        own=own,
+        locked=locked,
+        unless="conditions" if has_conditions else None,
+    )
 
 
 def _united(parts: Iterable[Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(one for part in parts for one in part))
-
-
-def _where(held: list[_Held]) -> str:
-    """Where, as far as selectors tell."""
-    bodies = [one.webhook.body for one in held]
-    limits = {
-        "the namespaceSelector": "namespaceSelector",
-        "the objectSelector": "objectSelector",
-    }
-    limited = [words for words, key in limits.items() if all(body.get(key) for body in bodies)]
-    return f" that {' and '.join(limited)} {verb(len(limited), 'let')} through" if limited else ""
-
-
-def _has_conditions(held: _Held) -> bool:
-    """Conditions are not evaluated here."""
-    return bool(held.webhook.body.get("matchConditions"))
 
 
 def _kinds(webhook: Webhook) -> list[str]:
@@ -160,7 +137,7 @@ def _kind_in_words(resource: str, group: str) -> str:
 
 def _operations(webhook: Webhook) -> list[str]:
     named = {str(one) for rule in webhook.rules() for one in items(rule.get("operations"))}
-    return [one for one in _VERBS if one in named or "*" in named]
+    return [one for one in _OPERATIONS if one in named or "*" in named]
 
 
 def _is_of_system(rule: Mapping[str, Any]) -> bool:

@@ -7,8 +7,7 @@ from typing import Any
 
 from provisioner.rbac import BUILT_IN_RESOURCES
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps, said
-from provisioner.sentences import some
+from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _OPEN = ReviewRule("SV-01", Section.OBJECTS, Severity.DANGEROUS)
@@ -44,11 +43,10 @@ def _of_service(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     if kind == "LoadBalancer":
         yield _of_load_balancer(ref, obj, spec)
     elif kind == "NodePort":
-        yield _OPEN.at(ref, f"{said(ref)} can be reached on a port of every node", path=("spec", "type"), key=kind)
+        yield _OPEN.finding("node-port", ref, where=("spec", "type"), key=kind)
     addresses = sorted(str(one) for one in items(spec.get("externalIPs")))
     if addresses:
-        message = f"{said(ref)} takes over traffic to {', '.join(addresses)}"
-        yield _OPEN.at(ref, message, path=("spec", "externalIPs"), evidence={"addresses": addresses}, key=addresses)
+        yield _OPEN.finding("external-ips", ref, where=("spec", "externalIPs"), key=addresses, addresses=addresses)
 
 
 def _of_load_balancer(ref: ObjectRef, obj: JsonObject, spec: Mapping[str, Any]) -> Finding:
@@ -57,35 +55,36 @@ def _of_load_balancer(ref: ObjectRef, obj: JsonObject, spec: Mapping[str, Any]) 
     ranges = sorted(str(one) for one in items(spec.get("loadBalancerSourceRanges")))
     is_inside = any(str(annotations.get(key)).lower() in words for key, words in _INTERNAL.items())
     is_limited = ranges and not any(one.endswith("/0") for one in ranges)
-    limit = f", only from {some(ranges)}" if is_limited else ""
-    where = "from the provider's own network" if is_inside else "from outside"
-    rule = _OPEN_INSIDE if is_inside or is_limited else _OPEN
-    message = f"{said(ref)} can be reached {where} by a load balancer{limit}"
-    key = ["LoadBalancer", is_inside, ranges]
-    return rule.at(ref, message, path=("spec", "type"), evidence={"ranges": ranges}, key=key)
+    return (_OPEN_INSIDE if is_inside or is_limited else _OPEN).finding(
+        "internal-load-balancer" if is_inside else "load-balancer",
+        ref,
+        where=("spec", "type"),
+        key=["LoadBalancer", is_inside, ranges],
+        ranges=ranges,
+        only=ranges if is_limited else None,
+    )
 
 
 def _of_ingress(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
-    hosts = sorted({str(rule.get("host") or "every host") for rule in maps(spec.get("rules"))} or {"every host"})
+    hosts = sorted({str(rule.get("host") or "") for rule in maps(spec.get("rules"))} or {""})
     covered = {str(host) for entry in maps(spec.get("tls")) for host in items(entry.get("hosts"))}
     for host in hosts:
-        without = "" if host in covered else ", without TLS"
-        yield _HOST.at(ref, f"{said(ref)} serves {host}{without}", path=("spec", "rules"), key=[host, bool(without)])
+        lacks = None if host in covered else "tls"
+        variant = "host" if host else "every-host"
+        yield _HOST.finding(variant, ref, where=("spec", "rules"), key=[host, bool(lacks)], host=host, lacks=lacks)
 
 
 def _of_api_service(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
-    name = f"{spec.get('group')}/{spec.get('version')}"
+    api = f"{spec.get('group')}/{spec.get('version')}"
     if spec.get("service"):
         service = mapping(spec.get("service"))
         by = f"{service.get('namespace')}/{service.get('name')}"
-        instead = " instead of the API server" if spec.get("group") in BUILT_IN_RESOURCES else ""
-        message = f"Every request for {name} will be answered by the Service {by}{instead}"
-        yield _TAKES_GROUP.at(ref, message, evidence={"api": name, "service": by}, key=[name, by])
+        variant = f"{'built-in-' if spec.get('group') in BUILT_IN_RESOURCES else ''}answered-by-service"
+        yield _TAKES_GROUP.finding(variant, ref, key=[api, by], api=api, service=by)
     if spec.get("insecureSkipTLSVerify") is True:
-        message = f"{said(ref)} lets anybody on the way answer for {name}: its certificate is not checked"
-        yield _NO_TLS.at(ref, message, path=("spec", "insecureSkipTLSVerify"), key=name)
+        yield _NO_TLS.finding("not-checked", ref, where=("spec", "insecureSkipTLSVerify"), key=api, api=api)
 
 
 _CLAIMS = (

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
-from provisioner.review.checks.network.policy_reach import EGRESS, INGRESS, PEERS, openness, restricts, wider_rules
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.checks.network.policy_reach import (
+    EGRESS,
+    INGRESS,
+    PEERS,
+    openness,
+    restricts,
+    wide_networks,
+    wider_rules,
+)
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.selection import pods_of_policy, pods_of_service
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _ALL_PODS = ReviewRule("NP-01", Section.OBJECTS, Severity.DANGEROUS)
@@ -40,31 +47,26 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         ports = [port for one in pod.containers() for port in maps(one.body.get("ports"))]
         numbers = sorted({str(port.get("hostPort") or port.get("containerPort")) for port in ports})
         if pod.body.get("hostNetwork") is True and numbers:
-            message = (
-                f"{said(pod.ref)} listens on the node's own network at {', '.join(numbers)}, past network policies"
+            yield _ON_NODE.finding(
+                "host-network", pod.ref, where=(*pod.path, "hostNetwork"), key=numbers, ports=numbers
             )
-            yield _ON_NODE.at(pod.ref, message, path=(*pod.path, "hostNetwork"), key=numbers)
 
 
 def _of_policy(ref: ObjectRef, obj: JsonObject, state: StateFacts) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
     selector = mapping(spec.get("podSelector"))
     if not selector and not _is_deny_all(spec) and _opens(spec):
-        message = f"{said(ref)} applies to every pod of the namespace, also to those of others"
-        yield _ALL_PODS.at(ref, message, path=("spec", "podSelector"))
-    for direction, preposition in PEERS.items():
+        yield _ALL_PODS.finding("every-pod", ref, where=("spec", "podSelector"))
+    for direction in PEERS:
         for index, rule in enumerate(maps(spec.get(direction))):
-            if where := openness(rule, direction):
-                message = f"{said(ref)} lets traffic {preposition} {where} through"
-                yield _OPEN.at(ref, message, path=("spec", direction, index), key=[direction, index])
+            if variant := openness(rule, direction):
+                where, networks = ("spec", direction, index), wide_networks(rule, direction)
+                key = [direction, index]
+                yield _OPEN.finding(variant, ref, where=where, key=key, direction=direction, networks=networks)
     if shut := _shuts_in(obj, state):
-        message = f"{said(ref)} lets nothing reach the pods of {some([said(one) for one in shut])}, which serve"
-        names = [str(one) for one in shut]
-        yield _SHUT.at(ref, message, path=("spec", INGRESS), evidence={"workloads": names}, key=names)
+        yield _SHUT.finding("shut-in", ref, where=("spec", INGRESS), key=[str(one) for one in shut], workloads=shut)
     if _denies_names(spec) and not _has_dns_elsewhere(ref, state):
-        what = "blocks DNS for its pods" if maps(spec.get(EGRESS)) else "lets its pods reach nothing, DNS included"
-        message = f"{said(ref)} {what}: they cannot resolve names of services"
-        yield _NO_DNS.at(ref, message, path=("spec", "egress"))
+        yield _NO_DNS.finding("no-dns" if maps(spec.get(EGRESS)) else "nothing", ref, where=("spec", "egress"))
 
 
 def _shuts_in(policy: JsonObject, state: StateFacts) -> list[ObjectRef]:
@@ -133,16 +135,18 @@ def _has_dns_elsewhere(ref: ObjectRef, state: StateFacts) -> bool:
 
 def _of_route(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     spec = mapping(obj.get("spec"))
-    for host in sorted({str(one) for one in items(spec.get("hostnames"))} or {"every host of its gateway"}):
-        yield _ROUTE.at(ref, f"{said(ref)} serves {host}", path=("spec", "hostnames"), key=host)
+    for host in sorted({str(one) for one in items(spec.get("hostnames"))} or {""}):
+        variant = "host" if host else "every-host-of-gateway"
+        yield _ROUTE.finding(variant, ref, where=("spec", "hostnames"), key=host, host=host)
 
 
 def _of_gateway(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     for index, listener in enumerate(maps(mapping(obj.get("spec")).get("listeners"))):
-        host = str(listener.get("hostname") or "every host")
-        without = "" if listener.get("tls") or listener.get("protocol") in {"TCP", "UDP"} else ", without TLS"
-        message = f"{said(ref)} listens for {host} on port {listener.get('port')}{without}"
-        yield _ROUTE.at(ref, message, path=("spec", "listeners", index), key=[host, bool(without)])
+        host, port = str(listener.get("hostname") or ""), str(listener.get("port"))
+        lacks = None if listener.get("tls") or listener.get("protocol") in {"TCP", "UDP"} else "tls"
+        variant, where = "listener" if host else "listener-for-every-host", ("spec", "listeners", index)
+        key = [host, bool(lacks)]
+        yield _ROUTE.finding(variant, ref, where=where, key=key, host=host, port=port, lacks=lacks)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -150,9 +154,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if planned.ref.group_kind != _POLICY:
             continue
         if planned.action is Action.DELETE:
-            yield _REMOVED.at(
-                planned.ref, f"Deletes {said(planned.ref)}: traffic that it refused is let in", key="gone"
-            )
+            yield _REMOVED.finding("deleted", planned.ref, key="gone")
         elif planned.action in {Action.UPDATE, Action.REPLACE} and planned.before and planned.after:
             yield from _of_loosening(planned.ref, planned.before, planned.after)
 
@@ -166,8 +168,7 @@ def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iter
     if old.get("podSelector") != new.get("podSelector"):
         changed.append("other pods")
     if changed:
-        message = f"{said(ref)} may let more through than before: {', '.join(changed)}"
-        yield _REMOVED.at(ref, message, path=("spec",), evidence={"changes": changed}, key=changed)
+        yield _REMOVED.finding("loosened", ref, where=("spec",), key=changed, changes=changed)
 
 
 CHECK = Check("network-policies", changes=_changes, standing=_standing)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.values import (
     Action,
     Finding,
@@ -45,21 +45,15 @@ def _of_policy(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
     constraints = mapping(spec.get("matchConstraints"))
     rules = maps(constraints.get("resourceRules"))
     reached = sorted({str(one) for rule in rules for one in items(rule.get("resources"))})
-    path, evidence = ("spec", "matchConstraints"), {"resources": reached}
     sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
+    where, evidence = ("spec", "matchConstraints"), {"resources": reached, "sensitive": sensitive}
     fails_closed = str(spec.get("failurePolicy", "Fail")) == "Fail"
     if fails_closed and spec.get("paramKind") and sensitive and not mapping(constraints.get("namespaceSelector")):
-        message = (
-            f"{said(ref)} refuses every write of {', '.join(sensitive)}, those of kube-system too, while its "
-            "parameters cannot be read"
-        )
-        yield _LOCKS.at(ref, message, path=path, evidence=evidence, key=sensitive)
+        yield _LOCKS.finding("locks", ref, where=where, key=sensitive, **evidence)
     if ref.group_kind == _MUTATING and sensitive:
-        message = f"{said(ref)} may alter {', '.join(sensitive)} of everybody"
-        yield _ALTERS.at(ref, message, path=path, evidence=evidence, key=sensitive)
+        yield _ALTERS.finding("may-alter", ref, where=where, key=sensitive, **evidence)
     elif sensitive:
-        message = f"{said(ref)} may refuse writes of {', '.join(sensitive)}"
-        yield _REACHES.at(ref, message, path=path, evidence=evidence, key=["refuse", sensitive])
+        yield _REACHES.finding("may-refuse", ref, where=where, key=["refuse", sensitive], **evidence)
 
 
 def _of_binding(
@@ -70,26 +64,17 @@ def _of_binding(
     name = str(spec.get("policyName") or "")
     wanted = ObjectRef(policy.group, ref.version, policy.kind, "", name)
     if wanted.identity not in bodies and state.around.exists.get(wanted.identity) is False:
-        message = (
-            f"{said(ref)} binds {said(wanted)}, which is neither in the bundle nor in the cluster: it does nothing "
-            "until the policy exists"
-        )
-        yield _NO_POLICY.at(ref, message, path=("spec", "policyName"), key=name)
+        yield _NO_POLICY.finding("no-policy", ref, where=("spec", "policyName"), key=name, policy=wanted)
     parameters = parameters_of(obj, bodies.get(wanted.identity))
     if parameters is None or parameters.identity in bodies or state.is_offline:
         return
     if mapping(spec.get("paramRef")).get("parameterNotFoundAction") == "Allow":
         return
     exists = state.around.exists.get(parameters.identity)
-    if exists is False:
-        message = (
-            f"{said(ref)} takes its parameters from {said(parameters)}, which does not exist: it refuses everything "
-            "that it matches"
-        )
-        yield _NO_PARAMETERS.at(ref, message, path=("spec", "paramRef"), key=str(parameters))
-    elif exists is None:
-        message = f"Whether {said(parameters)} exists, from which {said(ref)} takes its parameters, is not known"
-        yield _PARAMETERS_UNKNOWN.at(ref, message, path=("spec", "paramRef"), key=str(parameters))
+    if not exists:
+        is_unknown, where = exists is None, ("spec", "paramRef")
+        rule, variant = (_PARAMETERS_UNKNOWN, "parameters-unknown") if is_unknown else (_NO_PARAMETERS, "no-parameters")
+        yield rule.finding(variant, ref, where=where, key=str(parameters), parameters=parameters)
 
 
 def parameters_of(binding: JsonObject, policy: JsonObject | None) -> ObjectRef | None:
@@ -117,9 +102,7 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
 def _changes(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         if planned.action is Action.DELETE and planned.ref.group_kind in {*POLICIES, *BINDINGS}:
-            yield _GONE.at(
-                planned.ref, f"Deletes {said(planned.ref)}: what it refused or changed is now accepted as it is"
-            )
+            yield _GONE.finding("deleted", planned.ref)
 
 
 CHECK = Check("policies", changes=_changes, standing=_standing, mentions=_mentions)

@@ -50,16 +50,20 @@ def _text(value: object) -> str:
 
 
 def openness(rule: Mapping[str, Any], direction: str) -> str:
-    """How far a rule is open, in words that follow `from` or `to`: "" where it names who is meant."""
+    """How far a rule is open, as a variant of NP-03: "" where it names who is meant."""
     peers = maps(rule.get(PEERS[direction]))
-    networks = list(_networks(peers))
-    if not peers or any(not one.prefixlen for one in _collapsed(networks)):
+    if not peers or any(not one.prefixlen for one in _collapsed(list(_networks(peers)))):
         return "everywhere"
-    wide = sorted(str(one) for one in networks if one.prefixlen < _WIDE_PREFIX[one.version])
-    if wide:
-        return f"{', '.join(wide)}, a good part of all addresses"
+    if wide_networks(rule, direction):
+        return "wide-networks"
     is_any_pod = any(one.get("namespaceSelector") == {} and not one.get("podSelector") for one in peers)
-    return "every pod of the cluster" if is_any_pod else ""
+    return "every-pod" if is_any_pod else ""
+
+
+def wide_networks(rule: Mapping[str, Any], direction: str) -> list[str]:
+    """The address blocks of a rule that are a good part of all addresses, sorted."""
+    networks = _networks(maps(rule.get(PEERS[direction])))
+    return sorted(str(one) for one in networks if one.prefixlen < _WIDE_PREFIX[one.version])
 
 
 def _networks(peers: Iterable[Mapping[str, Any]]) -> Iterator[_Network]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
     has_resource,
@@ -48,15 +48,18 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
     for webhook in webhooks_of(state.objects):
         seconds = webhook.body.get("timeoutSeconds", MAX_SECONDS)
         if isinstance(seconds, int) and seconds > MAX_SECONDS:
-            message = f"{webhook.words} may delay every request it sees by {seconds} seconds"
-            yield _SLOW.at(webhook.ref, message, path=(*webhook.path, "timeoutSeconds"), key=[webhook.name, seconds])
+            where, key = (*webhook.path, "timeoutSeconds"), [webhook.name, seconds]
+            yield _SLOW.finding("slow", webhook.ref, where=where, key=key, webhook=webhook.name, seconds=seconds)
         vital = _vital(webhook, state) if webhook.fails_closed else []
         if vital:
-            message = (
-                f"{webhook.words} must answer before the control plane may write {', '.join(vital)}: while it is down, "
-                "nodes and controllers are locked out"
+            yield _SELF_LOCK.finding(
+                "locks-out",
+                webhook.ref,
+                where=webhook.path,
+                key=[webhook.name, vital],
+                webhook=webhook.name,
+                resources=vital,
             )
-            yield _SELF_LOCK.at(webhook.ref, message, path=webhook.path, key=[webhook.name, vital])
         service = services.get((webhook.service.namespace, webhook.service.name)) if webhook.service else None
         if service is not None:
             yield from _of_service(webhook, service, state)
@@ -86,17 +89,20 @@ def _seen(webhook: Webhook, vital: Mapping[str, set[str]], scope: str) -> set[st
 
 def _of_service(webhook: Webhook, service: JsonObject, state: StateFacts) -> Iterator[Finding]:
     """A service of the bundle that does not listen where it is called, or that no pod of the bundle answers for."""
-    spec, path = mapping(service.get("spec")), (*webhook.path, "clientConfig", "service")
-    port = mapping(webhook.client.get("service")).get("port", 443)
+    spec, where = mapping(service.get("spec")), (*webhook.path, "clientConfig", "service")
+    params = {"webhook": webhook.name, "service": ObjectRef.of(service)}
+    port = mapping(webhook.client.get("service")).get("port") or 443
     offered = [one.get("port") for one in maps(spec.get("ports"))]
     if port not in offered:
-        message = f"{webhook.words} calls port {port} of {said(ObjectRef.of(service))}, which offers {offered}"
-        yield _WRONG_PORT.at(webhook.ref, message, path=(*path, "port"), key=[webhook.name, port])
+        variant, key = "no-port" if offered else "no-ports", [webhook.name, port]
+        yield _WRONG_PORT.finding(
+            variant, webhook.ref, where=(*where, "port"), key=key, port=port, offered=offered, **params
+        )
     selector = mapping(spec.get("selector"))
     selected = pod_labels(state, ObjectRef.of(service))
     if selector and not any(selector.items() <= labels.items() for labels in selected):
-        message = f"{webhook.words} calls {said(ObjectRef.of(service))}, which selects no pod of the bundle"
-        yield _NO_PODS.at(webhook.ref, message, path=path, evidence={"selector": dict(selector)}, key=webhook.name)
+        params["selector"] = dict(selector)
+        yield _NO_PODS.finding("no-pods", webhook.ref, where=where, key=webhook.name, **params)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -118,9 +124,7 @@ def _of_gone(facts: Facts) -> Iterator[Finding]:
                 for group in items(rule.get("apiGroups"))
             }
             left = sorted(groups & kept)
-            words = f", though objects of {', '.join(left)} stay and are no longer checked" if left else ""
-            message = f"Deletes {said(planned.ref)}: what it refused or changed is now accepted as it is{words}"
-            yield _GONE.at(planned.ref, message, evidence={"groups": left}, key=left)
+            yield _GONE.finding("deleted", planned.ref, key=left, groups=left)
 
 
 def _of_many(facts: Facts) -> Iterator[Finding]:
@@ -139,9 +143,16 @@ def _of_many(facts: Facts) -> Iterator[Finding]:
             if len(names) >= MANY:
                 group, plural = resource
                 what = f"{plural}.{group}" if group else plural
-                message = f"{webhook.words} is the {len(names) + 1}th that every write of {what} waits for"
-                evidence = {"others": names[:20]}
-                yield _MANY.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=[webhook.name, what])
+                yield _MANY.finding(
+                    "many",
+                    webhook.ref,
+                    where=webhook.path,
+                    key=[webhook.name, what],
+                    webhook=webhook.name,
+                    position=len(names) + 1,
+                    resource=what,
+                    others=names[:20],
+                )
 
 
 def _named(webhook: Webhook) -> set[tuple[str, str]]:

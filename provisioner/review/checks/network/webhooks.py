@@ -22,7 +22,6 @@ from provisioner.review.checks.network.webhook_reach import (
 )
 from provisioner.review.rights.accounts import bound_accounts
 from provisioner.review.rights.rbac_before_after import EVERYWHERE
-from provisioner.sentences import some, verb
 from provisioner.values import (
     AccessRequest,
     Content,
@@ -129,24 +128,19 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 
 def _of_reach(webhook: Webhook, state: StateFacts) -> Iterator[Finding]:
     reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
-    evidence = {"webhook": webhook.name, "resources": reached}
+    evidence: dict[str, Any] = {"webhook": webhook.name, "resources": reached}
     locked = _locked_places(webhook, state) if webhook.fails_closed and _touches_start_up(webhook) else []
     if locked:
-        message = (
-            f"{webhook.words} must answer before any pod of {' and of '.join(locked)} starts{_unless(webhook)}: if it "
-            "is down, nothing can start it again"
-        )
-        yield _LOCKS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=webhook.name)
+        # Conditions are not evaluated here: they may let pass what its selectors do not.
+        variant = "locks-unless-conditions" if webhook.body.get("matchConditions") else "locks"
+        params = {**evidence, "namespaces": locked}
+        yield _LOCKS.finding(variant, webhook.ref, where=webhook.path, key=webhook.name, **params)
     sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
     if webhook.is_mutating and sensitive:
-        message = f"{webhook.words} may alter {', '.join(sensitive)} {_whose(webhook)}"
-        yield _ALTERS.at(webhook.ref, message, path=webhook.path, evidence=evidence, key=[webhook.name, sensitive])
-
-
-def _whose(webhook: Webhook) -> str:
-    """Of whom, as far as its selectors and conditions tell."""
-    limits = ("namespaceSelector", "objectSelector", "matchConditions")
-    return "where its selectors and conditions let it" if any(map(webhook.body.get, limits)) else "of everybody"
+        limits = ("namespaceSelector", "objectSelector", "matchConditions")
+        variant = "alters-some" if any(map(webhook.body.get, limits)) else "alters-all"
+        key, params = [webhook.name, sensitive], {**evidence, "sensitive": sensitive}
+        yield _ALTERS.finding(variant, webhook.ref, where=webhook.path, key=key, **params)
 
 
 def _touches_start_up(webhook: Webhook) -> bool:
@@ -197,18 +191,10 @@ def _labels_of_pods(state: StateFacts) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def _unless(webhook: Webhook) -> str:
-    """Conditions are not evaluated here: they may let pass what its selectors do not."""
-    return ", unless its matchConditions let it pass" if webhook.body.get("matchConditions") else ""
-
-
 def _of_client(webhook: Webhook) -> Iterator[Finding]:
-    url = webhook.client.get("url")
-    if url:
-        message = f"{webhook.words} sends what it sees to {url}, outside the cluster's services"
-        yield _OUTSIDE.at(
-            webhook.ref, message, path=(*webhook.path, "clientConfig", "url"), evidence={"url": str(url)}, key=str(url)
-        )
+    if url := webhook.client.get("url"):
+        where = (*webhook.path, "clientConfig", "url")
+        yield _OUTSIDE.finding("outside", webhook.ref, where=where, key=str(url), webhook=webhook.name, url=str(url))
 
 
 def _of_trust(webhooks: Sequence[Webhook], state: StateFacts) -> Iterator[Finding]:
@@ -223,15 +209,9 @@ def _of_trust(webhooks: Sequence[Webhook], state: StateFacts) -> Iterator[Findin
     if not bare:
         return
     first, names = bare[0], [one.name for one in bare]
-    subject = first.words if len(bare) == 1 else f"The webhooks {some(names)} of {said(first.ref)}"
-    message = f"{subject} {verb(len(bare), 'have')} no caBundle, and no annotation says who writes one"
-    writer, them = _writer_of(first.ref, state), "it" if len(bare) == 1 else "them"
-    if writer:
-        rule, message = _CA_LATER, f"{message}. `{writer}` may write it: until it does, the API server trusts {them}"
-    else:
-        rule, message = _NO_CA, f"{message}: the API server cannot trust {them} until somebody does"
-    path = (*first.path, "clientConfig", "caBundle")
-    yield rule.at(first.ref, message, path=path, evidence={"webhooks": names, "writer": writer}, key=names)
+    writer, where = _writer_of(first.ref, state), (*first.path, "clientConfig", "caBundle")
+    rule, variant = (_CA_LATER, "written-later") if writer else (_NO_CA, "no-ca-bundle")
+    yield rule.finding(variant, first.ref, where=where, key=names, webhooks=names, writer=writer)
 
 
 def _writer_of(ref: ObjectRef, state: StateFacts) -> str:
@@ -253,20 +233,17 @@ def _rules_of_accounts(state: StateFacts) -> list[tuple[str, rbac.EffectiveRules
 def _of_form(webhook: Webhook) -> Iterator[Finding]:
     if webhook.ref.version != "v1":
         return
-    effects = webhook.body.get("sideEffects")
+    effects, name = webhook.body.get("sideEffects"), webhook.name
     if effects not in ("None", "NoneOnDryRun"):  # a tuple: a bundle may hold anything here
-        message = f"{webhook.words} has sideEffects {effects}: allowed are None and NoneOnDryRun"
-        yield _WRONG_FORM.at(
-            webhook.ref, message, path=(*webhook.path, "sideEffects"), key=[webhook.name, str(effects)]
-        )
+        variant = "no-side-effects" if effects is None else "side-effects"
+        where, key = (*webhook.path, "sideEffects"), [name, str(effects)]
+        yield _WRONG_FORM.finding(variant, webhook.ref, where=where, key=key, webhook=name, effects=effects)
     versions = items(webhook.body.get("admissionReviewVersions"))
-    path, key = (*webhook.path, "admissionReviewVersions"), [webhook.name, "admissionReviewVersions"]
+    where, key = (*webhook.path, "admissionReviewVersions"), [name, "admissionReviewVersions"]
     if not {"v1", "v1beta1"} & set(map(str, versions)):
-        message = f"{webhook.words} understands no version of admission reviews that is in use"
-        yield _WRONG_FORM.at(webhook.ref, message, path=path, key=key)
+        yield _WRONG_FORM.finding("no-review-version", webhook.ref, where=where, key=key, webhook=name)
     elif "v1" not in versions:
-        message = f"{webhook.words} understands only v1beta1 of admission reviews, which API servers still send"
-        yield _OLD_FORM.at(webhook.ref, message, path=path, key=key)
+        yield _OLD_FORM.finding("old-review-version", webhook.ref, where=where, key=key, webhook=name)
 
 
 def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: StateFacts) -> Iterator[Finding]:
@@ -274,14 +251,10 @@ def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: StateFac
     service = webhook.service
     if service is None or service.identity in services:
         return
-    path = (*webhook.path, "clientConfig", "service")
-    if service.identity in state.live:
-        if state.live[service.identity] is None:
-            message = f"{webhook.words} calls {said(service)}, which is neither in the bundle nor in the cluster"
-            yield _NO_SERVICE.at(webhook.ref, message, path=path, key=webhook.name)
-    else:
-        message = f"Whether {said(service)} exists, which the webhook {webhook.name} calls, is not known"
-        yield _SERVICE_UNKNOWN.at(webhook.ref, message, path=path, key=webhook.name)
+    is_known, name, where = service.identity in state.live, webhook.name, (*webhook.path, "clientConfig", "service")
+    if state.live.get(service.identity) is None:
+        rule, variant = (_NO_SERVICE, "no-service") if is_known else (_SERVICE_UNKNOWN, "service-unknown")
+        yield rule.finding(variant, webhook.ref, where=where, key=name, webhook=name, service=service)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -292,14 +265,14 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if before is None:
             continue
         if webhook.fails_closed and not before.fails_closed:
-            message = f"{webhook.words} now refuses everything while it is down"
-            yield _WIDER.at(webhook.ref, message, path=(*webhook.path, "failurePolicy"), key=[webhook.name, "Fail"])
-        for key in _NARROWING:
-            if _is_wider(key, before.body, webhook.body):
-                message = f"{webhook.words} may now see more than before: {key} changes"
-                evidence = {"before": before.body.get(key), "after": webhook.body.get(key)}
-                path = (*webhook.path, key)
-                yield _WIDER.at(webhook.ref, message, path=path, evidence=evidence, key=[webhook.name, evidence])
+            where, key = (*webhook.path, "failurePolicy"), [webhook.name, "Fail"]
+            yield _WIDER.finding("fails-closed", webhook.ref, where=where, key=key, webhook=webhook.name)
+        for field in _NARROWING:
+            if _is_wider(field, before.body, webhook.body):
+                evidence = {"before": before.body.get(field), "after": webhook.body.get(field)}
+                params = {"webhook": webhook.name, "field": field, **evidence}
+                where = (*webhook.path, field)
+                yield _WIDER.finding("sees-more", webhook.ref, where=where, key=[webhook.name, evidence], **params)
 
 
 def _is_wider(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

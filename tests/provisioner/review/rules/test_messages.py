@@ -40,6 +40,11 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{names:code 1}", {"names": ["a", "b"]}, "`a` and 1 more"),
         ("{subject:account}", {"subject": RbacSubject("ServiceAccount", "web", "shop")}, "`shop/web`"),
         ("{subjects:account 1}", {"subjects": [RbacSubject("Group", "ops"), WEB]}, "Group `ops` and 1 more"),
+        ("of {names:and of}", {"names": ["a", "b"]}, "of a and of b"),
+        ("{verbs:each either}", {"verbs": ["GET", "LIST", "x"]}, "read, list or do x"),
+        ("{verbs:each some 1}", {"verbs": ["GET", "LIST"]}, "read and 1 more"),
+        ("{sizes:each some 2}", {"sizes": ["a", "b"], "old": {"a": 1}, "new": {"b": 2}}, "a 1 → (none), b (none) → 2"),
+        ("{sizes:each some 2}", {"sizes": [{"item": WEB, "old": 1, "new": 2}]}, "Deployment shop/web 1 → 2"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
@@ -50,7 +55,9 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
     ],
 )
 def test_a_template_shows_its_values(template: str, params: dict[str, Any], words: str) -> None:
-    messages = messages_in("XX-01", f"it: {template}\n\nthen.never: never starts {{pods:count pod}}")
+    phrases = "verbs.GET: read", "verbs.LIST: list", "verbs.each: do {item}", "sizes.each: {item} {old} → {new}"
+    text = "\n\n".join((f"it: {template}", "then.never: never starts {pods:count pod}", *phrases))
+    messages = messages_in("XX-01", text)
     assert messages.render("it", params) == words
 
 

@@ -116,11 +116,16 @@ def test_a_quota_of_the_bundle_is_judged_by_what_it_becomes() -> None:
     assert found(created(web()), grown(own, raised), there=own) == []
 
 
-def test_quotas_that_nobody_could_list_are_no_room() -> None:
-    given = seen(created(web()), quotas=Listed(problem="resourcequotas is forbidden"))
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [(Listed(problem="resourcequotas is forbidden"), ": resourcequotas is forbidden"), (Listed(total=9), "too many")],
+    ids=["forbidden", "too many"],
+)
+def test_quotas_that_nobody_could_list_are_no_room(listed: Listed, words: str) -> None:
+    given = seen(created(web()), quotas=listed)
     (told,) = [one for one in judged_by(given, [full_quotas.CHECK]) if one.rule == "QUO-03"]
     assert told.severity is Severity.UNKNOWN
-    assert told.message.endswith("is not known: resourcequotas is forbidden")
+    assert told.message.endswith(words)
 
 
 def test_quotas_are_read_only_where_something_is_added_to_a_namespace_that_is_there() -> None:

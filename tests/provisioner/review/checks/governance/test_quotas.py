@@ -96,6 +96,7 @@ def changed(before: dict[str, Any] | None, after: dict[str, Any], used: dict[str
         pytest.param({"pods": "10"}, {"pods": "10"}, {"pods": "30"}, "", id="nothing changes"),
         pytest.param({"cpu": "1"}, {"cpu": "1000m"}, None, "", id="the same in another form"),
         pytest.param(None, {"pods": "10"}, None, "notable", id="a new one"),
+        pytest.param(None, {}, None, "notable", id="a new one without limits"),
     ],
 )
 def test_a_quota_that_changes_says_what_a_namespace_may_use(
@@ -107,7 +108,7 @@ def test_a_quota_that_changes_says_what_a_namespace_may_use(
 
 def test_scopes_that_change_are_told() -> None:
     (one,) = changed(quota(["BestEffort"], pods="3"), quota(["NotBestEffort"], pods="3"))
-    assert one.message.endswith("its scopes changes")
+    assert (one.variant, one.evidence["field"]) == ("scopes", "scopes")
 
 
 def limits(kind: str = "Container", **parts: dict[str, str]) -> dict[str, Any]:
@@ -141,3 +142,5 @@ def test_changed_defaults_of_a_limit_range_are_told() -> None:
     assert str(one.severity) == "notable"
     assert one.message.endswith("Container default cpu 1 → 2, Container max cpu (none) → 4")
     assert named(findings_of(limit_ranges.CHECK, planned(old, Action.UPDATE, before=old)), "QUO-02") == []
+    (one,) = named(findings_of(limit_ranges.CHECK, planned(old, Action.CREATE)), "QUO-02")
+    assert one.message.endswith("in the namespace shop that are created from now on: Container default cpu 1")

@@ -50,6 +50,7 @@ def severities(found: list[Finding]) -> list[str]:
         ({}, matching(resourceRules=[{**RULE, "resourceNames": ["web"]}]), DANGEROUS, "CREATE deployments.apps"),
         ({}, matching(excludeResourceRules=[RULE]), DANGEROUS, "leaves out CREATE deployments.apps"),
         ({}, matching(namespaceSelector=SELECTOR), DANGEROUS, "namespaceSelector leaves out"),
+        ({}, matching(objectSelector=SELECTOR), DANGEROUS, "objectSelector leaves out"),
         ({}, matching(matchPolicy="Exact"), DANGEROUS, "other versions"),
         (matching(namespaceSelector=SELECTOR), {}, NOTABLE, "more than before"),
         ({}, {"matchConditions": [CONDITION]}, DANGEROUS, "conditions which were not there"),
@@ -74,6 +75,7 @@ def severities(found: list[Finding]) -> list[str]:
         ({}, {"mutations": [{"patchType": "JSONPatch"}]}, NOTABLE, "changes more"),
         ({}, {"paramKind": {"kind": "ConfigMap", "apiVersion": "v1"}}, NOTABLE, "from another kind"),
         ({"auditAnnotations": [{"key": "a"}]}, {}, NOTABLE, "audit log"),
+        ({}, {"reinvocationPolicy": "IfNeeded"}, NOTABLE, "is asked again, or no longer"),
     ],
 )
 def test_a_policy_that_becomes_weaker_says_what_passes(
@@ -94,6 +96,9 @@ PARAMETERS = {"paramRef": {"name": "settings", "parameterNotFoundAction": "Deny"
         ({}, {"validationActions": ["Audit", "Warn"]}, DANGEROUS, "only answered by Audit and Warn"),
         ({"validationActions": ["Warn"]}, {"validationActions": ["Deny"]}, NOTABLE, "now refuses what fails"),
         ({"validationActions": ["Warn"]}, {"validationActions": ["Audit"]}, NOTABLE, "by Audit instead of Warn"),
+        ({"validationActions": ["Warn"]}, {"validationActions": []}, NOTABLE, "by nothing instead of Warn"),
+        ({"validationActions": []}, {"validationActions": ["Audit"]}, NOTABLE, "by Audit instead of nothing"),
+        ({}, {"validationActions": []}, DANGEROUS, "what fails the policy is done"),
         ({"validationActions": ["Deny", "Audit"]}, {"validationActions": ["Audit", "Deny"]}, [], ""),
         ({}, {"policyName": "nothing"}, DANGEROUS, "the policy nothing into force and no longer limits"),
         ({}, {"matchResources": {"resourceRules": [RULE]}}, DANGEROUS, "no longer asked about"),
@@ -104,6 +109,12 @@ PARAMETERS = {"paramRef": {"name": "settings", "parameterNotFoundAction": "Deny"
             {"paramRef": {"name": "settings", "parameterNotFoundAction": "Allow"}},
             DANGEROUS,
             "where its parameters are not found",
+        ),
+        (
+            {"paramRef": {"name": "settings", "parameterNotFoundAction": "Allow"}},
+            PARAMETERS,
+            NOTABLE,
+            "now refuses what it matches",
         ),
         (
             PARAMETERS,
@@ -129,6 +140,9 @@ def test_an_object_that_holds_the_parameters_of_a_policy_decides_what_passes() -
     other = planned(config_map("other", most="500"), Action.UPDATE, before=config_map("other", most="5"))
     (one,) = named(findings_of(weaker_policies.CHECK, *kept, edited, other), "WH-14")
     assert one.message.startswith("Changes ConfigMap shop/settings, from which ValidatingAdmissionPolicyBinding limits")
+    deleted = planned(config_map(most="5"), Action.DELETE, before=config_map(most="5"))
+    (one,) = named(findings_of(weaker_policies.CHECK, *kept, deleted), "WH-14")
+    assert one.variant == "parameters-deleted"
 
 
 def test_a_new_binding_puts_its_policy_into_force() -> None:
@@ -136,5 +150,8 @@ def test_a_new_binding_puts_its_policy_into_force() -> None:
     (one,) = named(findings_of(weaker_policies.CHECK, *made), "WH-14")
     assert str(one.severity) == "notable"
     assert "puts the policy limits into force: what fails it is refused" in one.message
+    mutating = an_object(f"{GROUP}/v1", "MutatingAdmissionPolicyBinding", "limits", spec={"policyName": "limits"})
+    (one,) = named(findings_of(weaker_policies.CHECK, planned(mutating, Action.CREATE)), "WH-14")
+    assert one.variant == "in-force-changing"
     only_warns = planned(binding(validationActions=["Warn", "Audit"]), Action.CREATE)
     assert named(findings_of(weaker_policies.CHECK, made[0], only_warns), "WH-14") == []

@@ -10,6 +10,7 @@ from provisioner.review.checks.governance import well_known
 from provisioner.review.checks.governance.well_known_table import WELL_KNOWN
 from provisioner.review.checks.own import own
 from provisioner.review.frame import report
+from provisioner.review.rules import messages_of
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, content_with, facts, findings_of, named, planned
 
@@ -107,5 +108,6 @@ def test_a_slice_counts_as_the_service_that_its_label_names() -> None:
 
 
 def test_each_entry_of_the_table_says_why() -> None:
-    assert all(one.why.split()[0] in {"which", "whose", "by", "in", "from", "through"} for one in WELL_KNOWN)
+    texts = [messages_of("SYS-01").render(f"why.{one.why}", {}) for one in WELL_KNOWN]
+    assert all(text.split()[0] in {"which", "whose", "by", "in", "from", "through"} for text in texts)
     assert all(one.names and one.kinds for one in WELL_KNOWN)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
-from provisioner.review.checks.network import api_services, network_policies
+from provisioner.review.checks.network import api_services, network, network_policies
 from provisioner.review.frame import mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, judged_by, planned
+from tests.support.provisioner.contents import an_object, facts, judged_by, named, planned
 
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}]}
 PEER = {"podSelector": {"matchLabels": {"a": "b"}}}
@@ -20,9 +20,8 @@ def policy(name: str = "guard", **spec: Any) -> dict[str, Any]:
     return an_object("networking.k8s.io/v1", "NetworkPolicy", name, "shop", spec={"podSelector": PEER, **spec})
 
 
-def found_by(*actions: Any, **around: Any) -> list[Finding]:
-    checks = [network_policies.CHECK, api_services.CHECK]
-    return judged_by(facts(*actions, around=ClusterSurroundings(**around)), checks)
+def found_by(*actions: Any, checks: Any = (network_policies.CHECK, api_services.CHECK), **around: Any) -> list[Finding]:
+    return judged_by(facts(*actions, around=ClusterSurroundings(**around)), list(checks))
 
 
 def rules_of(found: list[Finding]) -> list[str]:
@@ -77,24 +76,25 @@ def test_a_deleted_policy_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("obj", "words"),
+    ("kind", "spec", "variant", "lacks"),
     [
-        pytest.param(
-            an_object("gateway.networking.k8s.io/v1", "HTTPRoute", "a", "shop", spec={"hostnames": ["x.example.com"]}),
-            "serves x.example.com",
-            id="a route",
+        ("gateway.networking.k8s.io/v1 HTTPRoute", {"hostnames": ["x.example.com"]}, "host", None),
+        ("gateway.networking.k8s.io/v1 HTTPRoute", {}, "every-host-of-gateway", None),
+        ("gateway.networking.k8s.io/v1 Gateway", {"listeners": [{"port": 80}]}, "listener-for-every-host", "tls"),
+        (
+            "gateway.networking.k8s.io/v1 Gateway",
+            {"listeners": [{"port": 1, "hostname": "a", "tls": {"mode": "x"}}]},
+            "listener",
+            None,
         ),
-        pytest.param(
-            an_object("gateway.networking.k8s.io/v1", "Gateway", "a", "shop", spec={"listeners": [{"port": 80}]}),
-            "without TLS",
-            id="a gateway",
-        ),
+        ("networking.k8s.io/v1 Ingress", {"rules": [{}]}, "every-host", "tls"),
+        ("networking.k8s.io/v1 Ingress", {"rules": [{"host": "a"}], "tls": [{"hosts": ["a"]}]}, "host", None),
     ],
 )
-def test_routes_and_gateways_say_what_they_serve(obj: dict[str, Any], words: str) -> None:
-    (found,) = found_by(planned(obj, Action.CREATE))
-    assert found.rule == "SV-02"
-    assert words in found.message
+def test_routes_and_gateways_say_what_they_serve(kind: str, spec: Any, variant: str, lacks: str | None) -> None:
+    made = planned(an_object(*kind.split(), "a", "shop", spec=spec), Action.CREATE)
+    (found,) = named(found_by(made, checks=(network_policies.CHECK, network.CHECK)), "SV-02")
+    assert (found.variant, found.evidence.get("lacks")) == (variant, lacks)
 
 
 @pytest.mark.parametrize(("host", "count"), [pytest.param(True, 1, id="host"), pytest.param(False, 0, id="own")])

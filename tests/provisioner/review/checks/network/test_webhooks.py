@@ -111,6 +111,7 @@ def pods(namespace: str = "shop", **labels: str) -> dict[str, Any]:
         pytest.param([service(8443, app="g"), pods(app="g")], ["WH-03"], id="another port"),
         pytest.param([service(443, app="g"), pods(app="x")], ["WH-03"], id="no such pods"),
         pytest.param([service(443, app="g"), pods("other", app="g")], ["WH-03"], id="pods of another namespace"),
+        pytest.param([{**service(1), "spec": {"selector": {"app": "g"}}}, pods(app="g")], ["WH-03"], id="no port"),
         pytest.param([service(443)], [], id="no selector: somebody writes its endpoints"),
     ],
 )
@@ -213,6 +214,22 @@ def test_conditions_that_may_let_pass_are_mentioned() -> None:
         if one.rule == "WH-01"
     ]
     assert "unless its matchConditions let it pass" in found.message
+
+
+@pytest.mark.parametrize(
+    ("body", "live", "told"),
+    [
+        pytest.param({}, {}, ("WH-03", "service-unknown"), id="whether its service exists is not known"),
+        pytest.param({}, {"guard": None}, ("WH-03", "no-service"), id="its service does not exist"),
+        pytest.param({"sideEffects": "Some"}, {"guard": {}}, ("WH-06", "side-effects"), id="has side effects"),
+        pytest.param({"sideEffects": None}, {"guard": {}}, ("WH-06", "no-side-effects"), id="says nothing of them"),
+    ],
+)
+def test_what_keeps_a_webhook_from_working_is_said(body: Any, live: dict[str, Any], told: tuple[str, str]) -> None:
+    known = {ObjectRef("", "v1", "Service", "shop", name).identity: obj for name, obj in live.items()}
+    made = planned(configuration(webhook("orders", **body)), Action.CREATE)
+    found = found_by(made, checks=[webhooks.CHECK], live=known)
+    assert [(one.rule, one.variant) for one in found] == [told]
 
 
 def test_an_old_configuration_lets_pass_where_it_does_not_say() -> None:
