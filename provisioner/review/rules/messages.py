@@ -12,9 +12,13 @@ can do:
     {pods:is|are}             the first for one, else the second
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
-    {makers:or}               a or b or c
+    {makers:or}               a or b or c            (`and`: a, and b, and c)
+    {value:cut 60}            its first 60 characters, and … where it has more
     {why:phrase}              the text `why.KEY` of this file, where KEY is the value
+    {changes:each phrases 3}  a list shown as `phrases 3` does, each item by the text `changes.KEY` of this file. KEY is
+                              the item; of a mapping it is its `variant`, or `each`, and the text shows its values
     [ in {namespace}]         nothing at all where one of the values in it is missing or empty
+    [{before}|nothing]        the same, with `nothing` in its place
 """
 
 from __future__ import annotations
@@ -28,11 +32,12 @@ from provisioner.errors import BadRuleFile
 from provisioner.sentences import number, some, some_phrases
 from provisioner.values import ObjectRef, display_name
 
-SUBJECT, WHERE, PHRASE = "subject", "where", "phrase"
+SUBJECT, WHERE, PHRASE, EACH, VARIANT = "subject", "where", "phrase", "each", "variant"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_FORMATS = re.compile(r"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|some \d+(?: .+)?|phrases \d+|or|phrase|")
+_OF_LISTS = r"some \d+(?: .+)?|phrases \d+|or|and|"
+_FORMATS = re.compile(rf"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|cut \d+|phrase|each(?: (?:{_OF_LISTS}))?|{_OF_LISTS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,20 @@ class Field:
     name: str
     format: str
 
+    @property
+    def is_of_each(self) -> bool:
+        return self.format.partition(" ")[0] == EACH
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text, fields and optional parts, which are templates themselves, in their order."""
+    """Text, fields and optional parts, which are templates themselves, in their order.
+
+    `instead` stands for an optional part that is left out.
+    """
 
     parts: tuple[str | Field | Template, ...]
+    instead: str = ""
 
     @property
     def names(self) -> frozenset[str]:
@@ -82,7 +95,7 @@ class Messages:
         template = self.templates[variant]
         found = set(template.names)
         for field in template.fields:
-            if field.format == PHRASE:
+            if field.format == PHRASE or field.is_of_each:
                 phrases = [name for name in self.templates if name.startswith(f"{field.name}.")]
                 found = found.union(*(self.names(name) for name in phrases))
         return frozenset(found)
@@ -92,12 +105,19 @@ class Messages:
             if isinstance(part, str):
                 yield part
             elif isinstance(part, Template):
-                if all(not _is_missing(params.get(name)) for name in part.names):
-                    yield from self._parts(part, params)
+                is_shown = all(not _is_missing(params.get(name)) for name in part.names)
+                yield from self._parts(part, params) if is_shown else [part.instead]
             elif part.format == PHRASE:
                 yield self.render(f"{part.name}.{params[part.name]}", params)
+            elif part.is_of_each:
+                told = [self._item(part.name, item) for item in params[part.name]]
+                yield _show(told, part.format.removeprefix(EACH).lstrip())
             else:
                 yield _show(params[part.name], part.format)
+
+    def _item(self, name: str, item: Any) -> str:
+        values = item if isinstance(item, Mapping) else {VARIANT: item}
+        return self.render(f"{name}.{values.get(VARIANT, EACH)}", values)
 
 
 def messages_in(name: str, section: str) -> Messages:
@@ -117,8 +137,15 @@ def messages_in(name: str, section: str) -> Messages:
 def _template(name: str, text: str) -> Template:
     parts: list[str | Field | Template] = []
     for index, piece in enumerate(_OPTIONAL.split(text)):
-        parts += [Template(tuple(_pieces(name, piece)))] if index % 2 else _pieces(name, piece)
+        parts += [_optional(name, piece)] if index % 2 else _pieces(name, piece)
     return Template(tuple(parts))
+
+
+def _optional(name: str, piece: str) -> Template:
+    shown, bar, instead = piece.rpartition("|")
+    if bar and "}" not in instead:
+        return Template(tuple(_pieces(name, shown)), instead)
+    return Template(tuple(_pieces(name, piece)))
 
 
 def _pieces(name: str, text: str) -> Iterator[str | Field]:
@@ -149,8 +176,11 @@ def _show(value: Any, how: str) -> str:
         return some([_text(item) for item in value], int(most), noun="".join(noun))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
-    if how == "or":
-        return " or ".join(map(_text, value))
+    if how.startswith("cut "):
+        text, most = _text(value), int(how.removeprefix("cut "))
+        return text if len(text) <= most else f"{text[:most]}…"
+    if how in ("or", "and"):
+        return {"or": " or ", "and": ", and "}[how].join(map(_text, value))
     return ", ".join(map(_text, value)) if _is_list(value) else _text(value)
 
 

@@ -31,17 +31,26 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{names:some 1 fields}", {"names": ["a", "b", "c"]}, "a and 2 more fields"),
         ("{names}", {"names": [WEB, "b"]}, "Deployment shop/web, b"),
         ("{names:or}", {"names": ["a", "b"]}, "a or b"),
+        ("{names:and}", {"names": ["a", "b"]}, "a, and b"),
+        ("{value:cut 3}", {"value": "abcd"}, "abc…"),
+        ("{value:cut 4}", {"value": "abcd"}, "abcd"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
         ("waits[ in {place}]", {"place": ""}, "waits"),
         ("waits[ in {place}]", {}, "waits"),
+        ("waits [in {place}|somewhere]", {"place": "shop"}, "waits in shop"),
+        ("waits [in {place}|somewhere]", {"place": None}, "waits somewhere"),
+        ("[{pods:pod|pods}] wait", {"pods": 2}, "pods wait"),
+        ("{them:each}", {"them": [{"name": "a"}, {"variant": "odd", "name": "b"}]}, "one a, the odd b"),
+        ("{them:each phrases 1}", {"them": ["odd-one", "odd-one"]}, "that; and 1 more"),
         ("{then:phrase}", {"then": "never", "pods": 2}, "never starts 2 pods"),
         ("{text}", {"text": "{subject} [x]"}, "{subject} [x]"),
     ],
 )
 def test_a_template_shows_its_values(template: str, params: dict[str, Any], words: str) -> None:
-    messages = messages_in("XX-01", f"it: {template}\n\nthen.never: never starts {{pods:count pod}}")
+    phrases = "then.never: never starts {pods:count pod}\n\nthem.each: one {name}\n\nthem.odd: the odd {name}"
+    messages = messages_in("XX-01", f"it: {template}\n\n{phrases}\n\nthem.odd-one: that")
     assert messages.render("it", params) == words
 
 
