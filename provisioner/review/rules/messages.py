@@ -172,13 +172,13 @@ def _show(value: Any, how: str) -> str:
         one, _, several = how.partition("|")
         return one if _size(value) == 1 else several
     if how.startswith("some "):
-        _, most, *noun = how.split(" ", 2)
-        return some([_text(item) for item in value], int(most), noun="".join(noun))
+        _, most, *of = how.split(" ", 2)
+        return some([_text(item) for item in value], int(most), noun="".join(of))
     if how.startswith("phrases "):
         return some_phrases([_text(item) for item in value], int(how.removeprefix("phrases ")))
     if how.startswith("cut "):
-        text, most = _text(value), int(how.removeprefix("cut "))
-        return text if len(text) <= most else f"{text[:most]}…"
+        text, length = _text(value), int(how.removeprefix("cut "))
+        return text if len(text) <= length else f"{text[:length]}…"
     if how in ("or", "and"):
         return {"or": " or ", "and": ", and "}[how].join(map(_text, value))
     return ", ".join(map(_text, value)) if _is_list(value) else _text(value)

@@ -39,7 +39,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: AccountPowers) -> Finding:
     gain = powers.gained(old, new)
     rule, variant = _judged(gain)
-    params = {"before": str(old), "after": str(new), "account": new.name, "old_account": old.name}
+    params: dict[str, Any] = {"before": str(old), "after": str(new), "account": new.name, "old_account": old.name}
     stated = {STATED: _MOVED.finding("moved", change.ref, **params).message}
     key = [str(old), str(new), gain.powers]
     where = (*change.after.path, "serviceAccountName")
@@ -80,7 +80,7 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
     """What is not known here is said where the account is looked for (SEC-04) or roles could not be read."""
     gain = powers.gained(None, account)
     if gain.powers:
-        params = {"after": str(account), "account": account.name}
+        params: dict[str, Any] = {"after": str(account), "account": account.name}
         stated = {STATED: _MOVED.finding("new", pod.ref, **params).message}
         where, key = (*pod.path, "serviceAccountName"), [str(account), gain.powers]
         rule = _of_powers(gain)
