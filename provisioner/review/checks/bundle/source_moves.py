@@ -29,14 +29,22 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_move(move: SourceMove) -> Finding:
     rule, course = _UNKNOWN if move.course is Course.UNKNOWN else _BACK, str(move.course)
-    params = {"reference": visible(move.reference), "course": course, "why": visible(move.why) or None}
-    sides = {"before": move.before, "after": move.after, "since": move.since}
-    return rule.finding(course, None, key=[move.reference, course, move.before, move.after], **params, **sides)
+    return rule.finding(
+        course,
+        None,
+        key=[move.reference, course, move.before, move.after],
+        reference=visible(move.reference),
+        course=course,
+        why=visible(move.why) or None,
+        before=move.before,
+        after=move.after,
+        since=move.since,
+    )
 
 
 def _of_version(version: str, earlier: EarlierVersion) -> Finding:
-    params = {"claimed": visible(version), "before": visible(earlier.version), "since": earlier.since}
-    return _LOWER.finding("lower", None, key=[version, earlier.version], **params)
+    claimed, before, key = visible(version), visible(earlier.version), [version, earlier.version]
+    return _LOWER.finding("lower", None, key=key, claimed=claimed, before=before, since=earlier.since)
 
 
 def _is_lower(version: str, earlier: EarlierVersion) -> bool:

@@ -142,7 +142,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         needed = level_needed(pod, minor)
         if needed > allowed:
             version = f"v1.{minor}" if minor is not None else "latest"
-            params = {"needs": needed.word, "enforced": allowed.word, "version": version}
+            params: dict[str, Any] = {"needs": needed.word, "enforced": allowed.word, "version": version}
             yield _REJECTED.finding("not-admitted", pod.ref, key=needed.word, namespace=pod.ref.namespace, **params)
     yield from _of_labels(facts)
 

@@ -64,8 +64,8 @@ def _of_pod(pod: PodSpec, secrets: _Secrets, known: set[ObjectIdentity]) -> Iter
     foreign = sorted(one.ref.name for one in found if one.ref.name not in made)
     if variant := "-and-".join([*(["foreign"] if foreign else []), *(["perhaps-made"] if made else [])]):
         rule = _FOREIGN if foreign and secrets.facts.previous is not None else _PERHAPS_OWN
-        params = {"secrets": sorted({*foreign, *made}), "foreign": foreign, "made": made}
-        yield rule.finding(variant, pod.ref, key=[foreign, made], **params)
+        both = sorted({*foreign, *made})
+        yield rule.finding(variant, pod.ref, key=[foreign, made], secrets=both, foreign=foreign, made=made)
 
 
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:
