@@ -19,6 +19,7 @@ from provisioner.review.rules.text import RuleText
 
 __all__ = [
     "RuleText",
+    "messages",
     "messages_of",
     "rows_of",
     "rule_ids",
