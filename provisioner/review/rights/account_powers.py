@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from provisioner import rbac
@@ -21,12 +21,12 @@ _DEFAULT = "default"
 @dataclass(frozen=True, slots=True)
 class Gain:
     """`powers` are the dangerous ones in words, `is_critical` if one of them is; `added` all rights that are more;
-    `unknown` says why nobody knows."""
+    `unknown` why nobody knows, as POD-32 names the reasons."""
 
     powers: tuple[str, ...] = ()
     is_critical: bool = False
     added: tuple[ScopedRule, ...] = ()
-    unknown: str = ""
+    unknown: tuple[str | Mapping[str, str], ...] = ()
 
 
 def account_of(pod: PodSpec, install_namespace: str) -> RbacSubject:
@@ -67,16 +67,17 @@ class AccountPowers:
         try:
             added = rbac.diff(before, after).added
         except TooManyRights:
-            return Gain(powers, is_critical, unknown="its rights are too many to compare")
-        return Gain(powers, is_critical, added, "; ".join(self._unknown(new, after)))
+            return Gain(powers, is_critical, unknown=("too-many",))
+        return Gain(powers, is_critical, added, tuple(self._unknown(new, after)))
 
     def _risks(self, held: EffectiveRules) -> list[rbac.Risk]:
         return [one for one in rbac.risks(held, sensitive=[self.install_namespace]) if not one.implied_by]
 
-    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str]:
+    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, str]]:
         """Without the roles of the cluster, only what a bundle brings is known, and what it binds."""
         if self.is_unread:
-            yield "the roles and bindings of the cluster could not be read"
+            yield "unread"
         elif not self.states.is_whole and account not in self.brought:
-            yield "only the cluster knows what that account may do, which is not in the bundle"
-        yield from (one for one in held.problems if not (self.states.is_whole and one.endswith(NO_SUCH_ROLE)))
+            yield "not-of-bundle"
+        found = (one for one in held.problems if not (self.states.is_whole and one.endswith(NO_SUCH_ROLE)))
+        yield from ({"words": one} for one in found)

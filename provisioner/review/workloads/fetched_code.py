@@ -15,13 +15,13 @@ _MAX_FILES = 20
 
 
 class FetchedCode(StrEnum):
-    """What a command does, completing "the pod ..."."""
+    """What a command does, as POD-29 names it."""
 
-    DOWNLOADS = "downloads what it runs"
-    DECODES = "decodes what it runs"
-    GIVES_SHELL = "connects a shell with another host"
-    APPLIES = "applies objects that it downloads"
-    INSTALLS = "installs programs when it starts"
+    DOWNLOADS = "downloads"
+    DECODES = "decodes"
+    GIVES_SHELL = "gives-shell"
+    APPLIES = "applies"
+    INSTALLS = "installs"
 
 
 # Where a word begins, and the folders before the name of a program.

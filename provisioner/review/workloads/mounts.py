@@ -30,15 +30,20 @@ class Mount:
     """One place of a container at which a volume stands.
 
     `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `source`
-    says what it is, `words` where it stands and how it may be used too, whatever the volume is called. `folder` is the
-    folder of the node that it is, "" where it is something else.
+    says what it is, whatever the volume is called, `how` how it may be used. `folder` is the folder of the node that it
+    is, "" where it is something else.
     """
 
     path: str
     kind: str
     source: str
-    words: str
+    how: tuple[str, ...]
     folder: str
+
+    @property
+    def words(self) -> str:
+        how = ", ".join(self.how)
+        return f"{self.source} at {self.path}{f' ({how})' if how else ''}"
 
 
 def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
@@ -74,11 +79,10 @@ def _source(volume: Mapping[str, Any]) -> dict[str, Any]:
 def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, dict[str, Any]]) -> Mount:
     volume = volumes.get(name, {})
     path = posixpath.normpath(str(entry.get(key) or "/"))
-    told = ", ".join(_details(entry))
     source = volume_words(volume) or f"the claim {name}"
     kind = next(iter(volume), "")
     folder = str(mapping(volume[kind]).get("path")) if kind == "hostPath" else ""
-    return Mount(path, kind, source, f"{source} at {path}{f' ({told})' if told else ''}", folder)
+    return Mount(path, kind, source, tuple(_details(entry)), folder)
 
 
 def _details(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from provisioner.masking import masked_value
-from provisioner.review.base.changes import ABSENT, MAX_VALUE_CHARACTERS, FieldChange, changed_paths
+from provisioner.review.base.changes import ABSENT, FieldChange, changed_paths
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.places import path_text
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
-from provisioner.sentences import some_phrases
 from provisioner.values import Action, ObjectRef, Plan
 
 CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
-MAX_TOLD = 3
-MAX_SAID = 60
 STAYING = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT, Action.RERUN})
 
 
@@ -62,28 +59,25 @@ def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldC
     return changed_paths(_stated(old), _stated(new))
 
 
-def changes_words(changes: Sequence[FieldChange]) -> str:
-    """The first of several changes, their values cut, as part of a sentence."""
-    return some_phrases([change_words(one, MAX_SAID) for one in changes[:MAX_TOLD]], MAX_TOLD, total=len(changes))
+def change_record(change: FieldChange) -> dict[str, str]:
+    """Path, `before` and `after`, as far as there are values, without what is named or written like a credential."""
+    name, both = str(change.path[-1]) if change.path else "", (change.before, change.after)
+    before, after = (None if one == ABSENT else _in_one_line(masked_value(one, name)) for one in both)
+    return {"path": path_text(change.path), **sides(before, after)}
 
 
-def change_words(change: FieldChange, most: int = MAX_VALUE_CHARACTERS) -> str:
-    """`limits.memory 1Gi → 512Mi`, without what is named or written like a credential."""
-    name = str(change.path[-1]) if change.path else ""
-    before, after = (_value_words(masked_value(one, name)) for one in (change.before, change.after))
-    sides = (one if len(one) <= most else f"{one[:most]}…" for one in (before, after))
-    return f"{path_text(change.path)} {' → '.join(sides)}"
+def sides(before: Any, after: Any) -> dict[str, Any]:
+    """`before` and `after`, as far as there is one."""
+    return {side: one for side, one in (("before", before), ("after", after)) if one is not None}
 
 
-def _value_words(value: object) -> str:
+def _in_one_line(value: object) -> str:
     """A value as people write it in one line."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_value_words(inner)}" for key, inner in value.items()) or "{}"
+        return ", ".join(f"{key} {_in_one_line(inner)}" for key, inner in value.items()) or "{}"
     if isinstance(value, list):
-        return "; ".join(map(_value_words, value)) or "[]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "nothing" if value == ABSENT else str(value)
+        return "; ".join(map(_in_one_line, value)) or "[]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _stated(value: Any) -> Any:

@@ -32,7 +32,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodSecurityRow:
-    """`level` is the highest level that forbids it; `what` completes "lets its pods ...".
+    """`level` is the highest level that forbids it, `failures` tells the places that fail, each with what is there.
 
     `since` is the minor version of Kubernetes whose standards have the row, `spares_windows` whether those from 1.25 on
     leave Windows pods out.
@@ -41,7 +41,6 @@ class PodSecurityRow:
     id: str
     check: str
     level: Level
-    what: str
     failures: Callable[[PodSpec], Failures]
     since: int = 0
     spares_windows: bool = False
@@ -264,52 +263,24 @@ def _added(container: Container) -> list[str]:
 
 _B, _R = Level.BASELINE, Level.RESTRICTED
 TABLE: tuple[PodSecurityRow, ...] = (
-    PodSecurityRow("POD-01", "hostNamespaces", _B, "share namespaces of the node", _host_namespaces),
-    PodSecurityRow("POD-02", "windowsHostProcess", _B, "run as processes of a Windows node", _host_process),
-    PodSecurityRow("POD-03", "privileged", _B, "run privileged: they are root on the node", _privileged),
-    PodSecurityRow("POD-04", "capabilities_baseline", _B, "have capabilities beyond the usual", _capabilities_baseline),
-    PodSecurityRow("POD-05", "hostPathVolumes", _B, "mount folders of the node", _host_path),
-    PodSecurityRow("POD-06", "hostPorts", _B, "listen on ports of the node", _host_ports),
-    PodSecurityRow(
-        "POD-07", "hostProbesAndHostLifecycle", _B, "make the node call other hosts by probes", _host_probes, since=34
-    ),
-    PodSecurityRow("POD-08", "appArmorProfile", _B, "run without AppArmor", _apparmor),
-    PodSecurityRow("POD-09", "seLinuxOptions", _B, "choose their own SELinux labels", _selinux),
-    PodSecurityRow("POD-10", "procMount", _B, "see all of /proc", _proc_mount),
-    PodSecurityRow("POD-11", "seccompProfile_baseline", _B, "run without seccomp", _seccomp_baseline, since=19),
-    PodSecurityRow("POD-12", "sysctls", _B, "set kernel parameters of the node", _sysctls),
-    PodSecurityRow(
-        "POD-13", "restrictedVolumes", _R, "mount kinds of volumes that restricted forbids", _restricted_volumes
-    ),
-    PodSecurityRow(
-        "POD-14",
-        "allowPrivilegeEscalation",
-        _R,
-        "gain privileges while running",
-        _escalation,
-        since=8,
-        spares_windows=True,
-    ),
-    PodSecurityRow("POD-15", "runAsNonRoot", _R, "run as root", _run_as_non_root),
-    PodSecurityRow("POD-16", "runAsUser", _R, "run as user 0", _run_as_user, since=23),
-    PodSecurityRow(
-        "POD-17",
-        "seccompProfile_restricted",
-        _R,
-        "run without a stated seccomp profile",
-        _seccomp_restricted,
-        since=19,
-        spares_windows=True,
-    ),
-    PodSecurityRow(
-        "POD-18",
-        "capabilities_restricted",
-        _R,
-        "keep capabilities that they could drop",
-        _capabilities_restricted,
-        since=22,
-        spares_windows=True,
-    ),
+    PodSecurityRow("POD-01", "hostNamespaces", _B, _host_namespaces),
+    PodSecurityRow("POD-02", "windowsHostProcess", _B, _host_process),
+    PodSecurityRow("POD-03", "privileged", _B, _privileged),
+    PodSecurityRow("POD-04", "capabilities_baseline", _B, _capabilities_baseline),
+    PodSecurityRow("POD-05", "hostPathVolumes", _B, _host_path),
+    PodSecurityRow("POD-06", "hostPorts", _B, _host_ports),
+    PodSecurityRow("POD-07", "hostProbesAndHostLifecycle", _B, _host_probes, since=34),
+    PodSecurityRow("POD-08", "appArmorProfile", _B, _apparmor),
+    PodSecurityRow("POD-09", "seLinuxOptions", _B, _selinux),
+    PodSecurityRow("POD-10", "procMount", _B, _proc_mount),
+    PodSecurityRow("POD-11", "seccompProfile_baseline", _B, _seccomp_baseline, since=19),
+    PodSecurityRow("POD-12", "sysctls", _B, _sysctls),
+    PodSecurityRow("POD-13", "restrictedVolumes", _R, _restricted_volumes),
+    PodSecurityRow("POD-14", "allowPrivilegeEscalation", _R, _escalation, since=8, spares_windows=True),
+    PodSecurityRow("POD-15", "runAsNonRoot", _R, _run_as_non_root),
+    PodSecurityRow("POD-16", "runAsUser", _R, _run_as_user, since=23),
+    PodSecurityRow("POD-17", "seccompProfile_restricted", _R, _seccomp_restricted, since=19, spares_windows=True),
+    PodSecurityRow("POD-18", "capabilities_restricted", _R, _capabilities_restricted, since=22, spares_windows=True),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
@@ -21,6 +22,17 @@ _SAID_BY_BUNDLE = {
     "olm.gvk.required": RequirementKind.API,
     "olm.constraint": RequirementKind.CONSTRAINT,
 }
+# The messages of CAT-01 for steps that nothing allows.
+_STEPS = {
+    UpgradeStep.LEAVES: "no-edge",
+    UpgradeStep.ELSEWHERE: "other-package",
+    UpgradeStep.UNKNOWN: "not-of-package",
+}
+_CHART_STEPS = {
+    UpgradeStep.LEAVES: "not-higher",
+    UpgradeStep.ELSEWHERE: "other-chart",
+    UpgradeStep.UNKNOWN: "not-of-chart",
+}
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -31,63 +43,26 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def findings_of(bundle: ChosenBundle, said: Collection[RequirementKind]) -> Iterator[Finding]:
     """What speaks against a bundle by its catalog, but constraints of the kinds `said`, which it states itself."""
-    yield from _of_step(bundle)
+    params = _params(bundle)
+    if variant := (_CHART_STEPS if bundle.is_chart else _STEPS).get(bundle.step):
+        rule = _UNTOLD if bundle.step is UpgradeStep.UNKNOWN else _LEAVES
+        key = [bundle.package, bundle.before, bundle.bundle, str(bundle.step)]
+        yield rule.finding(variant, None, key=key, **params)
     for words in bundle.deprecations:
         key = [bundle.package, words]
-        message = f"catalog {_of(bundle)}: the publisher deprecates {visible(words)}"
-        yield _DEPRECATED.at(None, message, evidence={**_evidence(bundle), "deprecation": words}, key=key)
+        yield _DEPRECATED.finding("deprecated", None, key=key, deprecation=visible(words), **params)
     for need in bundle.needs:
         if _SAID_BY_BUNDLE.get(need) not in said:
-            message = (
-                f"catalog {_of(bundle)}: {_name(bundle)} depends on other bundles ({visible(need)}), and "
-                "nobody checked whether they are there"
-            )
-            evidence = {**_evidence(bundle), "constraint": need}
-            yield _SKIPPED.at(None, message, evidence=evidence, key=[bundle.bundle, need])
+            key = [bundle.bundle, need]
+            yield _SKIPPED.finding("unchecked-need", None, key=key, constraint=visible(need), **params)
     if bundle.changed:
-        message = f"catalog {_of(bundle)}: the content of {_name(bundle)} changed: {visible(bundle.changed)}"
-        evidence = {**_evidence(bundle), "change": bundle.changed}
-        yield _CHANGED.at(None, message, evidence=evidence, key=[bundle.bundle, bundle.content])
+        key = [bundle.bundle, bundle.content]
+        yield _CHANGED.finding("changed", None, key=key, change=visible(bundle.changed), **params)
     if bundle.is_withdrawn:
-        message = f"catalog {_of(bundle)}: {_name(bundle)} was offered when it was chosen, and is no longer"
-        yield _WITHDRAWN.at(None, message, evidence=_evidence(bundle), key=[bundle.bundle])
+        yield _WITHDRAWN.finding("withdrawn", None, key=[bundle.bundle], **params)
 
 
-def _of_step(bundle: ChosenBundle) -> Iterator[Finding]:
-    key = [bundle.package, bundle.before, bundle.bundle, str(bundle.step)]
-    words = _words_of_chart(bundle) if bundle.is_chart else _words_of_edges(bundle)
-    if words:
-        rule = _UNTOLD if bundle.step is UpgradeStep.UNKNOWN else _LEAVES
-        yield rule.at(None, f"catalog {_of(bundle)}: {words}", evidence=_evidence(bundle), key=key)
-
-
-def _words_of_edges(bundle: ChosenBundle) -> str:
-    what = _name(bundle)
-    return {
-        UpgradeStep.LEAVES: f"no edge leads from {visible(bundle.before)}, which runs, to {what}",
-        UpgradeStep.ELSEWHERE: f"{what} takes the place of another package, from which no edge can lead",
-        UpgradeStep.UNKNOWN: f"what runs is no bundle of this package, so nobody can tell whether {what} may follow it",
-    }.get(bundle.step, "")
-
-
-def _words_of_chart(bundle: ChosenBundle) -> str:
-    what = _name(bundle)
-    return {
-        UpgradeStep.LEAVES: f"{what} is not higher than {visible(bundle.before)}, which runs",
-        UpgradeStep.ELSEWHERE: f"{what} takes the place of another package, with whose versions it has no order",
-        UpgradeStep.UNKNOWN: f"what runs is no version of this chart, so nobody can tell whether {what} is higher",
-    }.get(bundle.step, "")
-
-
-def _of(bundle: ChosenBundle) -> str:
-    return f"{visible(bundle.catalog)}, package {visible(bundle.package)}"
-
-
-def _name(bundle: ChosenBundle) -> str:
-    return f"{visible(bundle.bundle)} ({visible(bundle.version)})"
-
-
-def _evidence(bundle: ChosenBundle) -> dict[str, str]:
+def _params(bundle: ChosenBundle) -> dict[str, Any]:
     facts = {
         "catalog": bundle.catalog,
         "catalogDigest": bundle.digest,

@@ -8,9 +8,8 @@ from typing import Any
 
 import orjson
 
-from provisioner.review.base.facts import SECRET, Check, ReviewRule, StateFacts, mapping, said
+from provisioner.review.base.facts import SECRET, Check, ReviewRule, StateFacts, mapping
 from provisioner.review.base.text import hidden_characters, pretending_words, visible
-from provisioner.sentences import some
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 _SECRET_VALUES = ReviewRule("SEC-01", Section.CONTENT, Severity.DANGEROUS)
@@ -55,11 +54,7 @@ def _keys_of(secret: JsonObject) -> set[str]:
 def _of_secret(ref: ObjectRef, obj: JsonObject, others: set[str]) -> Iterator[Finding]:
     keys = sorted(_keys_of(obj) - others)
     if keys:
-        names = some(keys, 5)
-        message = (
-            f"The bundle itself holds secret values ({names}) of {said(ref)}: whoever can read the bundle knows them"
-        )
-        yield _SECRET_VALUES.at(ref, message, evidence={"keys": keys}, key=keys)
+        yield _SECRET_VALUES.finding("values-in-bundle", ref, key=keys, keys=keys)
 
 
 def _without_values(secret: JsonObject) -> JsonObject:
@@ -90,17 +85,14 @@ def _is_plain(obj: JsonObject) -> bool:
 def _of_text(ref: ObjectRef, path: Path, text: str, is_name: bool) -> Iterator[Finding]:
     place = visible(".".join(str(part) for part in path))
     if hidden := hidden_characters(text):
-        message = f"{said(ref)} has characters in {place} that cannot be seen: {', '.join(hidden[:3])}"
-        evidence = {"characters": hidden, "text": visible(text)[:500]}
-        yield _HIDDEN_TEXT.at(ref, message, path=path, evidence=evidence, key=hidden)
+        params = {"place": place, "characters": hidden, "text": visible(text)[:500]}
+        yield _HIDDEN_TEXT.finding("hidden", ref, where=path, key=hidden, **params)
     words = pretending_words(text)
     if is_name and not text.isascii() and not words and not hidden:
-        message = f"{said(ref)} has a name in {place} with letters beyond ASCII: {visible(text)[:200]}"
-        yield _FOREIGN_NAME.at(ref, message, path=path, evidence={"text": visible(text)[:500]}, key=text)
+        yield _FOREIGN_NAME.finding("beyond-ascii", ref, where=path, key=text, place=place, text=visible(text)[:500])
     if words:
-        rule, what = (_PRETENDING_NAME, "a name") if is_name else (_PRETENDING_TEXT, "words")
-        message = f"{said(ref)} has {what} in {place} made of letters that look like others: {', '.join(words[:3])}"
-        yield rule.at(ref, message, path=path, evidence={"words": words[:20]}, key=words[:20])
+        rule, words = _PRETENDING_NAME if is_name else _PRETENDING_TEXT, words[:20]
+        yield rule.finding("look-alikes", ref, where=path, key=words, place=place, words=words)
 
 
 def _texts(value: object, path: Path, is_name: bool) -> Iterator[tuple[Path, str, bool]]:

@@ -14,16 +14,13 @@ _BACK = ReviewRule("SRC-02", Section.CONTENT, Severity.DANGEROUS)
 _UNKNOWN = ReviewRule("SRC-02", Section.CONTENT, Severity.UNKNOWN)
 _LOWER = ReviewRule("SRC-03", Section.CONTENT, Severity.DANGEROUS)
 
-_WORDS = {
-    Course.BACKWARD: "goes back to an older commit",
-    Course.ASIDE: "was rewritten (force-pushed), and the new commit does not follow the earlier one",
-    Course.UNKNOWN: "moved, and it could not be found out whether the new commit follows the earlier one",
-}
+# Its messages are named after these.
+_TOLD = frozenset({Course.BACKWARD, Course.ASIDE, Course.UNKNOWN})
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     for move in facts.history.moves:
-        if move.course in _WORDS:
+        if move.course in _TOLD:
             yield _of_move(move)
     for earlier in facts.history.versions:
         if _is_lower(facts.content.version, earlier):
@@ -31,20 +28,23 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_move(move: SourceMove) -> Finding:
-    rule = _UNKNOWN if move.course is Course.UNKNOWN else _BACK
-    why = f" ({visible(move.why)})" if move.why else ""
-    words = (
-        f"{visible(move.reference)} {_WORDS[move.course]}{why}: {move.since} has {move.before}, this is {move.after}"
+    rule, course = _UNKNOWN if move.course is Course.UNKNOWN else _BACK, str(move.course)
+    return rule.finding(
+        course,
+        None,
+        key=[move.reference, course, move.before, move.after],
+        reference=visible(move.reference),
+        course=course,
+        why=visible(move.why) or None,
+        before=move.before,
+        after=move.after,
+        since=move.since,
     )
-    evidence = {"reference": move.reference, "course": str(move.course), "before": move.before, "after": move.after}
-    key = [move.reference, str(move.course), move.before, move.after]
-    return rule.at(None, words, evidence={**evidence, "since": move.since}, key=key)
 
 
 def _of_version(version: str, earlier: EarlierVersion) -> Finding:
-    words = f"The bundle claims version {visible(version)}, lower than {visible(earlier.version)} of {earlier.since}"
-    evidence = {"claimed": version, "before": earlier.version, "since": earlier.since}
-    return _LOWER.at(None, words, evidence=evidence, key=[version, earlier.version])
+    claimed, before, key = visible(version), visible(earlier.version), [version, earlier.version]
+    return _LOWER.finding("lower", None, key=key, claimed=claimed, before=before, since=earlier.since)
 
 
 def _is_lower(version: str, earlier: EarlierVersion) -> bool:

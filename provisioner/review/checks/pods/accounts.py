@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import STATED, Check, Facts, ReviewRule, said
+from provisioner.review.base.facts import STATED, Check, Facts, ReviewRule
 from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
 from provisioner.review.workloads.pod_changes import PodChange, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some_phrases
 from provisioner.values import Action, Finding, GroupKind, Section, Severity
 
 _MOVED = ReviewRule("POD-32", Section.PODS, Severity.NOTABLE)
@@ -38,22 +38,20 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: AccountPowers) -> Finding:
     gain = powers.gained(old, new)
-    rule, then = _judged(gain)
-    stated = f"{said(change.ref)} runs as the account {new.name} instead of {old.name}"
-    evidence = {"before": str(old), "after": str(new), STATED: stated, **_evidence(gain)}
+    rule, variant = _judged(gain)
+    params: dict[str, Any] = {"before": str(old), "after": str(new), "account": new.name, "old_account": old.name}
+    stated = {STATED: _MOVED.finding("moved", change.ref, **params).message}
     key = [str(old), str(new), gain.powers]
-    path = (*change.after.path, "serviceAccountName")
-    return rule.at(change.ref, f"{stated}{then}", path=path, evidence=evidence, key=key)
+    where = (*change.after.path, "serviceAccountName")
+    return rule.finding(variant, change.ref, where=where, key=key, **params, **stated, **_params(gain))
 
 
 def _judged(gain: Gain) -> tuple[ReviewRule, str]:
     if gain.powers:
-        return _of_powers(gain), f", and newly {some_phrases(gain.powers)}"
+        return _of_powers(gain), "gains"
     if gain.unknown:
-        return _UNKNOWN, f", and what it may do more is not known: {gain.unknown}"
-    if gain.added:
-        return _MOVED, f", and may do more: {words_of(gain.added)}"
-    return _MOVED, ", and may do nothing more"
+        return _UNKNOWN, "unknown"
+    return _MOVED, "may-do-more" if gain.added else "may-do-no-more"
 
 
 def _of_powers(gain: Gain) -> ReviewRule:
@@ -61,8 +59,9 @@ def _of_powers(gain: Gain) -> ReviewRule:
     return _GAINING_CRITICAL if gain.is_critical else _GAINING
 
 
-def _evidence(gain: Gain) -> dict[str, object]:
-    return {"powers": list(gain.powers), "added": rules_record(gain.added)}
+def _params(gain: Gain) -> dict[str, Any]:
+    params = {"powers": list(gain.powers), "added": rules_record(gain.added), "rights": words_of(gain.added) or None}
+    return {**params, "unknown": list(gain.unknown) or None}
 
 
 def _created_as_others(facts: Facts) -> Iterator[PodSpec]:
@@ -81,11 +80,11 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
     """What is not known here is said where the account is looked for (SEC-04) or roles could not be read."""
     gain = powers.gained(None, account)
     if gain.powers:
-        stated = f"{said(pod.ref)} is new and runs as the account {account.name}, which is not of this bundle"
-        message = f"{stated} and {some_phrases(gain.powers)}"
-        evidence = {"after": str(account), STATED: stated, **_evidence(gain)}
-        path = (*pod.path, "serviceAccountName")
-        yield _of_powers(gain).at(pod.ref, message, path=path, evidence=evidence, key=[str(account), gain.powers])
+        params: dict[str, Any] = {"after": str(account), "account": account.name}
+        stated = {STATED: _MOVED.finding("new", pod.ref, **params).message}
+        where, key = (*pod.path, "serviceAccountName"), [str(account), gain.powers]
+        rule = _of_powers(gain)
+        yield rule.finding("new-with-powers", pod.ref, where=where, key=key, **params, **stated, **_params(gain))
 
 
 _CLAIMS = (Claim("POD-32", PODS, ("{pod}.serviceAccountName", "{pod}.serviceAccount")),)

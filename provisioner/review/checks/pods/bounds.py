@@ -7,37 +7,42 @@ from typing import Any
 
 from provisioner.review.base.changes import FieldChange
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, maps
 from provisioner.review.base.sizes import amount_of
-from provisioner.review.workloads.pod_changes import PodChange, change_words, field_changes, of_containers, pod_changes
+from provisioner.review.rules.messages import VARIANT
+from provisioner.review.workloads.container_changes import PROBES
+from provisioner.review.workloads.pod_changes import (
+    PodChange,
+    change_record,
+    field_changes,
+    of_containers,
+    pod_changes,
+    sides,
+)
 from provisioner.review.workloads.pod_specs import Container, PodSpec
-from provisioner.sentences import some_phrases
 from provisioner.values import Finding, Section, Severity
 
 _CHANGED = ReviewRule("POD-34", Section.PODS, Severity.NOTABLE)
-MAX_TOLD = 3
-_PROBES = {"livenessProbe": "liveness probe", "readinessProbe": "readiness probe", "startupProbe": "startup probe"}
 # What the API server puts where nothing, or zero, is said.
 _DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     for change in pod_changes(facts.plan):
-        told = list(_told(change))
-        if told:
-            message = f"{said(change.ref)} has other probes, requests or limits: {some_phrases(told, MAX_TOLD)}"
-            yield _CHANGED.at(change.ref, message, evidence={"changes": told}, key=told)
+        if found := list(_of_pod(change)):
+            yield _CHANGED.finding("changed", change.ref, key=found, changes=found)
 
 
-def _told(change: PodChange) -> Iterator[str]:
+def _of_pod(change: PodChange) -> Iterator[dict[str, Any]]:
     for old, new in change.kept():
         yield from _of_probes(old, new)
-        yield from (f"{new.name}: {words}" for words in _of_resources(old.body, new.body))
-    yield from (f"the pod: {words}" for words in _of_resources(change.before.body, change.after.body))
+        yield from ({"container": new.name, **found} for found in _of_resources(old.body, new.body))
+    yield from _of_resources(change.before.body, change.after.body)
     before, after = (_empty_volumes(one) for one in (change.before, change.after))
     for name in (one for one in after if one in before):
-        changes = field_changes(before[name], after[name])
-        yield from (f"the volume {name}: {change_words(one)}" for one in changes if not _is_same_amount(one))
+        for one in field_changes(before[name], after[name]):
+            if not _is_same_amount(one):
+                yield {VARIANT: "volume", "volume": name, **change_record(one)}
 
 
 def _empty_volumes(pod: PodSpec) -> dict[str, Mapping[str, Any]]:
@@ -50,15 +55,16 @@ def _is_same_amount(change: FieldChange) -> bool:
     return before is not None and before == after
 
 
-def _of_probes(old: Container, new: Container) -> Iterator[str]:
-    for key, word in _PROBES.items():
+def _of_probes(old: Container, new: Container) -> Iterator[dict[str, Any]]:
+    for key in PROBES:
         before, after = (_probe(mapping(one.body.get(key))) for one in (old, new))
+        of, changes = {"container": new.name, "probe": key}, list(map(change_record, field_changes(before, after)))
         if before and not after:
-            yield f"{new.name} has no {word} any more"
+            yield {VARIANT: "no-probe", **of}
         elif after and not before:
-            yield f"{new.name} has a new {word}: {', '.join(change_words(one) for one in field_changes({}, after))}"
+            yield {VARIANT: "new-probe", **of, "fields": changes}
         else:
-            yield from (f"{word} of {new.name}: {change_words(one)}" for one in field_changes(before, after))
+            yield from ({VARIANT: "probe", **of, **one} for one in changes)
 
 
 def _probe(probe: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,19 +76,18 @@ def _probe(probe: Mapping[str, Any]) -> dict[str, Any]:
     return stated
 
 
-def _of_resources(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _of_resources(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Requests and limits whose amounts differ, however they are written."""
     for part in ("limits", "requests"):
         before, after = (mapping(mapping(one.get("resources")).get(part)) for one in (old, new))
         for name in sorted({*before, *after}, key=str):
             was, shall = before.get(name), after.get(name)
             if was != shall and (amount_of(was) is None or amount_of(was) != amount_of(shall)):
-                said_before, said_after = (str(one) if one is not None else "none" for one in (was, shall))
-                yield f"{name} {part.removesuffix('s')} {said_before} → {said_after}"
+                yield {VARIANT: "resource", "resource": name, "part": part, **sides(was, shall)}
 
 
 _CLAIMS = (
-    of_containers("POD-34", *_PROBES, "resources.limits", "resources.requests"),
+    of_containers("POD-34", *PROBES, "resources.limits", "resources.requests"),
     Claim("POD-34", PODS, ("{pod}.resources.limits", "{pod}.resources.requests", "{pod}.volumes.*.emptyDir")),
 )
 CHECK = Check("bounds", changes=_changes, claims=_CLAIMS)

@@ -8,27 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, items, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, maps
 from provisioner.review.base.marks import Mark
+from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.container_changes import ContainerChange, container_changes
 from provisioner.review.workloads.mounts import unmounted
 from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import Container
-from provisioner.sentences import some
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _CHANGED = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE)
 MAX_SETTINGS = 60
-_ORDERED = {"initContainers": "init containers", "containers": "containers"}
-_MOUNTS = "other mounts"
-_WORDS = {
-    "command": "another command",
-    "args": "other arguments",
-    "env": "other variables",
-    "envFrom": "other variables",
-    "workingDir": "another working directory",
-    "lifecycle": "other hooks",
-}
+_ORDERED = ("initContainers", "containers")
+_MOUNTS = "mounts"
+_FIELDS = ("command", "args", "env", "envFrom", "workingDir", "lifecycle")
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -37,27 +30,32 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         shown[one.ref].append(one)
     for change in pod_changes(facts.plan):
         containers = shown[change.ref]
-        if told := _parts(change, containers):
+        if differs := _parts(change, containers):
             settings = list(_settings(containers))
             volumes = {"before": unmounted(change.before), "after": unmounted(change.after)}
-            evidence = {"settings": settings[:MAX_SETTINGS], "left_out": max(0, len(settings) - MAX_SETTINGS)}
-            evidence |= volumes if volumes["before"] != volumes["after"] else {}
-            folders = _only_folders(containers) if told == [_MOUNTS] else []
-            evidence |= {"folders": folders} if folders else {}
-            message = f"{said(change.ref)} has {some(told, len(told))}"
-            yield _CHANGED.at(change.ref, message, evidence=evidence, key=[told, settings, volumes])
+            params: dict[str, Any] = volumes if volumes["before"] != volumes["after"] else {}
+            yield _CHANGED.finding(
+                "changed",
+                change.ref,
+                key=[differs, settings, volumes],
+                differs=differs,
+                settings=settings[:MAX_SETTINGS],
+                left_out=max(0, len(settings) - MAX_SETTINGS),
+                folders=(differs == [_MOUNTS] and _only_folders(containers)) or None,
+                **params,
+            )
 
 
-def _parts(change: PodChange, containers: Iterable[ContainerChange]) -> list[str]:
-    """What differs, in words that complete "the object has ..."."""
+def _parts(change: PodChange, containers: Iterable[ContainerChange]) -> list[str | dict[str, str]]:
+    """What differs, as the phrases of POD-28 are named."""
     old, new = containers_by_name(change.before), containers_by_name(change.after)
-    come = [f"the new container {one.name}" for key, one in new.items() if key not in old]
-    gone = [f"no longer the container {one.name}" for key, one in old.items() if key not in new]
-    kept = [_WORDS[key] for one, other in change.kept() for key in _differing(one, other)]
+    come = [{VARIANT: "new-container", "container": one.name} for key, one in new.items() if key not in old]
+    gone = [{VARIANT: "no-container", "container": one.name} for key, one in old.items() if key not in new]
+    kept = ["env" if key == "envFrom" else key for one, other in change.kept() for key in _differing(one, other)]
     lines = (line for one in containers if one.mark is Mark.CHANGED for line in one.lines)
     kept += [_MOUNTS] if any(line.what == "mount" for line in lines) else []
-    kept += [f"its {words} in another order" for name, words in _ORDERED.items() if _is_reordered(change, name)]
-    kept += ["other volumes that no container mounts"] if unmounted(change.before) != unmounted(change.after) else []
+    kept += [name for name in _ORDERED if _is_reordered(change, name)]
+    kept += ["volumes"] if unmounted(change.before) != unmounted(change.after) else []
     return [*come, *dict.fromkeys(kept), *gone]
 
 
@@ -67,7 +65,7 @@ def _is_reordered(change: PodChange, list_name: str) -> bool:
 
 
 def _differing(old: Container, new: Container) -> Iterator[str]:
-    return (key for key in _WORDS if _stated(key, old.body.get(key)) != _stated(key, new.body.get(key)))
+    return (key for key in _FIELDS if _stated(key, old.body.get(key)) != _stated(key, new.body.get(key)))
 
 
 def _stated(key: str, value: object) -> object:
@@ -93,7 +91,7 @@ def _settings(changes: Iterable[ContainerChange]) -> Iterator[dict[str, Any]]:
 
 
 _CLAIMS = (
-    of_containers("POD-28", "name", *_WORDS, "volumeMounts", "volumeDevices"),
+    of_containers("POD-28", "name", *_FIELDS, "volumeMounts", "volumeDevices"),
     Claim("POD-28", PODS, ("{pod}.volumes", *(f"{{pod}}.{name}.{{order}}" for name in _ORDERED))),
 )
 CHECK = Check("commands", changes=_changes, claims=_CLAIMS)

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.masking import masked
-from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.container_changes import HOOKS, PROBES
 from provisioner.review.workloads.fetched_code import FetchedCode, fetched_code
 from provisioner.review.workloads.pod_changes import of_containers
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
-from provisioner.sentences import some_phrases
 from provisioner.values import Finding, Section, Severity
 
 _FETCHED = ReviewRule("POD-29", Section.PODS, Severity.DANGEROUS)
 _INSTALLED = ReviewRule("POD-29", Section.PODS, Severity.NOTABLE)
-MAX_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +37,10 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         installing = [one for one in found if one.is_installing]
         for rule, told in ((_FETCHED, [one for one in found if not one.is_installing]), (_INSTALLED, installing)):
             if told:
-                does = some_phrases(list(dict.fromkeys(what for one in told for what in one.does)))
-                where = some_phrases([f"{one.container}: {_shortened(one.words)}" for one in told], 2)
+                does = list(dict.fromkeys(what for one in told for what in one.does))
                 key = [[one.container, str(one.path[-1]), one.words] for one in told]
-                evidence = {"commands": [f"{one.container}: {one.words}" for one in told]}
-                message = f"{said(pod.ref)} {does} ({where})"
-                yield rule.at(pod.ref, message, path=told[0].path, evidence=evidence, key=key)
+                commands = [{"container": one.container, "command": one.words} for one in told]
+                yield rule.finding("fetches", pod.ref, where=told[0].path, key=key, does=does, commands=commands)
 
 
 def _of_pod(pod: PodSpec) -> Iterator[_Fetching]:
@@ -67,10 +63,6 @@ def _commands(container: Container) -> Iterator[tuple[tuple[str | int, ...], lis
     told = {("lifecycle", name): hooks.get(name) for name in HOOKS} | {(name,): body.get(name) for name in PROBES}
     for path, handler in told.items():
         yield (*path, "exec", "command"), list(map(str, items(mapping(mapping(handler).get("exec")).get("command"))))
-
-
-def _shortened(words: str) -> str:
-    return words if len(words) <= MAX_SHOWN else f"{words[:MAX_SHOWN]}…"
 
 
 _CLAIMS = (of_containers("POD-29", "command", "args", "lifecycle", *PROBES),)

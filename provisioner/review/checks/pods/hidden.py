@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from provisioner.review.base.facts import Check, ReviewRule, StateFacts, said
+from provisioner.review.base.facts import Check, ReviewRule, StateFacts
 from provisioner.review.workloads.mounts import mounts_of
 from provisioner.review.workloads.pod_changes import of_containers
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some_phrases
 from provisioner.values import Finding, Section, Severity
 
 _PROGRAMS = ReviewRule("POD-31", Section.PODS, Severity.DANGEROUS)
 _TRUST = ReviewRule("POD-31", Section.PODS, Severity.NOTABLE)
 
-MAX_TOLD = 3
 # What lies in these folders is run.
 _OF_PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/libexec")
 _OF_LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib")
@@ -47,24 +46,21 @@ _OF_TRUST = (
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
-        programs, trust = _told(pod, is_dangerous=True), _told(pod, is_dangerous=False)
-        if programs:
-            message = f"{said(pod.ref)} replaces programs of its image: it mounts {some_phrases(programs, MAX_TOLD)}"
-            yield _PROGRAMS.at(pod.ref, message, evidence={"mounts": programs}, key=programs)
-        if trust:
-            message = f"{said(pod.ref)} replaces files that its image trusts: it mounts {some_phrases(trust, MAX_TOLD)}"
-            yield _TRUST.at(pod.ref, message, evidence={"mounts": trust}, key=trust)
+        if programs := _mounts(pod, _hides_programs):
+            yield _PROGRAMS.finding("programs", pod.ref, key=programs, mounts=programs)
+        if trusted := _mounts(pod, _hides_trust):
+            yield _TRUST.finding("trusted-files", pod.ref, key=trusted, mounts=trusted)
 
 
-def _told(pod: PodSpec, *, is_dangerous: bool) -> list[str]:
+def _mounts(pod: PodSpec, is_over: Callable[[str], bool]) -> list[dict[str, Any]]:
     """What stands where, in which container; folders of the node are told as such (POD-05)."""
-    found = []
-    for container in pod.containers():
-        for one in mounts_of(pod, container):
-            is_over = _hides_programs(one.path) if is_dangerous else _hides_trust(one.path)
-            if is_over and one.kind != "hostPath":
-                found.append(f"{one.words} in {container.name}")
-    return sorted(found)
+    found = (
+        {"source": one.source, "path": one.path, "how": list(one.how), "container": container.name}
+        for container in pod.containers()
+        for one in mounts_of(pod, container)
+        if is_over(one.path) and one.kind != "hostPath"
+    )
+    return sorted(found, key=lambda it: tuple(it.values()))
 
 
 def _hides_programs(path: str) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, PodSpec, pod_specs
-from provisioner.sentences import some
-from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
+from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _NO_DIGEST = ReviewRule("IMG-01", Section.IMAGES, Severity.NOTABLE)
 _LATEST = ReviewRule("IMG-02", Section.IMAGES, Severity.DANGEROUS)
@@ -98,23 +97,16 @@ def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) ->
     if reference is None:
         return
     image = parse(reference) if isinstance(reference, str) else None
-    evidence = {"image": str(reference)}
+    params = {"image": str(reference)} | ({"repository": str(image)} if image else {})
     key = str(image or reference)  # another tag of the same image has the same weakness
     if image is None:
-        message = f"{said(ref)} names the image {reference}, which is no image reference: its pods will not start"
-        yield _UNREADABLE.at(ref, message, path=path, evidence=evidence, key=key)
+        yield _UNREADABLE.finding("no-reference", ref, where=path, key=key, **params)
         return
     if any(f"{image}/".startswith(f"{retired}/") for retired in _RETIRED_REGISTRIES):
-        message = f"{said(ref)} pulls {image} from a registry that is retired"
-        yield _RETIRED.at(ref, message, path=path, evidence=evidence, key=key)
-    if image.digest:
-        return
-    if image.tag in {"", "latest"}:
-        message = f"{said(ref)} runs whatever {image} has as latest when a pod starts"
-        yield _LATEST.at(ref, message, path=path, evidence=evidence, key=key)
-    else:
-        message = f"{said(ref)} names {reference} by tag only: what runs may change without a request"
-        yield _NO_DIGEST.at(ref, message, path=path, evidence=evidence, key=key)
+        yield _RETIRED.finding("retired", ref, where=path, key=key, **params)
+    if not image.digest:
+        rule, variant = (_LATEST, "latest") if image.tag in {"", "latest"} else (_NO_DIGEST, "by-tag-only")
+        yield rule.finding(variant, ref, where=path, key=key, **params)
 
 
 def _of_origin(
@@ -124,8 +116,8 @@ def _of_origin(
     image = parse(reference) if isinstance(reference, str) else None
     if image is None or not allowed or any(f"{image}/".startswith(f"{one.rstrip('/')}/") for one in allowed):
         return
-    message = f"{said(ref)} runs {image}, which is in none of the places that images may come from: {some(allowed)}"
-    yield _NOT_ALLOWED.at(ref, message, path=path, evidence={"image": reference, "allowed": allowed}, key=str(image))
+    params = {"image": reference, "repository": str(image), "allowed": allowed}
+    yield _NOT_ALLOWED.finding("not-allowed", ref, where=path, key=str(image), **params)
 
 
 def _told(container: Container) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -144,10 +136,8 @@ def _of_settings(container: Container) -> Iterator[Finding]:
             image = parse(match.group())
             if image is None or image.digest or not (is_named_so and (image.tag or match.group() == text)):
                 continue
-            message = f"{said(container.ref)} is told by {name} to run {match.group()}, by tag only"
-            yield _HIDDEN.at(
-                container.ref, message, path=path, evidence={"image": match.group(), "setting": name}, key=match.group()
-            )
+            of, told = container.ref, match.group()
+            yield _HIDDEN.finding("told-to-run", of, where=path, key=told, image=told, setting=name)
 
 
 def _settings(container: Container) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
@@ -169,29 +159,26 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     if not old:
         return
     known = {image.registry for image in old.values()}
-    for (identity, name), (ref, path, image) in _places(facts.state().objects).items():
-        before = old.get((identity, name))
-        evidence = {"before": _text(before), "after": _text(image)}
-        key = [name, _text(before), _text(image)]
-        found = _difference(f"{said(ref)}, {name},", before, image, known)
-        if found:
-            rule, message = found
-            yield rule.at(ref, message, path=path, evidence=evidence, key=key)
+    for place, (ref, path, image) in _places(facts.state().objects).items():
+        before = old.get(place)
+        if found := _difference(before, image, known):
+            rule, variant, params = found
+            of = {"part": place.part, "name": place.name, "before": _text(before), "after": _text(image)}
+            key = [f"{place.part} {place.name}", _text(before), _text(image)]
+            yield rule.finding(variant, ref, where=path, key=key, **of, **params)
 
 
-def _difference(where: str, before: Image | None, now: Image, known: set[str]) -> tuple[ReviewRule, str] | None:
+def _difference(before: Image | None, now: Image, known: set[str]) -> tuple[ReviewRule, str, dict[str, str]] | None:
     if before is None:
-        if now.registry in known:
-            return None
-        return _OTHER_REGISTRY, f"{where} is new and pulls from {now.registry}, which was not used before"
+        return (_OTHER_REGISTRY, "new-registry", {"registry": now.registry}) if now.registry not in known else None
     if now.registry != before.registry:
-        return _OTHER_REGISTRY, f"{where} pulls from {now.registry} instead of {before.registry}"
+        return _OTHER_REGISTRY, "other-registry", {"registry": now.registry, "old_registry": before.registry}
     if now.repository != before.repository:
-        return _OTHER_REPOSITORY, f"{where} runs {now} instead of {before}"
+        return _OTHER_REPOSITORY, "other-repository", {"repository": str(now), "old_repository": str(before)}
     if now.tag == before.tag and now.tag and now.digest != before.digest and now.digest and before.digest:
-        return _OTHER_DIGEST, f"{where} runs other bytes under the same tag {now.tag} of {now}"
+        return _OTHER_DIGEST, "other-bytes", {"tag": now.tag, "repository": str(now)}
     if _is_step_back(_version(before.tag), _version(now.tag)):
-        return _BACK, f"{where} goes back from {before.tag} to {now.tag}"
+        return _BACK, "goes-back", {"tag": now.tag, "old_tag": before.tag}
     return None
 
 
@@ -220,20 +207,27 @@ def _text(image: Image | None) -> str:
     return f"{image}{tag}{f'@{image.digest}' if image.digest else ''}"
 
 
-def _places(objects: tuple[JsonObject, ...]) -> dict[tuple[Any, str], tuple[ObjectRef, tuple[str | int, ...], Image]]:
-    """Each image by its object and what it is of there: a container or a volume."""
+class _Place(NamedTuple):
+    """What an image is of: in its object a `part`, container or volume, of this name."""
+
+    identity: ObjectIdentity
+    part: str
+    name: str
+
+
+def _places(objects: tuple[JsonObject, ...]) -> dict[_Place, tuple[ObjectRef, tuple[str | int, ...], Image]]:
     found = {}
     for pod in pod_specs(objects):
-        of = [(f"container {one.name}", (*one.path, "image"), one.body.get("image")) for one in pod.containers()]
-        of += [(f"volume {name}", path, reference) for name, path, reference in _of_volumes(pod)]
-        for name, path, reference in of:
+        of = [("container", one.name, (*one.path, "image"), one.body.get("image")) for one in pod.containers()]
+        of += [("volume", *volume) for volume in _of_volumes(pod)]
+        for part, name, path, reference in of:
             image = parse(reference) if isinstance(reference, str) else None
             if image is not None:
-                found[(pod.ref.identity, name)] = (pod.ref, path, image)
+                found[_Place(pod.ref.identity, part, name)] = (pod.ref, path, image)
     return found
 
 
-def _images(objects: tuple[JsonObject, ...]) -> Mapping[tuple[Any, str], Image]:
+def _images(objects: tuple[JsonObject, ...]) -> Mapping[_Place, Image]:
     return {key: image for key, (_, _, image) in _places(objects).items()}
 
 

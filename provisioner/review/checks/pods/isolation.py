@@ -6,34 +6,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, said
-from provisioner.review.workloads.pod_changes import PodChange, of_containers, pod_changes
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
+from provisioner.review.workloads.pod_changes import PodChange, of_containers, pod_changes, sides
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
-from provisioner.sentences import some
 from provisioner.values import Finding, Section, Severity
 
 _READ_ONLY = "readOnlyRootFilesystem"
 _WEAKER = ReviewRule("POD-38", Section.PODS, Severity.NOTABLE)
 _OTHER_USER = ReviewRule("POD-16", Section.PODS, Severity.NOTABLE)
 _USER = "runAsUser"
-_USERS: dict[object, str] = {None: "the user of its image"}
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         if pod.body.get("shareProcessNamespace") is True:
-            message = f"{said(pod.ref)} lets its containers see each other's processes, with their files and variables"
-            yield _WEAKER.at(pod.ref, message, path=(*pod.path, "shareProcessNamespace"))
+            yield _WEAKER.finding("shared-processes", pod.ref, where=(*pod.path, "shareProcessNamespace"))
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     for change in pod_changes(facts.plan):
         writable = [new.name for old, new in change.kept() if _is_read_only(old) and not _is_read_only(new)]
         if writable:
-            message = (
-                f"{said(change.ref)} may newly write to the files of its image, its programs too ({some(writable)})"
-            )
-            yield _WEAKER.at(change.ref, message, evidence={"containers": writable}, key=["writable", *writable])
+            yield _WEAKER.finding("writable", change.ref, key=["writable", *writable], containers=writable)
         yield from _of_runtime(change)
         yield from _of_users(change)
 
@@ -41,11 +35,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_runtime(change: PodChange) -> Iterator[Finding]:
     old, new = (str(one.body.get("runtimeClassName") or "") for one in (change.before, change.after))
     if old and old != new:
-        where = f"the runtime {new}" if new else "the usual runtime"
-        message = f"{said(change.ref)} runs in {where} and no longer in {old}, which may have kept it apart"
-        path = (*change.after.path, "runtimeClassName")
-        evidence = {"before": old, "after": new} if new else {"before": old}
-        yield _WEAKER.at(change.ref, message, path=path, evidence=evidence, key=[old, new] if new else old)
+        where, key = (*change.after.path, "runtimeClassName"), [old, new] if new else old
+        yield _WEAKER.finding("other-runtime", change.ref, where=where, key=key, before=old, after=new or None)
 
 
 def _of_users(change: PodChange) -> Iterator[Finding]:
@@ -54,10 +45,9 @@ def _of_users(change: PodChange) -> Iterator[Finding]:
     for old, new in change.kept():
         before, after = _user(change.before, old), _user(change.after, new)
         if after not in (before, 0):
-            found.append(f"{new.name} {_USERS.get(before, before)} → {_USERS.get(after, after)}")
+            found.append({"container": new.name, **sides(before, after)})
     if found:
-        message = f"{said(change.ref)} runs as another user, which may not own the files that it has ({some(found)})"
-        yield _OTHER_USER.at(change.ref, message, evidence={"users": found}, key=found)
+        yield _OTHER_USER.finding("other-user", change.ref, key=found, users=found)
 
 
 def _user(pod: PodSpec, container: Container) -> object:

@@ -6,49 +6,47 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
-from provisioner.review.workloads.pod_changes import change_words, changes_words, field_changes, pod_changes
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.rules.messages import VARIANT
+from provisioner.review.workloads.pod_changes import change_record, field_changes, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some, some_phrases
 from provisioner.values import Finding, Section, Severity
 
 _RULE = ReviewRule("POD-37", Section.PODS, Severity.NOTABLE)
 
-MAX_TOLD = 3
-# What is told of what stands, as _stated names it.
+# What _ways tells of, as _stated names it.
 _STANDING = frozenset({"dnsPolicy", "hostAliases", "nameservers", "searches"})
 _OF_CLUSTER = frozenset({"", "ClusterFirst", "ClusterFirstWithHostNet"})
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
-        told = list(_told(pod))
-        if told:
-            message = f"{said(pod.ref)} resolves names differently than the cluster: {some_phrases(told, MAX_TOLD)}"
-            yield _RULE.at(pod.ref, message, evidence={"by": told}, key=told)
+        if by := list(_ways(pod)):
+            yield _RULE.finding("own-names", pod.ref, key=by, by=by)
 
 
-def _told(pod: PodSpec) -> Iterator[str]:
+def _ways(pod: PodSpec) -> Iterator[dict[str, Any]]:
+    """By what a pod finds hosts that others do not find so."""
     for one in maps(pod.body.get("hostAliases")):
-        yield f"{some(items(one.get('hostnames'))) or 'nothing'} is {one.get('ip')}"
+        yield {VARIANT: "alias", "hostnames": items(one.get("hostnames")), "ip": one.get("ip")}
     policy, config = str(pod.body.get("dnsPolicy") or ""), mapping(pod.body.get("dnsConfig"))
     if servers := items(config.get("nameservers")):
-        yield f"it asks {some(servers)}"
+        yield {VARIANT: "servers", "servers": servers}
     elif policy not in _OF_CLUSTER:
-        yield "it asks the name servers of its node" if policy == "Default" else f"its dnsPolicy is {policy}"
+        yield {VARIANT: "servers-of-node" if policy == "Default" else "policy", "policy": policy}
     if domains := items(config.get("searches")):
-        yield f"it looks in {some(domains)}"
+        yield {VARIANT: "searches", "domains": domains}
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     """What changes beside that: what is gone, options, and the policies of the cluster."""
     for change in pod_changes(facts.plan):
-        is_told = bool(set(_told(change.after)) - set(_told(change.before)))
+        before = list(_ways(change.before))
+        is_told = any(one not in before for one in _ways(change.after))
         changes = field_changes(_stated(change.before), _stated(change.after))
         if found := [one for one in changes if not (is_told and one.path[0] in _STANDING)]:
-            message = f"{said(change.ref)} resolves names differently than before: {changes_words(found)}"
-            told = list(map(change_words, found))
-            yield _RULE.at(change.ref, message, evidence={"changes": told}, key=["changes", *told])
+            records = list(map(change_record, found))
+            yield _RULE.finding("changed", change.ref, key=["changes", *records], changes=records)
 
 
 def _stated(pod: PodSpec) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
-from provisioner.review.workloads.pod_changes import change_words, changes_words, field_changes, pod_changes
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.workloads.pod_changes import change_record, field_changes, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Finding, Section, Severity
 
@@ -36,23 +36,22 @@ _FIELDS: Mapping[str, Any] = {
 def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
         if node := pod.body.get("nodeName"):
-            message = f"{said(pod.ref)} names the node {node}: neither taints nor the scheduler keep its pods off it"
-            yield _NAMED.at(pod.ref, message, path=(*pod.path, "nodeName"), evidence={"node": node}, key=node)
-        elif told := list(dict.fromkeys(_reasons(pod))):
-            message = f"{said(pod.ref)} may run on nodes of the control plane"
-            yield _ADMITTED.at(pod.ref, message, evidence={"by": told}, key=told)
+            yield _NAMED.finding("names-node", pod.ref, where=(*pod.path, "nodeName"), key=node, node=node)
+        elif found := list(dict.fromkeys(_reasons(pod))):
+            by = [{how: what} for how, what in found]
+            yield _ADMITTED.finding("control-plane", pod.ref, key=found, by=by)
 
 
-def _reasons(pod: PodSpec) -> Iterator[str]:
-    """By what a pod may run there, in words; an agent that runs on each node tolerates every taint."""
-    yield from (f"asks for {_short(one)}" for one in mapping(pod.body.get("nodeSelector")) if one in _ROLES)
+def _reasons(pod: PodSpec) -> Iterator[tuple[str, str]]:
+    """By what a pod may run there; an agent that runs on each node tolerates every taint."""
+    yield from (("asksFor", _short(one)) for one in mapping(pod.body.get("nodeSelector")) if one in _ROLES)
     affinity = mapping(mapping(pod.body.get("affinity")).get("nodeAffinity"))
     terms = maps(mapping(affinity.get(_REQUIRED)).get("nodeSelectorTerms"))
     terms += [mapping(one.get("preference")) for one in maps(affinity.get(_PREFERRED))]
-    yield from (f"asks for {_short(one)}" for one in _wanted(terms))
+    yield from (("asksFor", _short(one)) for one in _wanted(terms))
     for one in maps(pod.body.get("tolerations")):
         if _is_for_control_plane(one):
-            yield f"tolerates {_short(one['key'])}" if one.get("key") else "tolerates every taint"
+            yield "tolerates", _short(one.get("key") or "*")
 
 
 def _short(role: object) -> str:
@@ -79,11 +78,9 @@ def _is_any_of(one: Mapping[str, Any]) -> bool:
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     for change in pod_changes(facts.plan):
-        found = field_changes(_placed(change.before), _placed(change.after))
+        found = list(map(change_record, field_changes(_placed(change.before), _placed(change.after))))
         if found:
-            message = f"{said(change.ref)} is scheduled differently: {changes_words(found)}"
-            told = list(map(change_words, found))
-            yield _MOVED.at(change.ref, message, evidence={"changes": told}, key=told)
+            yield _MOVED.finding("scheduled-differently", change.ref, key=found, changes=found)
 
 
 def _placed(pod: PodSpec) -> dict[str, Any]:
@@ -94,7 +91,7 @@ def _placed(pod: PodSpec) -> dict[str, Any]:
         key: value for key, value in selector.items() if key not in _ROLES and (key, value) != _USUAL_SYSTEM
     }
     others = (one for one in maps(stated["tolerations"]) if not _is_for_control_plane(one) and not _is_passing(one))
-    stated["tolerations"] = sorted(map(_toleration_words, others))
+    stated["tolerations"] = sorted(map(_as_taint, others))
     return {key: value for key, value in stated.items() if value and value != _FIELDS[key]}
 
 
@@ -103,7 +100,7 @@ def _is_passing(toleration: Mapping[str, Any]) -> bool:
     return toleration.get("key") in _PASSING and toleration.get("effect") == "NoExecute"
 
 
-def _toleration_words(toleration: Mapping[str, Any]) -> str:
+def _as_taint(toleration: Mapping[str, Any]) -> str:
     """As kubectl writes the taint; `*` stands for any."""
     operator, value = toleration.get("operator") or "Equal", toleration.get("value") or ""
     told = {"Equal": f"={value}" if value else "", "Exists": "=*"}.get(operator, f" {operator} {value}")

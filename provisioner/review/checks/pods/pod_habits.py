@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
@@ -22,38 +22,35 @@ _SYSTEM_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     for pod in pod_specs(state.objects):
-        missing = _missing_habits(pod)
-        if missing:
-            message = f"{said(pod.ref)}: {', '.join(missing)}"
-            yield _HABITS.at(pod.ref, message, path=pod.path, evidence={"missing": missing}, key=missing)
-        if pod.ref.namespace in _OF_THE_CLUSTER:
-            message = f"{said(pod.ref)} runs in {pod.ref.namespace}, beside what belongs to the cluster"
-            yield _PLACE.at(pod.ref, message, path=("metadata", "namespace"), key=pod.ref.namespace)
+        if missing := _missing_habits(pod):
+            yield _HABITS.finding("leaves-out", pod.ref, where=pod.path, key=missing, missing=missing)
+        if (place := pod.ref.namespace) in _OF_THE_CLUSTER:
+            yield _PLACE.finding(
+                "beside-the-cluster", pod.ref, where=("metadata", "namespace"), key=place, namespace=place
+            )
         name = str(pod.body.get("priorityClassName") or "")
         if name in _SYSTEM_CLASSES:
-            message = f"{said(pod.ref)} runs as {name}: other pods are stopped to make room for it"
-            yield _CLASS.at(pod.ref, message, path=(*pod.path, "priorityClassName"), key=name)
-        if runtime := str(pod.body.get("runtimeClassName") or ""):
-            message = (
-                f"{said(pod.ref)} asks for the runtime {runtime}, and how well that isolates pods is not known here"
-            )
-            yield _CLASS.at(pod.ref, message, path=(*pod.path, "runtimeClassName"), key=["runtime", runtime])
+            where = (*pod.path, "priorityClassName")
+            yield _CLASS.finding("system-priority", pod.ref, where=where, key=name, **{"class": name})
+        if name := str(pod.body.get("runtimeClassName") or ""):
+            where = (*pod.path, "runtimeClassName")
+            yield _CLASS.finding("runtime", pod.ref, where=where, key=["runtime", name], **{"class": name})
 
 
 def _missing_habits(pod: PodSpec) -> list[str]:
-    """What a pod leaves out, in the words of a list; what it is told once covers all its containers."""
+    """What a pod leaves out; what it is told once covers all its containers."""
     containers = [one for one in pod.containers() if one.list_name == "containers"]
     found = []
     if any(not mapping(mapping(one.body.get("resources")).get("limits")).get("memory") for one in containers):
-        found.append("no memory limit")
+        found.append("memory-limit")
     if any(one.security.get("readOnlyRootFilesystem") is not True for one in containers):
-        found.append("writable root file system")
+        found.append("read-only-root")
     is_served = any(maps(one.body.get("ports")) for one in containers)
     if is_served and not any(one.body.get("readinessProbe") for one in containers):
-        found.append("no readiness probe")
+        found.append("readiness-probe")
     has_account = pod.body.get("serviceAccountName") not in {None, "", "default"}
     if not has_account and pod.body.get("automountServiceAccountToken") is not False:
-        found.append("a token of the default account that it does not ask for")
+        found.append("opt-out-of-token")
     return found
 
 
@@ -63,14 +60,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     for pod in pod_specs(facts.state().objects):
         old = before.get(pod.ref.identity)
         if old is not None and old.body.get("hostUsers") is False and pod.body.get("hostUsers") is not False:
-            message = (
-                f"{said(pod.ref)} no longer has a user namespace: root in its containers is root on the node again"
-            )
-            yield _USERS_LOST.at(pod.ref, message, path=(*pod.path, "hostUsers"))
+            yield _USERS_LOST.finding("no-user-namespace", pod.ref, where=(*pod.path, "hostUsers"))
         for wanted in _classes(pod):
             if wanted.identity not in brought and facts.around.exists.get(wanted.identity) is False:
-                message = f"{said(pod.ref)} asks for {said(wanted)}, which does not exist: its pods are refused"
-                found = _NO_CLASS.at(pod.ref, message, path=pod.path, key=["missing", str(wanted)])
+                key = ["missing", str(wanted)]
+                found = _NO_CLASS.finding("no-class", pod.ref, where=pod.path, key=key, wanted=wanted)
                 yield replace(found, is_new=old is None or wanted not in _classes(old))
 
 

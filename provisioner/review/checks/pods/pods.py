@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.workloads.pod_security import TABLE, Level, PodSecurityRow, level_needed
 from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, PodSpec, pod_specs, runs_pods
-from provisioner.sentences import some
 from provisioner.values import (
     Content,
     Finding,
@@ -65,9 +64,16 @@ def _of_row(row: PodSecurityRow, pod: PodSpec) -> Iterator[Finding]:
     rule = ReviewRule(row.id, Section.PODS, _severity(row, pod, places))
     # The same folder that pods may now write to is another finding.
     key = [*places, "writable"] if row.id == "POD-05" and rule.severity is Severity.CRITICAL else places
-    message = f"{said(pod.ref)} lets its pods {row.what} ({some(places, 4)})"
-    evidence = {"check": row.check, "level": row.level.word, "places": [list(path) for path, _ in failures]}
-    yield rule.at(pod.ref, message, path=failures[0][0], evidence=evidence | {"items": places}, key=key)
+    yield rule.finding(
+        "fails-check",
+        pod.ref,
+        where=failures[0][0],
+        key=key,
+        check=row.check,
+        level=row.level.word,
+        places=[list(path) for path, _ in failures],
+        items=places,
+    )
 
 
 def _severity(row: PodSecurityRow, pod: PodSpec, places: list[str]) -> Severity:
@@ -83,7 +89,7 @@ def _severity(row: PodSecurityRow, pod: PodSpec, places: list[str]) -> Severity:
 
 
 def _capability(place: str) -> str:
-    """The capability of a place in words; runtimes take it in any case, some with its prefix."""
+    """The capability of a place; runtimes take it in any case, some with its prefix."""
     return place.rsplit(maxsplit=1)[-1].upper().removeprefix("CAP_")
 
 
@@ -98,11 +104,8 @@ def _of_node_folders(pod: PodSpec) -> Iterator[Finding]:
     for index, volume in enumerate(maps(pod.body.get("volumes"))):
         where = _folder(volume.get("hostPath"))
         if _holds_credentials(where):
-            message = (
-                f"{said(pod.ref)} mounts {where} of the node, which holds credentials or configuration of the node"
-            )
-            path = (*pod.path, "volumes", index, "hostPath", "path")
-            yield _NODE_FOLDER.at(pod.ref, message, path=path, evidence={"path": where}, key=where)
+            at = (*pod.path, "volumes", index, "hostPath", "path")
+            yield _NODE_FOLDER.finding("mounts", pod.ref, where=at, key=where, path=where)
 
 
 def _folder(source: object) -> str:
@@ -119,13 +122,9 @@ def _holds_credentials(where: str) -> bool:
 def _of_persistent_volume(ref: ObjectRef, spec: Mapping[str, Any]) -> Iterator[Finding]:
     """A folder of a node that pods reach by a claim: Pod Security looks at their own volumes only."""
     for kind in ("hostPath", "local"):
-        where = _folder(spec.get(kind))
-        if not where:
-            continue
-        rule = _NODE_FOLDER if _holds_credentials(where) else _VOLUME_ON_NODE
-        held = ", which holds credentials or configuration of the node" if rule is _NODE_FOLDER else ""
-        message = f"{said(ref)} lets whoever claims it mount {where} of a node{held}, past Pod Security"
-        yield rule.at(ref, message, path=("spec", kind, "path"), evidence={"path": where}, key=where)
+        if path := _folder(spec.get(kind)):
+            rule = _NODE_FOLDER if _holds_credentials(path) else _VOLUME_ON_NODE
+            yield rule.finding("persistent-volume", ref, where=("spec", kind, "path"), key=path, path=path)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -135,20 +134,16 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         needed = level_needed(pod)
         old = before.get(pod.ref.identity)
         if old is not None and needed > old:
-            message = f"The pods of {said(pod.ref)} now need the level {needed.word}; {old.word} was enough before"
-            yield _WORSE.at(pod.ref, message, evidence={"before": old.word, "after": needed.word}, key=needed.word)
+            yield _WORSE.finding("needs-more", pod.ref, key=needed.word, before=old.word, after=needed.word)
         rule = enforced.get(pod.ref.namespace)
         if rule is None:
             continue
         allowed, minor = rule
         needed = level_needed(pod, minor)
         if needed > allowed:
-            message = (
-                f"The pods of {said(pod.ref)} need the level {needed.word}, and namespace {pod.ref.namespace} enforces "
-                f"{allowed.word}: none of them will start"
-            )
-            evidence = {"needs": needed.word, "enforced": allowed.word, "version": _version_words(minor)}
-            yield _REJECTED.at(pod.ref, message, evidence=evidence, key=needed.word)
+            version = f"v1.{minor}" if minor is not None else "latest"
+            params: dict[str, Any] = {"needs": needed.word, "enforced": allowed.word, "version": version}
+            yield _REJECTED.finding("not-admitted", pod.ref, key=needed.word, namespace=pod.ref.namespace, **params)
     yield from _of_labels(facts)
 
 
@@ -167,10 +162,6 @@ def _enforce_version(namespace: Mapping[str, Any], server: str) -> int | None:
     return min(found, default=None)
 
 
-def _version_words(minor: int | None) -> str:
-    return f"v1.{minor}" if minor is not None else "latest"
-
-
 def _of_labels(facts: Facts) -> Iterator[Finding]:
     """A bundle that says itself what its namespace lets through."""
     live = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
@@ -178,18 +169,15 @@ def _of_labels(facts: Facts) -> Iterator[Finding]:
     unseen = {one.ref.name for one in facts.plan.actions if one.ref.group_kind == _NAMESPACE and one.after is None}
     for obj in _namespaces(facts.state().objects):
         ref, level, before = ObjectRef.of(obj), _level(obj), _level(old.get(ObjectRef.of(obj).name) or {})
-        path = ("metadata", "labels", _ENFORCE)
+        where = ("metadata", "labels", _ENFORCE)
         word = _labels(obj).get(_ENFORCE)
         if word is not None and level is None:
-            message = f"{said(ref)} shall enforce {word}, which is no level: the API server refuses the namespace"
-            yield _NO_LEVEL.at(ref, message, path=path, evidence={"level": str(word)}, key=str(word))
+            yield _NO_LEVEL.finding("no-level", ref, where=where, key=str(word), level=str(word))
         elif _is_looser(before, level) and not (level is None and ref.name in unseen):  # others may set the label
-            what = f"admit {level.word} pods" if level is not None else "admit whatever the cluster's default is"
-            how = f"instead of {before.word} ones" if before is not None else "by its own label"
-            message = f"The bundle lets namespace {ref.name} {what} {how}"
-            after = level.word if level is not None else ""
-            evidence = {"before": before.word if before is not None else "", "after": after}
-            yield _LOOSENED.at(ref, message, path=path, evidence=evidence, key=after)
+            old_word, new_word = (one.word if one is not None else "" for one in (before, level))
+            variant = "label-removed" if level is None else "loosened" if before is not None else "label-added"
+            params = {"namespace": ref.name, "before": old_word, "after": new_word}
+            yield _LOOSENED.finding(variant, ref, where=where, key=new_word, **params)
         if before is not None and level is not None and ref.name not in unseen:
             yield from _of_version(ref, old[ref.name], obj)
 
@@ -199,11 +187,8 @@ def _of_version(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterat
     versions = [_labels(one).get(_ENFORCE_VERSION) for one in (before, after)]
     old, new = (str(one) if one is not None else "latest" for one in versions)
     if old != new:
-        message = f"{said(ref)} holds its pods to the standards of {new} instead of {old}: older ones forbid less"
-        evidence = {"before": old, "after": new}
-        yield _OTHER_VERSION.at(
-            ref, message, path=("metadata", "labels", _ENFORCE_VERSION), evidence=evidence, key=[old, new]
-        )
+        where = ("metadata", "labels", _ENFORCE_VERSION)
+        yield _OTHER_VERSION.finding("other-version", ref, where=where, key=[old, new], before=old, after=new)
 
 
 def _labels(obj: Mapping[str, Any]) -> Mapping[str, Any]:

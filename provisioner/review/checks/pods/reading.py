@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, said
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
 from provisioner.review.workloads.pod_changes import of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, ObjectIdentity, ObjectRef, Section, Severity
 
 _FOREIGN = ReviewRule("POD-30", Section.PODS, Severity.DANGEROUS)
 _PERHAPS_OWN = ReviewRule("POD-30", Section.PODS, Severity.NOTABLE)
-MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +62,10 @@ def _of_pod(pod: PodSpec, secrets: _Secrets, known: set[ObjectIdentity]) -> Iter
     found = [one for one in secrets.others(pod) if one.ref.identity not in known]
     made = sorted(one.ref.name for one in found if secrets.may_be_made(one))
     foreign = sorted(one.ref.name for one in found if one.ref.name not in made)
-    parts = [f"{_names(foreign)}, which this bundle does not bring"] if foreign else []
-    parts += [f"{_names(made)}, which this bundle does not bring, though pods of it may make it"] if made else []
-    if parts:
+    if variant := "-and-".join([*(["foreign"] if foreign else []), *(["perhaps-made"] if made else [])]):
         rule = _FOREIGN if foreign and secrets.facts.previous is not None else _PERHAPS_OWN
-        message = f"{said(pod.ref)} newly reads {', and '.join(parts)}"
-        yield rule.at(pod.ref, message, evidence={"secrets": sorted({*foreign, *made})}, key=[foreign, made])
-
-
-def _names(names: list[str]) -> str:
-    return f"the Secret {names[0]}" if len(names) == 1 else f"the Secrets {some(names, MAX_NAMED)}"
+        both = sorted({*foreign, *made})
+        yield rule.finding(variant, pod.ref, key=[foreign, made], secrets=both, foreign=foreign, made=made)
 
 
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.workloads.mentions import mentions
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
@@ -36,12 +37,11 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
         if ref.group_kind == _CONFIG_MAP:
             yield from _of_names(ref, mapping(obj.get("data")), ("data",))
         elif ref.group_kind == SECRET and obj.get("type") == "bootstrap.kubernetes.io/token":
-            message = f"{said(ref)} is a bootstrap token: whoever knows it can register a node and act as it"
-            yield _JOINS.at(ref, message, path=("type",))
+            yield _JOINS.finding("bootstrap", ref, where=("type",))
         elif ref.group_kind == SECRET and obj.get("type") == "kubernetes.io/service-account-token":
-            account = mapping(mapping(obj.get("metadata")).get("annotations")).get("kubernetes.io/service-account.name")
-            message = f"{said(ref)} makes a token of the ServiceAccount {account} that never expires"
-            yield _TOKEN.at(ref, message, evidence={"account": str(account)}, key=str(account))
+            annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+            account = str(annotations.get("kubernetes.io/service-account.name"))
+            yield _TOKEN.finding("never-expires", ref, key=account, account=account)
     for pod in pod_specs(state.objects):
         for container in pod.containers():
             literal = {str(one.get("name")): one.get("value") for one in maps(container.body.get("env"))}
@@ -50,10 +50,9 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 
 def _of_names(ref: ObjectRef, values: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Finding]:
     """Keys that are named like credentials and have a value that could be one. The value is never shown."""
-    for key, value in sorted(values.items(), key=lambda it: str(it[0])):
-        if isinstance(value, str) and _CREDENTIAL.search(str(key)) and not _HARMLESS.fullmatch(value.strip()):
-            message = f"{said(ref)} holds {key} as plain text: whoever may read the object can read it"
-            yield _NAMED_SO.at(ref, message, path=(*path, str(key)), evidence={"key": str(key)}, key=str(key))
+    for name, value in sorted(((str(key), value) for key, value in values.items()), key=itemgetter(0)):
+        if isinstance(value, str) and _CREDENTIAL.search(name) and not _HARMLESS.fullmatch(value.strip()):
+            yield _NAMED_SO.finding("plain-text", ref, where=(*path, name), key=name, name=name)
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -67,8 +66,7 @@ def _of_immutable(facts: Facts) -> Iterator[Finding]:
             before, after = planned.before or {}, planned.after or {}
             parts = ("data", "binaryData", "stringData", "immutable")
             if before.get("immutable") is True and any(before.get(one) != after.get(one) for one in parts):
-                message = f"{said(planned.ref)} is immutable and would change: it can only be deleted and created again"
-                yield _IMMUTABLE.at(planned.ref, message, path=("immutable",))
+                yield _IMMUTABLE.finding("immutable", planned.ref, where=("immutable",))
 
 
 def _of_stale_pods(facts: Facts) -> Iterator[Finding]:
@@ -80,9 +78,7 @@ def _of_stale_pods(facts: Facts) -> Iterator[Finding]:
         read = sorted({one.ref for one in mentions(pod) if one.ref in touched and one.is_read})
         old = before.get(pod.ref.identity)
         if read and old is not None and _same_template(old, pod):
-            names = ", ".join(said(ref) for ref in read)
-            message = f"{names} changes, but {said(pod.ref)} does not: its pods may go on with the old values"
-            yield _NOT_ROLLED.at(pod.ref, message, evidence={"reads": [str(ref) for ref in read]}, key=str(read))
+            yield _NOT_ROLLED.finding("pods-stay", pod.ref, key=str(read), reads=read)
 
 
 def _same_template(old: JsonObject, pod: PodSpec) -> bool:

@@ -7,12 +7,11 @@ from typing import Any
 
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.rights.account_powers import AccountPowers, account_of
 from provisioner.review.workloads.mounts import MOUNTED_BY_SERVER
 from provisioner.review.workloads.pod_changes import STAYING, PodChange, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.sentences import number, some_phrases
 from provisioner.values import Finding, GroupKind, Section, Severity
 
 _TOKEN = ReviewRule("POD-33", Section.PODS, Severity.NOTABLE)
@@ -34,8 +33,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         before, after = mapping(planned.before), mapping(planned.after)
         is_open = before.get(_AUTOMOUNT) is False and after.get(_AUTOMOUNT) is not False
         if planned.ref.group_kind == _ACCOUNT and planned.action in STAYING and after and is_open:
-            message = f"{said(planned.ref)} newly lets pods mount its token where they do not say otherwise"
-            yield _TOKEN.at(planned.ref, message, path=(_AUTOMOUNT,), key="account")
+            yield _TOKEN.finding("given-by-account", planned.ref, where=(_AUTOMOUNT,), key="account")
 
 
 def _mounts_newly(change: PodChange, facts: Facts) -> bool:
@@ -65,21 +63,20 @@ def _said_by_accounts(state: StateFacts) -> dict[RbacSubject, Any]:
 
 def _of_token(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> Finding:
     gain = powers.gained(None, account)
-    can = f", which {some_phrases(gain.powers)}" if gain.powers else ""
-    message = f"{said(pod.ref)} newly mounts a token of its account {account.name}{can}"
-    rule = _STRONG if gain.powers else _TOKEN
-    evidence = {"after": str(account), "powers": list(gain.powers)}
-    return rule.at(pod.ref, message, path=(*pod.path, _AUTOMOUNT), evidence=evidence, key=[str(account), gain.powers])
+    rule, key = _STRONG if gain.powers else _TOKEN, [str(account), gain.powers]
+    params = {"after": str(account), "account": account.name, "powers": list(gain.powers)}
+    return rule.finding("mounts", pod.ref, where=(*pod.path, _AUTOMOUNT), key=key, **params)
 
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     """Tokens that pods ask for by themselves: for whom, and for how long."""
     for pod in pod_specs(state.objects):
-        found = sorted({_told(token) for token in _asked(pod)})
+        found = sorted({(str(one.get("audience") or ""), _lifetime(one)) for one in _asked(pod)})
         if found:
             account = account_of(pod, state.install_namespace)
-            message = f"{said(pod.ref)} holds a token of its account {account.name} {', and '.join(found)}"
-            yield _TOKEN.at(pod.ref, message, path=(*pod.path, "volumes"), key=[str(account), found])
+            tokens = [{"audience": audience, **_in_units(seconds)} for audience, seconds in found]
+            where, key = (*pod.path, "volumes"), [str(account), found]
+            yield _TOKEN.finding("asks", pod.ref, where=where, key=key, account=account.name, tokens=tokens)
 
 
 def _asked(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
@@ -90,15 +87,15 @@ def _asked(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
                     yield mapping(source["serviceAccountToken"])
 
 
-def _told(token: Mapping[str, Any]) -> str:
-    return f"for {token.get('audience') or 'the API server'}{_lifetime(token.get('expirationSeconds'))}"
+def _lifetime(token: Mapping[str, Any]) -> int:
+    """In seconds; 0 where it is the usual one or shorter."""
+    seconds = token.get("expirationSeconds")
+    return seconds if isinstance(seconds, int) and seconds > _USUAL_SECONDS else 0
 
 
-def _lifetime(seconds: object) -> str:
-    if not isinstance(seconds, int) or seconds <= _USUAL_SECONDS:
-        return ""
+def _in_units(seconds: int) -> dict[str, int]:
     hours, rest = divmod(seconds, 3600)
-    return f", valid for {number(seconds, 'second') if rest else number(hours, 'hour')}"
+    return {"seconds": seconds} if rest else {"hours": hours} if hours else {}
 
 
 _CLAIMS = (

@@ -45,19 +45,40 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{verbs:each some 1}", {"verbs": ["GET", "LIST"]}, "read and 1 more"),
         ("{sizes:each some 2}", {"sizes": ["a", "b"], "old": {"a": 1}, "new": {"b": 2}}, "a 1 → (none), b (none) → 2"),
         ("{sizes:each some 2}", {"sizes": [{"item": WEB, "old": 1, "new": 2}]}, "Deployment shop/web 1 → 2"),
+        ("{names:clauses}", {"names": ["a", "b"]}, "a, and b"),
+        ("{value:cut 3}", {"value": "abcd"}, "abc…"),
+        ("{value:cut 4}", {"value": "abcd"}, "abcd"),
+        ("{format:else none}", {}, "none"),
+        ("{new:json} {all:jsons}", {"new": "a", "all": [1, None]}, '"a" 1, null'),
+        ("{old:range}", {"old": {"minimum": 1, "maximum": 5, "exclusiveMaximum": True}}, "from 1 below 5"),
+        ("{types:types}", {"types": ["integer", "string"]}, "an integer or a string"),
+        ("{new:rule}", {"new": "self.a\n== 1"}, "'self.a == 1'"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
         ("waits[ in {place}]", {"place": ""}, "waits"),
         ("waits[ in {place}]", {}, "waits"),
+        ("waits [in {place}|somewhere]", {"place": "shop"}, "waits in shop"),
+        ("waits [in {place}|somewhere]", {"place": None}, "waits somewhere"),
+        ("[{pods:pod|pods}] wait", {"pods": 2}, "pods wait"),
+        ("{them:each}", {"them": [{"name": "a"}, {"variant": "odd", "name": "b"}]}, "one a, the odd b"),
+        ("{them:each phrases 1}", {"them": ["odd-one", "odd-one"]}, "that; and 1 more"),
         ("{then:phrase}", {"then": "never", "pods": 2}, "never starts 2 pods"),
         ("{text}", {"text": "{subject} [x]"}, "{subject} [x]"),
     ],
 )
 def test_a_template_shows_its_values(template: str, params: dict[str, Any], words: str) -> None:
-    phrases = "verbs.GET: read", "verbs.LIST: list", "verbs.each: do {item}", "sizes.each: {item} {old} → {new}"
-    text = "\n\n".join((f"it: {template}", "then.never: never starts {pods:count pod}", *phrases))
-    messages = messages_in("XX-01", text)
+    phrases = (
+        "then.never: never starts {pods:count pod}",
+        "verbs.GET: read",
+        "verbs.LIST: list",
+        "verbs.each: do {item}",
+        "sizes.each: {item} {old} → {new}",
+        "them.each: one {name}",
+        "them.odd: the odd {name}",
+        "them.odd-one: that",
+    )
+    messages = messages_in("XX-01", "\n\n".join((f"it: {template}", *phrases)))
     assert messages.render("it", params) == words
 
 

@@ -51,6 +51,7 @@ CASES = (
     "review/preflight/test_needs.py",
     "review/crds/test_references.py",
     "review/checks/pods/test_settings.py",
+    "review/checks/pods/test_surroundings.py",
     "review/checks/availability/test_needs.py",
     "review/checks/availability/test_nodes.py",
     "review/checks/availability/test_storage.py",

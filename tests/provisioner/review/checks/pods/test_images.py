@@ -89,6 +89,13 @@ def test_a_step_back_is_one_by_version(before: str, after: str, is_back: bool) -
     assert ("IMG-06" in [one.rule for one in found]) is is_back
 
 
+def test_a_new_container_that_pulls_from_another_registry_is_told() -> None:
+    after = pod(f"quay.io/a/b:1{DIGEST}")
+    after["spec"]["containers"].append({"name": "new", "image": f"ghcr.io/a/b:1{DIGEST}"})
+    (found,) = found_in(after, pod(f"quay.io/a/b:1{DIGEST}"))
+    assert (found.rule, found.variant, found.evidence["registry"]) == ("IMG-03", "new-registry", "ghcr.io")
+
+
 def test_docker_hub_by_any_of_its_names_is_one_registry() -> None:
     found = found_in(pod(f"registry-1.docker.io/library/nginx:1{DIGEST}"), pod(f"nginx:1{DIGEST}"))
     assert found == []

@@ -11,6 +11,8 @@ from provisioner.review.checks.pods import pod_habits, pods
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
 STRICT = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
@@ -26,9 +28,9 @@ def workload(namespace: str = "shop", *, container: dict[str, Any] | None = None
 
 
 def namespace(level: str, version: str = "") -> dict[str, Any]:
-    labels = {"pod-security.kubernetes.io/enforce": level}
+    labels = {ENFORCE: level}
     if version:
-        labels["pod-security.kubernetes.io/enforce-version"] = version
+        labels[f"{ENFORCE}-version"] = version
     found = an_object("v1", "Namespace", "shop")
     return {**found, "metadata": {**found["metadata"], "labels": labels}}
 
@@ -79,6 +81,25 @@ def test_pods_are_held_against_the_standards_that_their_namespace_enforces(
     pod: dict[str, Any], level: str, version: str, server: str, expected: list[str]
 ) -> None:
     assert rejected(pod, level, version, server) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "variant"),
+    [
+        ("restricted", "baseline", "loosened"),
+        ("baseline", None, "label-removed"),
+        (None, "privileged", "label-added"),
+        (None, "baseline", None),
+        ("baseline", "restricted", None),
+    ],
+)
+def test_a_bundle_that_lets_its_namespace_admit_more_is_told(
+    before: str | None, after: str | None, variant: str | None
+) -> None:
+    old, new = ({"labels": {ENFORCE: level}} if level else {} for level in (before, after))
+    old, new = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", **it}} for it in (old, new))
+    found = judged_by(facts(planned(new, Action.UPDATE, before=old), previous=content_with(old)), [pods.CHECK])
+    assert [one.variant for one in found if one.rule == "POD-22"] == ([variant] if variant else [])
 
 
 def habits(*actions: Any, **rest: Any) -> list[Finding]:

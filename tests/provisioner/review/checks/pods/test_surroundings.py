@@ -19,6 +19,7 @@ from tests.support.provisioner.contents import (
     planned,
 )
 from tests.support.provisioner.contents import reading as variable
+from tests.support.provisioner.roles import account, bound, cluster_role, rule
 
 SECRET = core_ref("Secret", "s")
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -61,6 +62,17 @@ def test_a_secret_that_is_nobodys_of_the_bundle_is_told(
     before = content_with(*previous) if previous else None
     found = of(reading.CHECK, "POD-30", old, READER, exists={SECRET: True}, previous=before)
     assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+def test_a_secret_that_pods_of_the_bundle_may_make_is_told_apart() -> None:
+    both = workload({"env": [variable("Secret", "s", "k"), variable("Secret", "t", "k")]}, serviceAccountName="maker")
+    maker = an_object("v1", "ServiceAccount", "maker", "shop")
+    roles = (cluster_role("makes", rule("create", "secrets")), bound("makes", account("maker", "shop")))
+    actions = [planned(both, Action.UPDATE, before=workload()), planned(maker, Action.CREATE)]
+    given = {"exists": {SECRET: True}, "previous": content_with(workload()), "live_rbac": roles}
+    (found,) = named(findings_of(reading.CHECK, *actions, **given), "POD-30")
+    assert (found.evidence["foreign"], found.evidence["made"]) == (["s"], ["t"])
+    assert found.variant == "foreign-and-perhaps-made"
 
 
 @pytest.mark.parametrize(
