@@ -32,7 +32,7 @@ CONSEQUENCE_OF_DELETION = {
     STATEFUL_SET: "its pods stop, and its volumes are left behind",
     GroupKind("", "Secret"): "programs that read it stop working, and Pratique cannot restore its values",
 }
-_SECRET = GroupKind("", "Secret")
+SECRET = GroupKind("", "Secret")
 _TAKING = frozenset({Action.DELETE, Action.REPLACE})
 _WRITING = frozenset({Action.UPDATE, Action.ADOPT})
 
@@ -91,7 +91,7 @@ def may_be_remade(planned: PlannedAction) -> bool:
 
     The action is the same where they do not: else whoever reads the plan would learn that (S38).
     """
-    is_secret = planned.action is Action.UPDATE and planned.ref.group_kind == _SECRET
+    is_secret = planned.action is Action.UPDATE and planned.ref.group_kind == SECRET
     return is_secret and _map(planned.before).get("immutable") is True
 
 

@@ -33,7 +33,6 @@ from provisioner.cluster.plan.expected_refusals import POD
 from provisioner.cluster.plan.helm_releases import hand_over, is_held_by, losers, without_marks
 from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
 from provisioner.cluster.plan.ownership import holder_of
-from provisioner.cluster.plan.proving import SECRET
 from provisioner.cluster.plan.replacing import refusal, said_of
 from provisioner.cluster.tracking import RevisionOwner, Tracking, has_named_owner, made_for, nonce_of
 from provisioner.errors import (
@@ -50,7 +49,7 @@ from provisioner.errors import (
     Unreachable,
     Withheld,
 )
-from provisioner.retention import is_remade, takes_more
+from provisioner.retention import SECRET, is_remade, takes_more
 from provisioner.schema.fields import is_same
 from provisioner.values import (
     Action,
