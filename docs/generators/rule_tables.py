@@ -27,8 +27,8 @@ def known_annotations() -> str:
     lines = heading_of_page("Annotations that rules judge", source, *words)
     named: dict[tuple[str, str, str], list[str]] = {}
     for one in ANNOTATIONS:
-        words = messages_of(one.rule).render(f"why.{one.why}", {})
-        named.setdefault((one.rule, words, _off(one)), []).append(code(one.name))
+        why = messages_of(one.rule).render(f"why.{one.why}", {})
+        named.setdefault((one.rule, why, _off(one)), []).append(code(one.name))
     rows = ([_RULE.format(rule), "<br>".join(names), why, off] for (rule, why, off), names in named.items())
     return page([*lines, *table(("rule", "annotations", "each of them …", "off"), rows)])
 

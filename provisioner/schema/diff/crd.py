@@ -120,6 +120,7 @@ def _bytes(crd: Crd) -> int:
 
 
 def _identity(old: Crd, new: Crd) -> Iterator[SchemaChange]:
+    facts: dict[str, Any]
     if old.scope != new.scope:
         facts = {"old": old.scope, "new": new.scope}
         yield SchemaChange("CRD-01", "changed", ("spec", "scope"), REPLACED, facts=facts)
