@@ -27,7 +27,7 @@ def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What the sweep wakes; the queue itself is no part of these tests."""
     found: list[int] = []
     monkeypatch.setattr(wake, "request", found.append)
-    monkeypatch.setattr(wake, "deployment", lambda _: None)
+    monkeypatch.setattr(wake, "deployment", lambda _, **__: None)
     return found
 
 

@@ -71,7 +71,7 @@ def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(
         services.register_cluster(name="again", kubeconfig=kubeconfig, by=OPERATOR)
     again = services.register_cluster(name="journey", kubeconfig=kubeconfig, by=OPERATOR)
     loop.take_list(again, any_station.api, loop._resource(any_station.api))
-    row = BundleDeployment.objects.get(gone_at=None)
+    row = BundleDeployment.objects.get(gone_at=None, name=it.name)
     assert (row.pk, row.active_revision, row.inventory.count()) == (
         it.deployment.pk,
         it.deployment.active_revision,
