@@ -35,7 +35,7 @@ from approvals.kubectl_reviews.judging import (
     too_many,
     unproved,
 )
-from approvals.ledger.rounds import ASKED_AGAIN
+from approvals.ledger.rounds import ASKED_AGAIN, LABELS_CHANGED
 from approvals.lifecycle import State
 from approvals.locks import for_change
 from approvals.models import AuthorAdmission, Cluster, KubectlReview, Request, Review, ReviewAdmission
@@ -219,11 +219,11 @@ def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: Polic
 
 
 def _of_this_round(said: SaidReview, request: Request | None) -> SaidReview:
-    """A Deny of a round that ended only because somebody asked for a new report is one of the round after it: else who
-    asks soon enough would shed every Deny before it is counted."""
+    """A Deny of a round that ended only because somebody asked for a new report, or changed labels, is one of the round
+    after it: else who does so soon enough would shed every Deny before it is counted."""
     if request is None or said.decision != DENY or said.round >= request.round:
         return said
-    ended = request.voided_rounds.filter(round__gte=said.round).exclude(code=ASKED_AGAIN)
+    ended = request.voided_rounds.filter(round__gte=said.round).exclude(code__in=(ASKED_AGAIN, LABELS_CHANGED))
     return said if ended.exists() else replace(said, round=request.round, subject_digest=request.subject_digest)
 
 

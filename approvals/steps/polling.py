@@ -19,7 +19,7 @@ from approvals import gate, instruments, wake
 from approvals.access.port import connect
 from approvals.gate import reader
 from approvals.ledger import claims, pivots, references
-from approvals.models import FloatingReference, ReferenceFollower, Request, SpecWrite
+from approvals.models import FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
 from approvals.source_refs import listed_sources, secret_of
 from approvals.steps.prepare import reader_as_requester
 from approvals.steps.sources import limits, polling_egress, read_for, source_at
@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 POLLS_AT_ONCE = 4
 OF_ONE_AUTHOR = 3
 TURN_SECONDS = 5
+AFTER_CRASH = timedelta(minutes=10)
 
 
 class Poll(Recurring):
@@ -59,7 +60,11 @@ class Poll(Recurring):
                 references.postpone(reference, timezone.now() + timedelta(seconds=max(wait, 1.0)))
                 instruments.source_polls.labels(reference.kind, "postponed").inc()
             else:
-                self._look(reference, worker)
+                try:
+                    self._look(reference, worker)
+                except Exception:
+                    references.postpone(reference, timezone.now() + AFTER_CRASH)  # others wait for their turn
+                    raise
         for pk in in_line(timezone.now()):
             wake.poll(pk)
         return False
@@ -118,14 +123,20 @@ class Poll(Recurring):
 
 def in_line(now: datetime) -> list[int]:
     """The references that are looked at next: those who wrote what follows them take turns (S40), and of one author the
-    longest overdue comes first. What is being looked at is due until then, so that it is one of them."""
+    longest overdue comes first. What is being looked at is due until then, so that it is one of them. What has killed
+    its worker waits behind all others, and keeps nobody waiting while it rests."""
+    tasks = TaskClaim.objects.filter(task=references.POLL)
+    suspects = set(tasks.filter(worker_deaths__gt=0).values_list("key", flat=True))
+    resting = set(tasks.filter(rests_until__gte=now).values_list("key", flat=True))
     writes = SpecWrite.objects.filter(deployment=OuterRef("deployment")).order_by("-generation")
     due = ReferenceFollower.objects.filter(references.ACTIVE, reference__look_at__lte=now)
-    rows = due.annotate(author=Subquery(writes.values("username")[:1])).order_by("reference__look_at", "reference_id")
+    known = due.annotate(author=Subquery(writes.values("username")[:1])).order_by("reference__look_at", "reference_id")
+    rows = list(known.values_list("reference_id", "deployment__cluster_id", "author"))
     waiting: dict[tuple[int, str], tuple[tuple[str], int]] = {}
-    for number, row in enumerate(rows.values_list("reference_id", "deployment__cluster_id", "author")):
-        author = f"{row[1]} {row[2]}"
-        waiting.setdefault((row[0], author), ((author,), number))
+    for number, row in enumerate(rows):
+        author, place = f"{row[1]} {row[2]}", number + (len(rows) if row[0] in suspects else 0)
+        if row[0] not in resting:
+            waiting.setdefault((row[0], author), ((author,), place))
     keys = dict.fromkeys(pk for pk, _ in in_turn(waiting, (), (OF_ONE_AUTHOR,)))
     return list(keys)[:POLLS_AT_ONCE]
 

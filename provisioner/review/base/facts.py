@@ -393,7 +393,6 @@ class ReviewRule:
         `params` are the facts behind it, which its message may show. `key`, JSON-ready, is what makes it this finding
         and no other beside rule, object and field: what the facts mean, not counts or words.
         """
-        params = {name: value for name, value in params.items() if value is not None}
         found = Finding(
             self.id,
             self.section,
@@ -406,7 +405,8 @@ class ReviewRule:
             fingerprint=fingerprint(self.id, subject, where, key),
             variant=variant,
         )
-        return with_message(found)
+        known = {name: value for name, value in params.items() if value is not None}
+        return replace(with_message(found), evidence=known)
 
     def at(
         self,

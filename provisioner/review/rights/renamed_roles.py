@@ -14,10 +14,11 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
-from provisioner.review.base.facts import Facts, StateFacts, mapping
+from provisioner.review.base.facts import Facts, StateFacts, mapping, maps
 from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
 
 _Bound = dict[ObjectRef, tuple[ObjectRef, str]]
+_AGGREGATED = "aggregate-to-"  # in labels by which a ClusterRole's rules become those of another
 _ROLES, _BINDINGS = ("ClusterRole", "Role"), ("ClusterRoleBinding", "RoleBinding")
 
 
@@ -126,7 +127,10 @@ def _bound(refs: Mapping[ObjectIdentity, ObjectRef], bodies: Mapping[ObjectIdent
         role = refs.get((RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", name))
         if ref.kind in _BINDINGS and role is not None:
             bare = {**bodies[ref.identity], "roleRef": {}}
-            labels = mapping(bodies[role.identity].get("metadata")).get("labels") or {}
+            body = bodies[role.identity]
+            labels = mapping(mapping(body.get("metadata")).get("labels"))
+            if body.get("aggregationRule") or any(_AGGREGATED in str(label) for label in labels):
+                continue  # others hold its rules, or it holds those of others
             found[ref] = (role, json.dumps([_what_it_gives(ref, bare, {}), kind, labels], sort_keys=True))
     return found
 
@@ -152,7 +156,7 @@ def _rights_of(obj: JsonObject) -> tuple[object, ...]:
     role = mapping(obj.get("roleRef"))
     subjects = {
         tuple(str(mapping(subject).get(key) or "") for key in ("kind", "namespace", "name"))
-        for subject in obj.get("subjects") or ()
+        for subject in maps(obj.get("subjects"))
     }
     return (obj.get("rules") or [], obj.get("aggregationRule"), role.get("kind"), role.get("name"), subjects)
 

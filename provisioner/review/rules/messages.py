@@ -6,8 +6,8 @@ colon and its template. A template only shows values, it never decides: which va
 
     stops: {subject} stops: its replicas go from {before} to 0
 
-`{name}` shows a value as it is, an object by its name, labels as `key=value`, a list with commas. What else a template
-can do:
+`{name}` shows a value as it is, an object by its name, labels as `key=value`, a list with commas, `none` for None. What
+else a template can do:
 
     {pods:count pod}          1 pod, 2 pods          (`count entry/entries` where an s does not make the plural)
     {pods:is|are}             the first for one, else the second
@@ -239,6 +239,8 @@ def _listed(value: Any, way: str, rest: str) -> str:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={inner}" for key, inner in sorted(value.items()))
     return display_name(value) if isinstance(value, ObjectRef) else str(value)
@@ -276,7 +278,7 @@ _ONE_VALUE: Mapping[str, Callable[[Any], str]] = {
 
 
 def _size(value: Any) -> int:
-    return value if isinstance(value, int) else len(value)
+    return value if isinstance(value, int) else len(value or ())
 
 
 def _is_missing(value: Any) -> bool:

@@ -163,7 +163,7 @@ def test_asking_again_sheds_no_deny_that_is_not_counted_yet(here: World) -> None
     assert row.review, (row.code, row.words)
     assert (row.review.decision, row.review.round) == ("Deny", 2)
     other = seen(here, uid="other")
-    VoidedRound.objects.update(code="labels-changed")
+    VoidedRound.objects.update(code="catalog-changed")
     counting._decide(here.cluster, other, replace(said, reviewer=Identity("bert")), known)
     other.refresh_from_db()
     assert other.code == "old-round", "what ended for another reason is another question"

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.ledger import references
-from approvals.models import Catalog, FloatingReference
+from approvals.models import Catalog, FloatingReference, TaskClaim
 from approvals.steps import polling
 from approvals.steps.cataloguing import refreshing
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
@@ -93,6 +93,27 @@ def test_S40_those_who_wrote_what_follows_a_reference_take_turns(here: World) ->
         keys[name] = row.pk
     line = polling.in_line(now)
     assert [name for name, pk in keys.items() if pk in line] == ["slow-0", "slow-1", "slow-2", "innocent"]
+    for number in range(3):
+        rest = {"worker_deaths": 1, "rests_until": now + timedelta(hours=1)}
+        TaskClaim.objects.update_or_create(task=references.POLL, key=keys[f"slow-{number}"], defaults=rest)
+    line = polling.in_line(now)
+    assert [name for name, pk in keys.items() if pk in line] == ["slow-3", "slow-4", "slow-5", "innocent"]
+
+
+def test_S40_a_reference_that_cannot_be_looked_at_leaves_its_place(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    row = FloatingReference.objects.create(key="odd", kind="git", host="example.com", look_at=timezone.now())
+    row.followers.create(deployment=deployment, position=0, name="odd", interval_seconds=600)
+
+    def fails(*_: Any) -> None:
+        raise ValueError("nobody expected this")
+
+    monkeypatch.setattr(polling, "_ask_readers", fails)
+    with pytest.raises(ValueError, match="nobody expected this"):
+        Poll(row.pk).look("worker")
+    assert polling.in_line(timezone.now()) == []
 
 
 def test_a_catalog_waits_for_a_turn_of_its_host(

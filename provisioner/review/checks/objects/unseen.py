@@ -37,12 +37,13 @@ def _has_long_line(value: object) -> bool:
 
 
 def _unseen(planned: PlannedAction) -> int:
-    """How many characters of what comes and goes are beyond what is shown of a line. None of one that only moves."""
+    """How many characters of what comes and goes are beyond what is shown of a line. None of one that only moves within
+    its field: in another it means something else."""
     lines: list[DiffLine] = all_lines(planned.before, planned.after)
     left = {at: max(len(line.text) - MAX_FULL, 0) for at, line in enumerate(lines) if line.kind in "+-"}
     came = [at for at in left if left[at] and lines[at].kind == "+"]
     for at in [at for at in left if left[at] and lines[at].kind == "-"]:
-        twin = next((other for other in came if lines[other].text == lines[at].text), None)
+        twin = next((other for other in came if _is_moved(lines[at], lines[other])), None)
         if twin is not None:
             came.remove(twin)
             left[at] = left[twin] = 0
@@ -50,6 +51,10 @@ def _unseen(planned: PlannedAction) -> int:
         if left[gone] or left[come]:
             left[gone], left[come] = in_pieces(lines[gone].text, lines[come].text).unseen, 0
     return sum(left.values())
+
+
+def _is_moved(gone: DiffLine, come: DiffLine) -> bool:
+    return gone.text == come.text and gone.path == come.path
 
 
 CHECK = Check("unseen changes", changes=_changes)

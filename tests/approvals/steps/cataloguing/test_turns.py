@@ -87,7 +87,7 @@ def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.Monk
         do(RefreshCatalog(row.pk))
     assert set(map(tuple, given.values())) == {(turns.TURN_SECONDS,)}
     innocent = due("innocent", "alice", 1, here)
-    assert turns.in_line(timezone.now()) == [rows[0].pk, innocent.pk], "one of them all in a long turn"
+    assert turns.in_line(timezone.now()) == [innocent.pk, rows[0].pk], "one of them all in a long turn, behind others"
     do(RefreshCatalog(rows[0].pk))
     assert given["example.com/slow-0:latest"] == [turns.TURN_SECONDS, turns.LONG_TURN_SECONDS]
     assert rows[0].pk not in turns.in_line(timezone.now()), "and then it rests as whatever fails"

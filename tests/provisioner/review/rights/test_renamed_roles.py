@@ -133,3 +133,20 @@ OF_OTHERS = binding("theirs", V1, account="somebody")
 def test_what_gives_something_else_is_deleted(new: Any, live: Any, left: dict[str, str]) -> None:
     told, _ = upgraded(OLD, new, live_rbac=tuple(live) if live is not None else None)
     assert told == left
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}, {"rule": {"clusterRoleSelectors": []}}],
+)
+def test_a_role_whose_rules_others_hold_or_that_holds_theirs_is_not_renamed_with_other_rules(more: Any) -> None:
+    def aggregated(name: str, rules: Any) -> dict[str, Any]:
+        made = role(name, rules=rules)
+        made["metadata"] = {**made["metadata"], "labels": more.get("labels") or {}}
+        return {**made, **({"aggregationRule": more["rule"]} if "rule" in more else {})}
+
+    old = [aggregated(V1, [*RULES, NODES]), binding(V1, V1)]
+    new = [aggregated(V2, RULES), binding(V2, V2)]
+    base = [role("all", rules=[*RULES, NODES]), binding("all", "all")]
+    told, _ = upgraded(old, new, live_rbac=(*old, *base))
+    assert told == {}

@@ -54,6 +54,7 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{types:types}", {"types": ["integer", "string"]}, "an integer or a string"),
         ("{new:rule}", {"new": "self.a\n== 1"}, "'self.a == 1'"),
         ("{reasons:phrases 1}", {"reasons": ["a, b", "c"]}, "a, b; and 1 more"),
+        ("{text} {names:some 2} {pods:count pod}", {"text": None, "names": None, "pods": None}, "none none 0 pods"),
         ("{labels}", {"labels": {"b": "2", "a": "1"}}, "a=1, b=2"),
         ("waits[ in {place}]", {"place": "shop"}, "waits in shop"),
         ("waits[ in {place}]", {"place": ""}, "waits"),
