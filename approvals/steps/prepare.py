@@ -111,6 +111,7 @@ def _report_of(request: Request, api: Api, content: Content, moves: tuple[Source
         options=planning.plan_options(request),
         way_back=way_back(request, content),
         history=source_history.of(request, moves),
+        deployment=request.deployment.name,
     )
 
 

@@ -35,6 +35,7 @@ def look(  # noqa: PLR0913 -- each by its name
     way_back: WayBack | None = None,
     history: SourceHistory | None = None,
     is_for_reader: bool = False,
+    deployment: str = "",
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
@@ -46,7 +47,7 @@ def look(  # noqa: PLR0913 -- each by its name
     what `content` ran as before, `history` what its sources named earlier. `is_for_reader` where nobody else reads the
     report than who `cluster` is asked as: nothing of what they could read is withheld, and what is somebody else's is
     planned as if it were adopted. Else that stands in the way, and what would come of it is told apart for who may get
-    it (S09).
+    it (S09). `deployment` is the name of the BundleDeployment, which holds values that few may read.
 
     Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
@@ -62,7 +63,7 @@ def look(  # noqa: PLR0913 -- each by its name
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
     bundle = None if is_for_reader else plan_offline(content, previous)
     facts = replace(facts, installer=installer(as_account), bundle=bundle, left_by_hooks=left)
-    facts = replace(facts, history=history or SourceHistory())
+    facts = replace(facts, history=history or SourceHistory(), deployment=deployment)
     facts = replace(facts, around=surroundings(readers, facts))
     found = report(with_rights(cluster, facts))
     return in_own_words(found) if is_for_reader else found

@@ -60,7 +60,8 @@ def words_without_details(finding: Finding) -> str:
 
 def told_apart(facts: Facts, look: Look, found: list[Finding], withheld: list[Finding]) -> list[Finding]:
     """`withheld`, which are `found` in the same order, with the objects beside the plan that each is made of."""
-    parts: list[list[_Part]] = [[] for _ in found]
+    # What a check says on purpose for those alone who may get its sources stands in other words for everybody.
+    parts = [[_Part(one.sources, None)] if one.sources and one.evidence.get(STATED) else [] for one in found]
     for bare, sources in _without(facts):
         for place, part in enumerate(_parts(found, look(bare), sources)):
             if part is not None:

@@ -42,7 +42,6 @@ from provisioner.review.checks.bundle import (
     source_moves,
     unused_files,
 )
-from provisioner.review.checks.bundle.chart_values import hide_secret_values
 from provisioner.review.checks.governance import (
     full_quotas,
     limit_ranges,
@@ -184,7 +183,7 @@ CHECKS: tuple[Check, ...] = (
 def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
     asked = installed_checks() if checks is None else checks
-    facts = with_renamed_roles(hide_secret_values(facts))
+    facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked))
     once = {one.fingerprint: one for one in findings}.values()
     private = [one for one in once if one.is_private]

@@ -259,7 +259,7 @@ class Facts:
     what somebody gave as the stored objects. `installer` is None where the content is applied by whoever asks.
     `way_back` is None for content that did not run before, `history` what the sources named earlier. `hides_old_names`
     is set where names alone may tell which objects are renamed, and nothing what they held. `left_by_hooks` is
-    what hooks made and nobody removes.
+    what hooks made and nobody removes. `deployment` is the name of the BundleDeployment, "" where nobody gave it.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
     objects decide (S09). None where nothing is read of a cluster.
@@ -280,6 +280,7 @@ class Facts:
     stored: Stored | None = None
     left_by_hooks: tuple[ObjectRef, ...] = ()
     hides_old_names: bool = False
+    deployment: str = ""
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

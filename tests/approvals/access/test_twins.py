@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import uuid
 from collections import defaultdict
@@ -170,13 +171,18 @@ TWINS: dict[str, Callable[[str], Twin]] = {
     "a Service goes and an equal one comes": lambda it: Twin(
         [service("web", it), workload()], [service("shop", RIGHT), workload()]
     ),
-    "a value of the chart is tried": lambda it: Twin(
+    "values of the chart are tried, and the beginning of one": lambda it: Twin(
         [secret("db", it)],
-        [secret("db", "another-one")],
+        [secret("copy", f"password: {it}")],
         values=(
             {"size": "1", "pin": json.dumps("4711")},
-            {"size": "2", "pin": json.dumps(RIGHT), "g": json.dumps(RIGHT)},
+            {"size": "2", "pin": json.dumps(RIGHT), "g": json.dumps(RIGHT), "h": json.dumps(f"password: {RIGHT[:1]}")},
         ),
+    ),
+    "a value of the chart reaches a Secret hashed": lambda it: Twin(
+        [secret("db", "first")],
+        [secret("db", hashlib.sha256(it.encode()).hexdigest())],
+        values=({"pin": json.dumps("4711")}, {"pin": json.dumps(it)}),
     ),
     "a webhook configuration goes and an equal one comes": lambda it: Twin(
         [webhook("first", "Fail" if it == RIGHT else "Ignore")], [webhook("second", "Fail")]
@@ -260,3 +266,12 @@ def test_S38_who_may_get_the_object_reads_what_was_kept_from_others(
     assert any(words.format(place[1]) in one["serverWords"] for one in seen)
     assert words.format(place[1]) not in told(report, BLIND)
     assert private_to_judge(body) == []
+
+
+def test_S09_values_of_a_chart_are_for_who_may_get_the_deployment_and_its_secrets(
+    place: tuple[ClusterClient, str],
+) -> None:
+    no_deployments = Everybody(lambda ref: ref.kind != "BundleDeployment")
+    for report in looked(*place, TWINS["a value of the chart reaches a Secret hashed"](RIGHT)):
+        assert not any(RIGHT in told(report, one) for one in (BLIND, NO_SECRETS, no_deployments))
+        assert RIGHT in told(report, SEEING)
