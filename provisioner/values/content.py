@@ -40,7 +40,7 @@ class Pin:
     """What a source was resolved to: `digest` is `sha256:<hex>`, or for git the commit's 40 hex digits.
 
     `kind` is a SourceKind or the name of a plug-in. `reference` is what was asked for, as people wrote it, without
-    credentials.
+    credentials. Whoever shows it masks it: its path may hold a key.
     """
 
     kind: str
