@@ -110,9 +110,10 @@ class CatalogViewSet(ClusterScoped):
     def comparison(self, request: Http, **_: Any) -> Response:
         """What would change from one bundle to another, without the live objects of the cluster.
 
-        For who may get the catalog and create a BundleDeployment. 404 where nobody has asked for it lately: then POST
-        the same question, and GET this until `state` is no longer `waiting`. The result of a comparison is kept for a
-        while, for everybody who may know it. A large report comes in parts, like that of a request.
+        For who may get the catalog, create a BundleDeployment and, if `deployment` names one, get that. 404 where
+        nobody has asked for it lately: then POST the same question, and GET this until `state` is no longer `waiting`.
+        The result of a comparison is kept for a while, for everybody who may know it. A large report comes in parts,
+        like that of a request.
         """
         asked = self._asked(request.query_params)
         part = shapes.ComparisonPart(data=request.query_params)

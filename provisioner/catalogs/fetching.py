@@ -14,6 +14,7 @@ from pathlib import Path
 
 from provisioner.catalogs.reading import CatalogFile
 from provisioner.errors import BadSource, InvalidArchive
+from provisioner.masking import masked
 from provisioner.source import EgressPolicy, Source, opened
 from provisioner.unpack import UnpackLimits, unpack_to
 from provisioner.values import Pin
@@ -62,11 +63,11 @@ def fetched_catalog(
             try:
                 kept = unpack_to(Path(folder), found.archives, wanted=wanted, limits=bounds.of_unpacking())
             except InvalidArchive as exc:
-                raise type(exc)(f"{found.pin.reference}: {exc}") from exc
+                raise type(exc)(f"{masked(found.pin.reference)}: {exc}") from exc
         files = {path: place for path, place in kept.items() if _is_wanted(path, root=root)}
         if not files:
             where = f" in its folder {root}" if root else ""
-            raise BadSource(f"{found.pin.reference}: holds no files{where} that end in {', '.join(SUFFIXES)}")
+            raise BadSource(f"{masked(found.pin.reference)}: holds no files{where} that end in {', '.join(SUFFIXES)}")
         yield FetchedCatalog(found.pin, tuple(_file(path, place) for path, place in files.items()))
 
 
@@ -78,7 +79,7 @@ def _folder(label: str, pin: Pin) -> str:
     parts = [part for part in label.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise BadSource(
-            f"{pin.reference}: the label {FOLDER_LABEL} names {label[:200]!r}; expected a folder of the image"
+            f"{masked(pin.reference)}: the label {FOLDER_LABEL} names {label[:200]!r}; expected a folder of the image"
         )
     return "/".join(parts)
 

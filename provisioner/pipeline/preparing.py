@@ -10,6 +10,7 @@ from typing import Any
 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
+from provisioner.masking import masked
 from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch, pinned
 from provisioner.unpack import UnpackLimits, unpack
@@ -81,7 +82,7 @@ def fetch_sources(
                 pin, expected = one.pin, pins[number].digest if pins else one.pin.digest
                 resolved.append(pin.digest)
                 if pin.digest != expected:
-                    raise DigestMismatch(f"{pin.reference}: fetched {pin.digest}; pinned was {expected}")
+                    raise DigestMismatch(f"{masked(pin.reference)}: fetched {pin.digest}; pinned was {expected}")
                 trees.append((pin, unpack(one.archives, limits=limits)))
             _check_together((tree for _, tree in trees), limits)
     return FetchedSources(tuple(trees))
@@ -128,7 +129,7 @@ def moves(
 
 def _move(source: GitSource, pin: Pin, before: EarlierCommit, egress: EgressPolicy) -> SourceMove | None:
     kind, named = ("branch", source.branch) if source.branch else ("tag", source.tag)
-    name = f"{kind} {named} of {pin.reference}" if named else pin.reference
+    name = f"{kind} {named} of {masked(pin.reference)}" if named else masked(pin.reference)
     if before.is_followed:
         way, why = course(source, before=before.commit, after=pin.digest, egress=egress)
         return SourceMove(name, before.commit, pin.digest, before.since, way, why)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from provisioner.errors import BadSource, DigestMismatch
+from provisioner.masking import masked
 from provisioner.source import config_map, git, http, image, local, plugged
 from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.config_map import source_of as source_of_config_map
@@ -65,7 +66,7 @@ def fetch(
     own = exact.credentials if isinstance(exact, PrivateSource) else None
     fetched = _fetcher(type(exact))(exact, egress=egress, credentials=own or credentials, max_bytes=max_bytes)
     if pin and fetched.pin.digest != pin.digest:
-        raise DigestMismatch(f"{pin.reference}: fetched {fetched.pin.digest}; pinned was {pin.digest}")
+        raise DigestMismatch(f"{masked(pin.reference)}: fetched {fetched.pin.digest}; pinned was {pin.digest}")
     return fetched
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
+from provisioner.masking import masked
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -90,7 +91,12 @@ def place_of(url: str, schemes: tuple[str, ...] = ("https", "http")) -> Origin:
 
 
 def shown(url: str) -> str:
-    """The URL without credentials, query and fragment, for pins and messages."""
+    """The URL for messages and pages: as pins have it, with what looks like a key in its path hidden."""
+    return masked(pinned_url(url))
+
+
+def pinned_url(url: str) -> str:
+    """The URL without credentials, query and fragment. A pin has all of its path, so that policies tell two apart."""
     try:
         parts = urlsplit(url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""

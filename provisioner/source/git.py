@@ -26,7 +26,7 @@ from provisioner.errors import (
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.pack import GitObject, objects_of
-from provisioner.source.remote import Remote, connected, place_of_repository, shown_repository
+from provisioner.source.remote import Remote, connected, pinned_repository, place_of_repository, shown_repository
 from provisioner.source.specs import Credentials, Fetched, GitSource, Polled
 from provisioner.values import Archive, Pin, SourceKind
 
@@ -61,7 +61,7 @@ def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials |
     commit = _peeled(objects, wanted, where)
     if source.commit and commit != source.commit:
         raise BadSource(f"{where}: {source.commit} is a tag; expected the commit that it names, {commit}")
-    pin = Pin(SourceKind.GIT, where, commit, source.destination)
+    pin = Pin(SourceKind.GIT, pinned_repository(source.repository), commit, source.destination)
     return Fetched(pin, (Archive("", _Snapshot(objects, where, max_bytes).packed(commit, _folder(source, where))),))
 
 

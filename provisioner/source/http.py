@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from provisioner.errors import BadSource, DigestMismatch, SourceUnavailable
 from provisioner.source.client import SourceClient, SourceReply
-from provisioner.source.egress import EgressPolicy, Origin, place_of, shown
+from provisioner.source.egress import EgressPolicy, Origin, pinned_url, place_of, shown
 from provisioner.source.specs import Credentials, Fetched, HttpSource, Polled
 from provisioner.values import Archive, Pin, SourceKind
 
@@ -40,7 +40,7 @@ def fetch(source: HttpSource, *, egress: EgressPolicy, credentials: Credentials 
     _check_status(source, reply, place, has_shown=bool(headers) or client.has_client_certificate)
     if source.checksum and reply.digest != source.checksum:
         raise DigestMismatch(f"{shown(source.url)}: its checksum is {reply.digest}; expected {source.checksum}")
-    pin = Pin(SourceKind.HTTP, shown(source.url), reply.digest, source.destination)
+    pin = Pin(SourceKind.HTTP, pinned_url(source.url), reply.digest, source.destination)
     return Fetched(pin, (Archive(_name(source.url, reply.headers), reply.body),))
 
 

@@ -23,7 +23,7 @@ from urllib3.exceptions import HTTPError
 
 from provisioner.errors import BadSource, BundleTooLarge, SourceUnavailable
 from provisioner.source.client import CONNECT_SECONDS, SourceClient
-from provisioner.source.egress import Origin, place_of, resolve, shown
+from provisioner.source.egress import Origin, pinned_url, place_of, resolve, shown
 from provisioner.source.specs import Credentials
 
 # git@example.com:group/repository.git, as hosts show it for cloning.
@@ -161,8 +161,13 @@ def _text(value: Any) -> str:
 
 
 def shown_repository(repository: str) -> str:
-    """The repository without credentials, for pins and messages."""
+    """The repository for messages and pages, as `shown`."""
     return repository if SCP_LIKE.fullmatch(repository) else shown(repository)
+
+
+def pinned_repository(repository: str) -> str:
+    """The repository without credentials, as `pinned_url`."""
+    return repository if SCP_LIKE.fullmatch(repository) else pinned_url(repository)
 
 
 def place_of_repository(repository: str) -> Origin:

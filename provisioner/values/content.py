@@ -40,7 +40,7 @@ class Pin:
     """What a source was resolved to: `digest` is `sha256:<hex>`, or for git the commit's 40 hex digits.
 
     `kind` is a SourceKind or the name of a plug-in. `reference` is what was asked for, as people wrote it, without
-    credentials.
+    credentials. Whoever shows it masks it: its path may hold a key.
     """
 
     kind: str
@@ -222,10 +222,10 @@ class Requirement:
 class Lookup:
     """An object of the cluster that a chart was told of when it was rendered.
 
-    `digest` is of what it was told, "" where the object did not exist; `copies` are the Secrets of the content that
-    have values of this one, as namespace/name or as the name alone, and `keys` the same with the key of each value.
-    `answer` is what it was told, with marks in place
-    of the values of a Secret; a content that was stored has none.
+    `digest` is of what it was told, of a Secret of its keys and type alone, "" where the object did not exist; `copies`
+    are the Secrets of the content that have values of this one, as namespace/name or as the name alone, and `keys` the
+    same with the key of each value. `answer` is what it was told, with marks in place of the values of a Secret; a
+    content that was stored has none.
     """
 
     ref: ObjectRef

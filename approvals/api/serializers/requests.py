@@ -18,6 +18,7 @@ from approvals.models import (
     VoidedRound,
 )
 from approvals.services.acknowledging import acknowledgements
+from provisioner.masking import masked_value
 
 
 class ReportPart(serializers.Serializer[Any]):
@@ -69,6 +70,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     verdict = serializers.SerializerMethodField()
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
+    pins = serializers.SerializerMethodField()
     headline = serializers.SerializerMethodField()
     status = serializers.SerializerMethodField(help_text="the cause, by whom, since when, and the next step")
     requesters = RequesterSerializer(
@@ -125,6 +127,11 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     # What selectors.inbox tells of the present round with each row; Any, because the model has no such fields.
     def get_verdict(self, request: Any) -> str:
         return str(request.verdict or "")
+
+    @extend_schema_field({})
+    def get_pins(self, request: Request) -> Any:
+        """What looks like a key in the path of a URL is hidden."""
+        return masked_value(request.pins)
 
     def get_worst(self, request: Any) -> str:
         return str(request.worst or "")

@@ -1,5 +1,5 @@
 """What would change from one bundle of a catalog to another, on demand: for who may get the catalog and create a
-deployment, which is asked again on every look.
+deployment, and of what a deployment runs for who may get that, which is asked again on every look.
 
 A comparison is no request, and approves nothing. What is compared was fetched without credentials (S08), so that
 whoever has both rights may know the result; of what a deployment runs everybody is shown what they may see (S09).

@@ -12,7 +12,7 @@ from approvals.access import Caller, Permission
 from approvals.catalogs.comparisons import ComparisonWish, content_of
 from approvals.errors import InvalidInput, NotFound
 from approvals.models import BundleDeployment, Catalog, Cluster, Revision
-from approvals.source_refs import listed_sources, lookups_in
+from approvals.source_refs import body_of, is_catalog, listed_sources, lookups_in
 from provisioner.catalogs import CatalogBundle, CatalogOffer, NoChoice, Package, PackageWish, choose
 from provisioner.errors import BadConfig, InvalidRange
 from provisioner.sentences import some
@@ -76,8 +76,14 @@ def _no_cluster(name: str) -> NotFound:
     return NotFound(f"there is no cluster {name}, or none that you may read")
 
 
-def check_may_compare(*, by: Caller, cluster: Cluster, catalog: str, is_fresh: bool = False) -> None:
-    """Raise unless Kubernetes lets `by` get the catalog and create deployments; NotFound where they may not get it."""
+def check_may_compare(
+    *, by: Caller, cluster: Cluster, catalog: str, deployment: str = "", is_fresh: bool = False
+) -> None:
+    """Raise unless Kubernetes lets `by` get the catalog and create deployments; NotFound where they may not get it.
+
+    What this deployment runs is compared for who may get it: the bundle, which anyone may have written, can print all
+    of the config that it is rendered with (S09).
+    """
     reading = access.may_read_catalog(by, cluster, catalog)
     if _is_nobody(reading):
         raise _no_cluster(cluster.name)
@@ -85,6 +91,9 @@ def check_may_compare(*, by: Caller, cluster: Cluster, catalog: str, is_fresh: b
         raise NotFound(f"there is no catalog {catalog} on cluster {cluster.name}, or none that you may get")
     reading.check()
     access.may(by, cluster, "create", resource="bundledeployments", fresh=is_fresh).check()
+    if deployment:
+        access.may_read(by, cluster).check()
+        access.may(by, cluster, "get", resource="bundledeployments", name=deployment, fresh=is_fresh).check()
 
 
 def format_offered(catalog: Catalog) -> str:
@@ -97,7 +106,7 @@ def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: Co
 
     Raises as `check_may_compare`, NotFound, and InvalidInput for what cannot be compared.
     """
-    check_may_compare(by=by, cluster=cluster, catalog=catalog)
+    check_may_compare(by=by, cluster=cluster, catalog=catalog, deployment=question.deployment)
     row = catalogs.catalog(cluster, catalog)
     package = catalogs.package(row, question.package) if row else None
     if row is None or package is None:
@@ -119,7 +128,7 @@ def comparison_asked(*, by: Caller, cluster: Cluster, catalog: str, question: Co
     )
     if not question.deployment:
         return AskedComparison(row, package, before, after, None, made)
-    deployment = _deployment(by, cluster, question.deployment)
+    deployment = _deployment(cluster, question.deployment)
     return AskedComparison(row, package, None, after, deployment, _beside(deployment, made))
 
 
@@ -177,8 +186,7 @@ def _content_of(row: Catalog, bundle: CatalogBundle) -> str:
     )
 
 
-def _deployment(by: Caller, cluster: Cluster, name: str) -> BundleDeployment:
-    access.may_read(by, cluster).check()
+def _deployment(cluster: Cluster, name: str) -> BundleDeployment:
     rows = BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True)
     found = rows.select_related("cluster").first()
     if found is None:
@@ -192,8 +200,13 @@ def _beside(deployment: BundleDeployment, wish: ComparisonWish) -> ComparisonWis
     runs = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
     if runs is None:
         raise InvalidInput(f"nothing of {deployment.name} runs yet: compare with nothing", field="deployment")
-    if len(listed_sources(spec)) != 1:
+    sources = listed_sources(spec)
+    if len(sources) != 1:
         raise InvalidInput(f"{deployment.name} has several sources: only a request compares them", field="deployment")
+    # Another catalog may have it, too, and what comes from elsewhere may come from a catalog next.
+    if is_catalog(sources[0]) and (package := body_of(sources[0]).get("package")) != wish.package:
+        words = f"{deployment.name} takes package {package}: choose a version of that package, or another deployment"
+        raise InvalidInput(words, field="deployment")
     if _looks_up(spec):
         raise InvalidInput(
             f"{deployment.name} looks up objects of the cluster when it is rendered: only a request does that",

@@ -49,7 +49,7 @@ def compare_bundles(*, by: Caller, asked: AskedComparison) -> BundleComparison:
     Raises as `check_may_compare`, TooMany and TooManyAttempts where the caller has asked for too many.
     """
     cluster = asked.catalog.cluster
-    check_may_compare(by=by, cluster=cluster, catalog=asked.catalog.name, is_fresh=True)
+    _check(by, asked, is_fresh=True)
     found = known_comparison(asked)
     if found is not None and found.state != BundleComparison.State.FAILED:
         return found
@@ -69,7 +69,11 @@ def compare_bundles(*, by: Caller, asked: AskedComparison) -> BundleComparison:
 
 
 def comparison_result(*, by: Caller, asked: AskedComparison, row: BundleComparison) -> dict[str, Any] | None:
-    """The result as `by` may see it; None where there is none yet. `hidden` says what is left out, in words."""
+    """The result as `by` may see it; None where there is none yet. `hidden` says what is left out, in words.
+
+    Raises as `check_may_compare`.
+    """
+    _check(by, asked)
     if row.result is None:
         return None
     result: dict[str, Any] = row.result
@@ -83,8 +87,9 @@ def comparison_result(*, by: Caller, asked: AskedComparison, row: BundleComparis
 def comparison_lines(*, by: Caller, asked: AskedComparison, row: BundleComparison, position: int) -> ComparedLines:
     """What differs in the object at this position of the plan.
 
-    Raises NotFound where there is no such position, or no result yet.
+    Raises as `check_may_compare`, and NotFound where there is no such position, or no result yet.
     """
+    _check(by, asked)
     actions = row.result["report"]["plan"]["actions"] if row.result else []
     if position >= len(actions):
         raise NotFound("the comparison has no such object: compare again, and open the object from there")
@@ -97,6 +102,11 @@ def comparison_lines(*, by: Caller, asked: AskedComparison, row: BundleCompariso
         return ComparedLines(ref)
     lines = [DiffLine(kind, text, old=old, new=new) for kind, text, old, new in found["lines"]]
     return ComparedLines(ref, lines, found["left"])
+
+
+def _check(by: Caller, asked: AskedComparison, *, is_fresh: bool = False) -> None:
+    catalog, deployment = asked.catalog, asked.deployment.name if asked.deployment else ""
+    check_may_compare(by=by, cluster=catalog.cluster, catalog=catalog.name, deployment=deployment, is_fresh=is_fresh)
 
 
 def _seen(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) -> dict[str, Any]:

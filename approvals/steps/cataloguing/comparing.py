@@ -33,6 +33,7 @@ from approvals.working import Work, WorkStep, in_turn
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
+from provisioner.masking import masked
 from provisioner.rbac import RbacSubject
 from provisioner.sentences import some
 from provisioner.source import HttpSource
@@ -216,7 +217,7 @@ def _fetched(content: str, pace: Pace) -> pipeline.FetchedSources:
 
 def _rendered(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, pace: Pace) -> tuple[Content, Config]:
     """Rendered once more where its own config is needed; what was fetched stays."""
-    pace.begin(f"rendering {some([pin.reference for pin, _ in fetched.trees])}")
+    pace.begin(f"rendering {some([masked(pin.reference) for pin, _ in fetched.trees])}")
     try:
         return _prepared(wish, fetched, api, wish.config), wish.config
     except BadConfig as exc:

@@ -274,7 +274,10 @@ def _may_compare(http: HttpRequest, deployment: BundleDeployment) -> bool:
     """Whether the viewer may ask what would change in what it runs, and that can be compared (services.comparisons)."""
     if deployment.active_revision is None or _more_sources(deployment):
         return False
-    return access.may(person(http), deployment.cluster, "create", resource="bundledeployments").allowed
+    return all(
+        access.may(person(http), deployment.cluster, verb, resource="bundledeployments", name=name).allowed
+        for verb, name in (("create", ""), ("get", deployment.name))
+    )
 
 
 def _form(

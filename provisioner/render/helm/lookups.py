@@ -35,6 +35,7 @@ _MARK = "pratiqueMark"
 _DIGITS = 32
 _ONE_MARK = re.compile(rb"%s[0-9a-f]{%d}" % (_MARK.encode(), _DIGITS))
 _SECRET = GroupKind("", "Secret")
+_SECRET_METADATA = frozenset({"name", "namespace", "labels"})
 _TYPED = ("data", "stringData")
 
 Read = Callable[[ObjectRef], JsonObject | None]
@@ -88,15 +89,22 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
 
 
 def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
+    if ref.group_kind == _SECRET:
+        return _told_of_secret(ref, body)
     metadata = {key: value for key, value in dict(body.get("metadata") or {}).items() if key != "managedFields"}
     annotations = {key: one for key, one in dict(metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
     if "annotations" in metadata:
         metadata["annotations"] = annotations
     # As a list has no kind for each of its objects, but a single one does.
-    answer = {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
-    if ref.group_kind != _SECRET:
-        return LookedUp(ref, answer)
-    values = {key: _decoded(value) for key, value in dict(answer.get("data") or {}).items()}
+    return LookedUp(ref, {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata})
+
+
+def _told_of_secret(ref: ObjectRef, body: JsonObject) -> LookedUp:
+    """Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them."""
+    kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
+    answer = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
+    answer |= {key: body[key] for key in ("type", "immutable") if key in body}
+    values = {key: _decoded(value) for key, value in dict(body.get("data") or {}).items()}
     marks = {key: _mark(ref, key) for key in values}
     if values:
         answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
@@ -139,7 +147,11 @@ def filled(
 
 
 def _record(one: LookedUp, copies: set[tuple[str, str]]) -> Lookup:
-    digest = f"sha256:{hashlib.sha256(canonical_json(one.answer)).hexdigest()}" if one.answer is not None else ""
+    told = one.answer
+    if told is not None and one.ref.group_kind == _SECRET:
+        # Everybody is told whether it is another one than before: labels may change with the values (S38).
+        told = {"object": str(one.ref), "keys": sorted(told.get("data", ())), "type": told.get("type", "")}
+    digest = f"sha256:{hashlib.sha256(canonical_json(told)).hexdigest()}" if told is not None else ""
     places = sorted({place for place, _ in copies})
     return Lookup(one.ref, digest, tuple(places), tuple(f"{place}/{key}" for place, key in sorted(copies)), one.answer)
 

@@ -74,6 +74,12 @@ def secret(name: str, value: str, **more: Any) -> Object:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": "Opaque", "data": data, **more}
 
 
+def written(value: str) -> Object:
+    """A Secret of which everything but its name, keys and type is as somebody wrote it last."""
+    about = {"resourceVersion": value, "labels": {"of": value}, "annotations": {"of": value}, "generation": len(value)}
+    return secret("token", value, metadata={"name": "token", **about}, immutable=value == RIGHT)
+
+
 def config(name: str, **data: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
@@ -103,13 +109,14 @@ def webhook(name: str, policy: str) -> Object:
 @dataclass(frozen=True)
 class Twin:
     """What ran (`old`) and what is asked for (`new`); `live` are objects that hold something else in the cluster, and
-    `looked_up` those that a chart was told of."""
+    `looked_up` those that a chart was told of, now and before."""
 
     old: list[Object]
     new: list[Object]
     live: tuple[Object, ...] = ()
     values: tuple[dict[str, str], dict[str, str]] | None = None
     looked_up: tuple[Object, ...] = ()
+    looked_up_before: tuple[Object, ...] = ()
 
 
 GUESSES = [secret(f"g{number}", RIGHT if number == 7 else f"guess-{number}-wrong") for number in range(12)]
@@ -123,6 +130,9 @@ TWINS: dict[str, Callable[[str], Twin]] = {
     "the Secret that ran holds the new value": lambda it: Twin([secret("db", it)], [secret("db", RIGHT)]),
     "a Secret comes that holds another value": lambda it: Twin([], [secret("db", it)]),
     "a chart was told of a Secret": lambda it: Twin([], [config("a", x="1")], looked_up=(secret("token", it),)),
+    "a chart was told of a Secret that was written since": lambda it: Twin(
+        [config("a", x="1")], [config("a", x="2")], looked_up=(written(it),), looked_up_before=(written(RIGHT),)
+    ),
     "an immutable Secret is written": lambda it: Twin(
         [secret("db", it, immutable=True)], [secret("db", RIGHT, immutable=True)]
     ),
@@ -230,7 +240,7 @@ def looked(api: ClusterClient, name: str, twin: Twin) -> tuple[Report, Report]:
         assert found is not None
         inventory[ObjectRef.of(one).identity] = found["metadata"]["uid"]
     before, after = twin.values or (None, None)
-    contents = _content(new, after, twin.looked_up), _content(old, before)
+    contents = _content(new, after, twin.looked_up), _content(old, before, twin.looked_up_before)
     request = pipeline.look(api, contents[0], previous=contents[1], inventory=inventory)
     return request, pipeline.look_offline(*contents, is_for_reader=False)
 

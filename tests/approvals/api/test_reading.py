@@ -56,6 +56,14 @@ def test_a_list_costs_the_same_however_long_it_is(
         assert len(json.loads(answer.content)["results"]) == 40
 
 
+def test_S09_a_key_in_the_path_of_a_source_is_hidden_in_its_pin(here: World, call: Call) -> None:
+    request = scene.asked(here.cluster, "harbour", here.rita)
+    pin = {"kind": "http", "reference": "https://a.example.com/dl/3f9aZ81kQpLm20xYtR77/a.tgz", "digest": "sha256:1"}
+    Request.objects.filter(pk=request.pk).update(pins=[pin])
+    told = json.loads(call(here.ada, "get", f"requests/{request.uid}").content)
+    assert told["pins"] == [{**pin, "reference": "https://a.example.com/dl/hidden/a.tgz"}]
+
+
 def test_what_is_known_already_is_not_sent_again(here: World, afternoon: dict[str, Any], call: Call) -> None:
     path = f"requests/{afternoon['serious'].uid}"
     first = call(here.ada, "get", path)

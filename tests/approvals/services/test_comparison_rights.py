@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 
 from approvals import services
-from approvals.errors import CouldNotAsk, NotAllowed
-from approvals.models import BundleDeployment
+from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed
+from approvals.models import BundleComparison, BundleDeployment
+from approvals.services import AskedComparison, ComparisonQuestion
 from provisioner.errors import Unreachable
 from provisioner.values import AccessRequest
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import revision
 from tests.support.approvals.world import acting, seen, spec, wish
 from tests.support.comparisons import asked, begun, finish, port
 
@@ -43,6 +47,44 @@ def test_a_right_that_was_taken_meanwhile_starts_no_comparison(here: World) -> N
         services.compare_bundles(by=acting(here.ada), asked=question)
 
 
+def test_S09_what_a_deployment_runs_is_compared_for_who_may_get_it(here: World) -> None:
+    """Whoever chooses the chart reads all of the config that it is rendered with."""
+    port(here, "bert")
+    deployment = wish(here.cluster, seen("quay", spec(config={"values": {"pin": "4711"}})), here.rita)
+    revision(deployment, 1, "active")
+    question = ComparisonQuestion("harbour", "1.1.0", deployment="quay")
+    here.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
+
+    def begun_by_bert() -> AskedComparison:
+        asked = services.comparison_asked(by=bert, cluster=here.cluster, catalog="port", question=question)
+        finish(services.compare_bundles(by=bert, asked=asked))
+        return asked
+
+    bert = acting(here.bert)
+    with pytest.raises(NotAllowed, match="get bundledeployments"):
+        begun_by_bert()
+    cache.clear()
+    here.kubernetes.allow("bert", "get", "bundledeployments /quay")
+    asked = begun_by_bert()
+    row = BundleComparison.objects.get()
+    assert row.wish["config"] == {"values": {"pin": "4711"}}
+    here.kubernetes.allowed.discard(("bert", "get", "bundledeployments /quay"))
+    with pytest.raises(NotAllowed):
+        services.compare_bundles(by=bert, asked=asked)
+    cache.clear()
+    for read in (services.comparison_result, partial(services.comparison_lines, position=0)):
+        with pytest.raises(NotAllowed):
+            read(by=bert, asked=asked, row=row)
+
+
+def test_what_takes_another_package_is_not_compared(here: World) -> None:
+    port(here, "ada")
+    source = {"kind": "catalog", "catalog": {"name": "hub", "package": "kiali"}}
+    revision(wish(here.cluster, seen("quay", spec(sources=[source])), here.rita), 1, "active")
+    with pytest.raises(InvalidInput, match="quay takes package kiali: choose a version of that package"):
+        asked(here, "1.1.0", "", deployment="quay")
+
+
 def shown_to(here: World, person: User, *, of_deployment: bool) -> dict[str, Any]:
     row, question = begun(here), asked(here)
     if row.result is None:
@@ -58,6 +100,8 @@ def shown_to(here: World, person: User, *, of_deployment: bool) -> dict[str, Any
 
 def test_S09_of_what_runs_only_that_is_shown_which_the_viewer_may_get(here: World) -> None:
     port(here, "ada", "bert")
+    here.kubernetes.allow("bert", "get", "bundledeployments /quay")
+    here.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
     whole, part = (shown_to(here, one, of_deployment=True) for one in (here.ada, here.bert))
     assert (whole["hidden"], len(whole["images"])) == ([], 1)
     assert part["images"] == []

@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
-from provisioner.source.egress import EgressPolicy, Origin, check_address, check_place, place_of, resolve, shown
+from provisioner.source.egress import (
+    EgressPolicy,
+    Origin,
+    check_address,
+    check_place,
+    pinned_url,
+    place_of,
+    resolve,
+    shown,
+)
 from tests.provisioner.source.places import LOOPBACK, OPEN, STRICT
 
 SECONDS = 60.0
@@ -217,6 +226,9 @@ def test_the_place_is_scheme_host_and_port() -> None:
 def test_what_is_shown_of_a_url_has_no_credentials_query_or_fragment() -> None:
     assert shown("https://me:secret@example.com:8443/a.tgz?token=secret#secret") == "https://example.com:8443/a.tgz"
     assert shown("https://me:secret@[::1") == "the URL"
+    secret = "https://a.example.com/dl/3f9aZ81kQpLm20xYtR77/a.tgz"
+    assert shown(f"{secret}?x=y") == "https://a.example.com/dl/hidden/a.tgz"
+    assert pinned_url(f"{secret}?x=y") == secret, "policies tell two of them apart"
 
 
 LISTED = {

@@ -17,7 +17,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.pages import Browse, opened
+from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.approvals.revisions import revision
 from tests.support.stored_catalogs import catalog, offer
 
@@ -71,6 +71,19 @@ def test_the_rule_that_would_let_somebody_see_what_is_offered_can_be_copied(here
 def test_who_may_create_no_deployment_is_led_to_the_package_alone(here: World, browse: Browse) -> None:
     offered(here, "1.1.0")
     assert available(opened(browse(here.ada), PAGE)) == [PACKAGE]
+
+
+def test_S09_who_may_not_get_the_deployment_is_not_led_to_what_would_change(here: World, browse: Browse) -> None:
+    offered(here, "1.1.0")
+    here.kubernetes.allowed.discard(("ada", "get", "*"))
+    for name in ("port", "bundledeploymentrequests /"):
+        here.kubernetes.allow("ada", "get", name)
+    here.kubernetes.allow("ada", "create")
+    client = browse(here.ada)
+    assert available(opened(client, PAGE)) == [PACKAGE]
+    refused = client.get(f"{PACKAGE}/changes?to=harbour.v1.1.0&deployment=lighthouse")
+    assert refused.status_code == 403
+    assert "get bundledeployments" in text_of(refused)
 
 
 def test_S02_who_may_not_get_the_catalog_is_led_nowhere(

@@ -33,6 +33,7 @@ def coded(text: str) -> str:
 def secret(name: str = "db", **data: str) -> JsonObject:
     last = {"kubectl.kubernetes.io/last-applied-configuration": PASSWORD}
     metadata = {"name": name, "namespace": "home", "annotations": last, "managedFields": [{"manager": "x"}]}
+    metadata |= {"labels": {"app": "db"}, "uid": "u-1", "resourceVersion": "7", "ownerReferences": [{"name": "x"}]}
     body = {"metadata": metadata, "data": {key: coded(value) for key, value in data.items()}}
     return {**body, "apiVersion": "v1", "kind": "Secret", "type": "Opaque"}
 
@@ -80,14 +81,15 @@ def test_a_value_of_a_secret_goes_into_a_secret_and_is_told(key: str, data: str,
     assert coded(PASSWORD) not in str(told.answer)
 
 
-def test_the_chart_never_sees_a_value_nor_what_kubectl_kept_of_it() -> None:
+def test_S38_of_a_secret_a_chart_is_told_nothing_that_holds_or_tells_values() -> None:
     see = f"{GET} | toJson"
     with pytest.raises(BadBundle, match="holds a value of a Secret that it looked up") as caught:
         made_of({"templates__a": config_map(see)})
     assert PASSWORD not in str(caught.value)
     (seen,) = [one.answer for one in made_of({}).lookups]
     assert seen is not None
-    assert seen["metadata"] == {"name": "db", "namespace": "home", "annotations": {}}
+    assert seen["metadata"] == {"name": "db", "namespace": "home", "labels": {"app": "db"}}
+    assert seen.keys() == {"apiVersion", "kind", "type", "metadata", "data"}
 
 
 @pytest.mark.parametrize(
@@ -159,6 +161,8 @@ def test_the_same_answers_give_the_same_content_and_other_values_another_one() -
     changed = made_of(copy_of(f"{{{{ {GET}.data | toJson }}}}"), db=secret(password="other"))
     assert changed.digest != one.digest
     assert changed.lookups == one.lookups, "of the value itself nothing is told"
+    more = made_of(copy_of(f"{{{{ {GET}.data | toJson }}}}"), db=secret(password=PASSWORD, user="x"))
+    assert more.lookups[0].digest != one.lookups[0].digest, "its keys are"
 
 
 @pytest.mark.parametrize(
