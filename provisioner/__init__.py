@@ -26,6 +26,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `source`: references to pinned archives
 - `unpack`: archives to a bounded tree
 - `render`: a tree to manifests
+- `reading`: what reports are made of, read from a cluster
 - `review`: content and facts to a report
 - `cluster`: the only room that meets Kubernetes
 - `health_checks`: the health checks of a spec
@@ -60,6 +61,7 @@ __all__ = [
     "pipeline",
     "plugins",
     "rbac",
+    "reading",
     "render",
     "retention",
     "review",

@@ -11,6 +11,7 @@ Modules that other rooms use:
 - `remedies`: every kind of no: its code, what follows, and who can do what about it
 - `rights`: what Kubernetes says of everybody whose word or wish counts, asked again each time
 - `unseen_limits`: whether a report is harmless enough to be approved where it is not shown
+- `wish`: the BundleDeployment and its account as the cluster has them now
 """
 
 from approvals.gate import reader
@@ -67,5 +68,6 @@ __all__ = [
     "rights",
     "unmet_words",
     "unseen_limits",
+    "wish",
     "without_lifted",
 ]

@@ -1,5 +1,6 @@
 """What a changed CustomResourceDefinition does to the objects that exist, and to whatever counts on them.
 
+- `comparison`: two versions of it, each change as a finding
 - `conditions`: which objects a finding depends on
 - `given`: objects that somebody gives, where no cluster is asked
 - `live_findings`: what is said of stored objects
@@ -12,6 +13,7 @@
 """
 
 __all__ = [
+    "comparison",
     "conditions",
     "given",
     "live_findings",
