@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 project = "Pratique"
 author = "the Pratique authors"
 extensions = ["myst_parser", "sphinxcontrib.mermaid"]
-include_patterns = ["*.md", "docs/**.md", "provisioner/review/rules/*.md"]
+include_patterns = ["*.md", "docs/**.md", "provisioner/review/rules/**.md"]
 exclude_patterns = [".*", "static", "templates", "tests", "approvals", "deploy"]
 root_doc = "docs/README"
 
