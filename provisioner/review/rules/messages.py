@@ -64,7 +64,7 @@ _FORMATS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Placeholder:
     """A place for the value `name` in a template, shown by `format`."""
 
     name: str
@@ -82,7 +82,7 @@ class Template:
     `instead` stands for an optional part that is left out.
     """
 
-    parts: tuple[str | Field | Template, ...]
+    parts: tuple[str | Placeholder | Template, ...]
     instead: str = ""
 
     @property
@@ -91,9 +91,9 @@ class Template:
         return frozenset(field.name for field in self.fields)
 
     @property
-    def fields(self) -> Iterator[Field]:
+    def fields(self) -> Iterator[Placeholder]:
         for part in self.parts:
-            if isinstance(part, Field):
+            if isinstance(part, Placeholder):
                 yield part
             elif isinstance(part, Template):
                 yield from part.fields
@@ -170,7 +170,7 @@ def messages_in(name: str, section: str) -> Messages:
 
 
 def _template(name: str, text: str) -> Template:
-    parts: list[str | Field | Template] = []
+    parts: list[str | Placeholder | Template] = []
     for index, piece in enumerate(_OPTIONAL.split(text)):
         parts += [_optional(name, piece)] if index % 2 else _pieces(name, piece)
     return Template(tuple(parts))
@@ -183,14 +183,14 @@ def _optional(name: str, piece: str) -> Template:
     return Template(tuple(_pieces(name, piece)))
 
 
-def _pieces(name: str, text: str) -> Iterator[str | Field]:
+def _pieces(name: str, text: str) -> Iterator[str | Placeholder]:
     last = 0
     for match in _FIELD.finditer(text):
         if match.start() > last:
             yield text[last : match.start()]
         if not _FORMATS.fullmatch(match[2] or ""):
             raise BadRuleFile(f"{name}: below Messages, {match[2]!r} is no way to show a value")
-        yield Field(match[1], match[2] or "")
+        yield Placeholder(match[1], match[2] or "")
         last = match.end()
     rest = text[last:]
     if any(mark in rest for mark in "{}[]"):
