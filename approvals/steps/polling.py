@@ -62,8 +62,8 @@ class Poll(Recurring):
             else:
                 try:
                     self._look(reference, worker)
-                except Exception:
-                    references.postpone(reference, timezone.now() + AFTER_CRASH)  # others wait for their turn
+                except Exception:  # raised again: whatever it is, others that wait get their turn
+                    references.postpone(reference, timezone.now() + AFTER_CRASH)
                     raise
         for pk in in_line(timezone.now()):
             wake.poll(pk)
