@@ -48,7 +48,6 @@ from provisioner.review.base.record import to_record
 from provisioner.values import (
     DELETING,
     Content,
-    GroupKind,
     JsonObject,
     ObjectRef,
     Report,
@@ -168,7 +167,6 @@ def _nothing(request: Request) -> Content:
 def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.spec
     sources = sources_of(spec, reader_as_requester(request, api), choosing.bundles_for(request))
-    served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     content = pipeline.prepare(
         sources,
         options=pipeline.PrepareOptions(
@@ -181,7 +179,7 @@ def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tup
         egress=egress(),
         credentials=None,
         limits=limits(),
-        is_namespaced=served.get,
+        is_namespaced=api.is_namespaced,
     )
     with pipeline.resolving([pin.digest for pin in content.pins]):
         check_object_count(content)

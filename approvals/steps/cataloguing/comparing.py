@@ -37,7 +37,7 @@ from provisioner.masking import masked
 from provisioner.rbac import RbacSubject
 from provisioner.sentences import some
 from provisioner.source import HttpSource
-from provisioner.values import Content, GroupKind
+from provisioner.values import Content
 
 logger = logging.getLogger(__name__)
 
@@ -229,7 +229,6 @@ def _rendered(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, 
 
 
 def _prepared(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, config: Config) -> Content:
-    served = {GroupKind(each.group, each.kind): each.is_namespaced for each in api.resources()}
     is_upgrade = bool(wish.before or wish.content)
     target = pipeline.target_of(api, is_upgrade=is_upgrade) if render.is_told_of_target(wish.format) else None
     content = pipeline.render_sources(
@@ -242,7 +241,7 @@ def _prepared(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, 
             target=target,
         ),
         limits=limits(),
-        is_namespaced=served.get,
+        is_namespaced=api.is_namespaced,
     )
     check_object_count(content)
     return content

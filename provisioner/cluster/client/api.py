@@ -26,7 +26,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
-from provisioner.values import Identity, JsonObject, ObjectRef
+from provisioner.values import GroupKind, Identity, JsonObject, ObjectRef
 
 PAGE = 500
 LIST_RESTARTS = 5
@@ -165,6 +165,13 @@ class ClusterClient:
         if found is None and served.is_unknown(group, version):
             raise Unreachable(f"the API {group}/{version or '*'} is registered but does not answer")
         return found
+
+    def is_namespaced(self, kind: GroupKind) -> bool | None:
+        """Whether objects of a kind are in namespaces, None if it is not served; one that is new is noticed."""
+        for served in (self._discovery.served, self._discovery.served_again):
+            if found := served().of_kind(kind.group, "", kind.kind):
+                return found.is_namespaced
+        return None
 
     # Reading
 
