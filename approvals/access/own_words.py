@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from approvals.access.sight import Record, ReportSight
 from provisioner.review.base.record import finding_from
-from provisioner.review.beside import DETAILS
 from provisioner.review.output.own_words import own_headline, with_own_words
 from provisioner.values import Finding, ObjectRef, Plan, Severity
 
@@ -27,26 +26,17 @@ def own_words(finding: Record) -> Record:
     """A finding's record that the viewer may see whole, with its own words as its message."""
     if not finding["serverWords"]:
         return finding
-    message = with_own_words(finding_from(finding)).message
-    return {**finding, "message": message, "serverWords": "", "withheld": False}
-
-
-def without_remark(finding: Record) -> Record:
-    """A finding's record without the remark to whom its details are shown: that is said once for all."""
-    return {**finding, "message": finding["message"].partition(DETAILS)[0]}
+    told = with_own_words(finding_from(finding))
+    kept = {name: value for name, value in finding.items() if told.variant or name not in ("variant", "notes")}
+    return {**kept, "message": told.message, "serverWords": "", "withheld": False}
 
 
 def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[str]) -> list[str]:
     """The `public` headline of a report in the words of its findings, as far as the viewer may see them."""
     told = [_told(one, sight) for one in findings]
     if not any(is_own for _, is_own in told):
-        return [_without_remark(one) for one in public]
+        return public
     return list(own_headline([one for one, _ in told], public, Plan((), "")))
-
-
-def _without_remark(words: str) -> str:
-    told, remark, _ = words.partition(DETAILS)
-    return f"{told}." if remark else words
 
 
 def unseen(sight: ReportSight, findings: Iterable[Record]) -> HiddenWords:
@@ -60,7 +50,7 @@ def _told(record: Record, sight: ReportSight) -> tuple[Finding, bool]:
     finding = finding_from(record)
     is_asked = bool(finding.server_words) and finding.severity.is_at_least(_WORTH_A_SENTENCE)
     if not is_asked or sight.why_hidden(record):
-        return replace(finding, message=finding.message.partition(DETAILS)[0]), False
+        return finding, False
     return with_own_words(finding), True
 
 

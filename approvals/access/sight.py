@@ -205,9 +205,11 @@ def _is_about(finding: Record, objects: set[tuple[str, ...]]) -> bool:
 def withheld(finding: Record, words: str = EXISTS) -> dict[str, Any]:
     """A finding's record without live values; `words` say why nothing else is there.
 
-    Of a Secret the rule, the message and the path go as well: they would tell how it differs from the bundle's.
+    Which message it was, and what was added to it, go with them. Of a Secret the rule, the message and the path go as
+    well: they would tell how it differs from the bundle's.
     """
-    unseen = {**finding, "evidence": {"hidden": words}, "serverWords": ""}
+    kept = {name: value for name, value in finding.items() if name not in ("variant", "notes")}
+    unseen = {**kept, "evidence": {"hidden": words}, "serverWords": ""}
     if finding["serverWords"]:
         unseen["path"] = []
     secret = {"rule": "", "message": words, "path": []}

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.review.base.facts import STATED, Facts, Listed, said
+from provisioner.review.base.facts import STATED, Facts, Listed
+from provisioner.review.base.messages import said
 from provisioner.review.base.record import plain
 from provisioner.review.rules import rule_text
-from provisioner.values import Finding, JsonObject, ObjectRef, Severity
+from provisioner.values import Finding, JsonObject, ObjectRef, Severity, display_name
 
 ROLES = tuple(
     ObjectRef(RBAC_GROUP, "v1", kind, "", "") for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -27,8 +28,6 @@ COUNTING = frozenset({"DEL-01", "CRD-08", "IMM-01", "LIV-07"})
 UNREAD = Listed(total=None, problem="what the stored objects show is only for people who may get them")
 # What an account lacks the API server says when asked; beyond the questions that are asked, roles say the same.
 LACKING = "PRE-01"
-# Begins what a reader is told who may not get what a finding is made of.
-DETAILS = ". The details are shown to people who may get "
 Key = tuple[object, ...]
 Look = Callable[[Facts], list[Finding]]
 
@@ -44,7 +43,7 @@ class _Part:
 def key_of(finding: Finding) -> Key:
     """What makes two findings of two looks the same."""
     ref = finding.ref.identity if finding.ref else None
-    return (finding.rule, finding.severity, ref, finding.path, finding.message)
+    return (finding.rule, finding.severity, ref, finding.path, said(finding))
 
 
 def words_without_details(finding: Finding) -> str:
@@ -52,10 +51,10 @@ def words_without_details(finding: Finding) -> str:
 
     The object comes first, since a headline cuts what is long.
     """
-    which, them = (f"{said(finding.ref)} as it is", "it") if finding.ref else ("Objects as they are", "them")
+    which = f"{display_name(finding.ref)} as it is" if finding.ref else "Objects as they are"
     rule = rule_text(finding.rule)
     means = rule.means.rstrip(".") if rule else finding.rule
-    return f"{which} in the cluster: {means}{DETAILS}{them}"
+    return f"{which} in the cluster: {means}"
 
 
 def told_apart(facts: Facts, look: Look, found: list[Finding], withheld: list[Finding]) -> list[Finding]:
@@ -145,8 +144,7 @@ def _made_of(facts: Facts, found: Finding, shown: Finding, parts: list[_Part]) -
     if not is_merged and told != {found.message}:
         others = told - {found.message}
         words = others.pop() if len(others) == 1 else None
-        if words is None and (stated := found.evidence.get(STATED)):
-            words = f"{stated}{DETAILS}what it is made of"
+        words = words or found.evidence.get(STATED)
         kept = "; ".join(filter(None, [found.message, shown.server_words]))
         shown = replace(shown, message=words or words_without_details(found), server_words=kept, is_withheld=True)
     salted = hashlib.sha256(f"{shown.fingerprint}\n{facts.salt}".encode()).hexdigest()

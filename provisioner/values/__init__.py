@@ -20,7 +20,7 @@ from provisioner.values.content import (
     UnusedFiles,
     UpgradeStep,
 )
-from provisioner.values.findings import SHAPES, Certainty, Finding, Section, Severity, certainty_of, worst_first
+from provisioner.values.findings import SHAPES, Certainty, Finding, Note, Section, Severity, certainty_of, worst_first
 from provisioner.values.health import WORST_FIRST, Health, HealthState
 from provisioner.values.hooks import APPLYING, DELETING, Hook, HookMoment, HookRun
 from provisioner.values.objects import (
@@ -74,6 +74,7 @@ __all__ = [
     "JsonObject",
     "Lookup",
     "Manifest",
+    "Note",
     "ObjectIdentity",
     "ObjectOutcome",
     "ObjectRef",

@@ -76,6 +76,17 @@ def certainty_of(evidence: Mapping[str, Any]) -> Certainty:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What is added to the sentence of a finding: the message `name` of a file of the rules, such as `shared/objects`,
+    with the values that it shows. One that `is_minor` is left out where many places are told in short."""
+
+    file: str
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    is_minor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a reviewer should know.
 
@@ -90,7 +101,7 @@ class Finding:
     be readable. One without a name stands for every object of its kind, in its namespace where it names one.
     `is_withheld` where `server_words` hold all that the check said, and `message` is what stands for it.
     `variant` names the message of the rule's file that `message` was made of, with `evidence` as its values; "" where a
-    check wrote the sentence.
+    check wrote the sentence. `notes` are what further knowledge adds to the sentence.
     `also` are the ids of further rules that say the same of the same cause, and are told with it (decision 0057).
     """
 
@@ -110,6 +121,7 @@ class Finding:
     also: tuple[str, ...] = ()
     is_withheld: bool = False
     variant: str = ""
+    notes: tuple[Note, ...] = ()
 
     @property
     def certainty(self) -> Certainty:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from approvals.access import Caller
-from approvals.access.own_words import HiddenWords, headline_for, own_words, unseen, without_remark
+from approvals.access.own_words import HiddenWords, headline_for, own_words, unseen
 from approvals.access.sight import Record, ReportSight, Sight, exists, key_of, reference, withheld
 from approvals.models import Cluster, Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
@@ -342,7 +342,7 @@ class ShownReport:
         position = self._positions.get(key_of(ref)) if ref else None
         hidden = self._sight.why_hidden(record)
         self._unseen |= {id(record): record} if hidden else {}
-        record = without_remark(withheld(record, hidden)) if hidden else own_words(record)
+        record = withheld(record, hidden) if hidden else own_words(record)
         return ShownFinding(record, hidden, position, "", [])
 
 

@@ -12,9 +12,7 @@ from typing import Any, TypeVar
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
-from provisioner.review.rules import messages_of
-from provisioner.review.rules.messages import SUBJECT, WHERE
-from provisioner.schema.verdicts import shown as shown_path
+from provisioner.review.base.messages import first_message
 from provisioner.unserved import Absence, absence_of
 from provisioner.values import (
     AccessAnswer,
@@ -407,7 +405,7 @@ class ReviewRule:
             variant=variant,
         )
         known = {name: value for name, value in params.items() if value is not None}
-        return replace(with_message(found), evidence=known)
+        return replace(found, message=first_message(found, params), evidence=known)
 
     def at(
         self,
@@ -431,12 +429,6 @@ class ReviewRule:
             dict(self.verdicts),
             fingerprint=fingerprint(self.id, ref, path, key),
         )
-
-
-def with_message(finding: Finding) -> Finding:
-    """`finding` with the sentence that its rule's file has for its variant."""
-    params = {SUBJECT: finding.ref, WHERE: shown_path(finding.path), **finding.evidence}
-    return replace(finding, message=messages_of(finding.rule).render(finding.variant, params))
 
 
 def fingerprint(rule: str, ref: ObjectRef | None, path: tuple[str | int, ...], key: object) -> str:

@@ -10,25 +10,15 @@ Only objects of one kind and namespace stand together, so that who may see one m
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from provisioner.review.base.facts import SECRET, fingerprint, said
-from provisioner.review.base.places import (
-    DIFFERING,
-    PLACES,
-    FieldPlace,
-    by_field,
-    listed_places,
-    places_of,
-    version_of,
-    with_field_as,
-)
+from provisioner.review.base.facts import SECRET, fingerprint
+from provisioner.review.base.messages import FOLDED, said_anywhere, shown_names, with_message
+from provisioner.review.base.places import DIFFERING, PLACES, FieldPlace, by_field, listed_places, places_of, version_of
 from provisioner.review.base.record import plain
 from provisioner.schema.verdicts import shown
-from provisioner.sentences import number, some
-from provisioner.values import Finding, Severity
+from provisioner.values import Finding, Note, Severity, display_name
 
 MAX_UNFOLDED = 10
 _DELETIONS = frozenset({"DEL-01", "CRD-08"})
@@ -36,9 +26,7 @@ _TAKING_ALONG = frozenset({"CustomResourceDefinition", "Namespace", "PersistentV
 _MEASURES = frozenset({"counts", "volumes"})
 MAX_TEXTS = 500
 MAX_NAMES = 4
-MORE = ". The same holds "  # begins what folding adds to a message
 _ALWAYS_SAID = frozenset({Severity.CRITICAL, Severity.UNKNOWN})
-_NAME, _FIELD, _FROM, _TO = "\0", "\1", "\2", "\3"  # stand for object, field and versions in words that are compared
 # What folding itself writes into evidence.
 _OWN = frozenset({PLACES, "count", "objects", "version"})
 _Key = tuple[object, ...]
@@ -78,97 +66,67 @@ def _fold_key(finding: Finding) -> _Key | None:
     # What goes with an object is looked at again before it goes: each keeps its own counts.
     if _MEASURES & finding.evidence.keys() or (finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG):
         return None
-    words = _compared(finding)
-    if _NAME not in words:
+    said = said_anywhere(finding)
+    if said is None:
         return None
     verdicts = tuple(sorted(finding.verdicts.items()))
     place = (finding.section, finding.severity, finding.is_new, ref.group_kind, ref.namespace)
     # Who may see what one is made of may not see what the other is (S09).
-    return (finding.rule, *place, words, verdicts, finding.sources)
+    return (finding.rule, *place, said, verdicts, finding.sources)
 
 
 def _of_one_field(finding: Finding) -> _Key | None:
     """What findings about one field have in common, whichever version of the CRD they are about."""
-    same = _fold_key(finding)
-    if same is None or finding.ref is None or not finding.path or not version_of(finding):
+    if not finding.path or not version_of(finding):
         return None
     pair = _pair_of(finding)
     apart = ("version", "from", "to") if pair else ("version",)
     rest = {name: value for name, value in finding.evidence.items() if name not in apart}
-    words = _without_pair(_compared(finding), *pair) if pair else ""
-    same = tuple(words if pair and one == _compared(finding) else one for one in same)
-    return (*same, finding.ref.identity, finding.path, str(plain(rest)))
+    same = _fold_key(replace(finding, evidence={**finding.evidence, **dict.fromkeys(apart[1:])}))
+    return (*same, finding.ref, finding.path, str(plain(rest))) if same else None
 
 
-def _pair_of(finding: Finding) -> tuple[str, str] | None:
+def _pair_of(finding: Finding) -> list[str] | None:
     """The two versions of one CRD that a finding compares."""
-    pair = finding.evidence.get("from"), finding.evidence.get("to")
+    pair = [finding.evidence.get("from"), finding.evidence.get("to")]
     is_pair = finding.rule.startswith("SRV-") and all(isinstance(one, str) for one in pair)
-    return (str(pair[0]), str(pair[1])) if is_pair else None
-
-
-def _without_pair(words: str, source: str, target: str) -> str:
-    """The words without the versions they compare; what stands in brackets is what a schema says."""
-    said, bracket, rest = words.partition(" (")
-    for version, mark in ((source, _FROM), (target, _TO)):
-        said = re.sub(rf"(?<![\w.-]){re.escape(version)}(?![\w-])", mark, said)
-    return f"{said}{bracket}{rest}"
-
-
-def _compared(finding: Finding) -> str:
-    """The message without the object, its version and the field."""
-    assert finding.ref is not None
-    name, field = said(finding.ref), shown(finding.path) if finding.path else ""
-    version = version_of(finding)
-    words = finding.message.replace(f"{name} {version}", _NAME) if version else finding.message
-    words = words.replace(name, _NAME)
-    return with_field_as(words, field, _FIELD) if field else words
+    return list(map(str, pair)) if is_pair else None
 
 
 def _in_versions(group: Sequence[Finding]) -> Finding:
     """One field of several versions. It stands for the first of them where one version has to be named."""
     first = group[0]
-    assert first.ref is not None
-    name, versions = said(first.ref), list(dict.fromkeys(version_of(one) for one in group))
-    pairs = [pair for one in group[1:] if (pair := _pair_of(one))]
-    if pairs:
-        more = ", ".join(f"from {source} to {target}" for source, target in pairs)
-        shared = {**_common(group), "version": version_of(first)}
-        return _one_of(group, f"{first.message}{MORE}{more}", shared)
-    message = first.message.replace(f"{name} {versions[0]}", f"{name} {', '.join(versions)}")
-    return _one_of(group, message, {**first.evidence})
+    pairs = [{"from": pair[0], "to": pair[1]} for one in group[1:] if (pair := _pair_of(one))]
+    evidence = {**first.evidence, **_common(group), "version": version_of(first)} if pairs else {**first.evidence}
+    return _one_of(group, [Note(FOLDED, "versions", {"pairs": pairs})] if pairs else [], evidence)
 
 
 def _at_places(group: Sequence[Finding]) -> Finding:
     ordered = sorted(group, key=lambda one: (one.ref.identity if one.ref else (), tuple(map(str, one.path))))
-    first, names = ordered[0], list(dict.fromkeys(said(one.ref) for one in ordered if one.ref))
-    evidence = {
-        **_common(ordered),
-        "count": len(ordered),
-        "objects": names,
-        **({"version": version_of(first)} if version_of(first) else {}),
-    }
-    return _one_of(ordered, f"{first.message}{MORE}{_others(ordered, names)}", evidence)
+    first, names = ordered[0], list(dict.fromkeys(display_name(one.ref) for one in ordered if one.ref))
+    own = {"count": len(ordered), "objects": names, "version": version_of(first) or None}
+    counts = {name: value for name, value in own.items() if value and name not in shown_names(first)}
+    return _one_of(ordered, [_elsewhere(ordered, names)], {**_common(ordered), **counts})
 
 
-def _others(group: Sequence[Finding], names: Sequence[str]) -> str:
+def _elsewhere(group: Sequence[Finding], names: Sequence[str]) -> Note:
     """Where else it holds: in other fields of the object, in fields of others, or of other objects."""
     fields = [path for _, path, _ in by_field(_places(group))]
     if len(fields) == len(names):
-        return f"for {len(names) - 1:,} more: {some(names[1:], MAX_NAMES)}"
-    more = number(len(fields) - 1, "more field")
+        return Note(FOLDED, "objects", {"more": len(names) - 1, "others": names[1 : MAX_NAMES + 1]})
+    more = {"more": len(fields) - 1}
     if len(names) == 1:
-        return f"for {more}: {some([*map(shown, fields[1:])], MAX_NAMES)}"
-    return f"for {more} of {len(names):,} objects: {some(names, MAX_NAMES)}"
+        return Note(FOLDED, "fields", {**more, "others": [shown(path) for path in fields[1 : MAX_NAMES + 1]]})
+    return Note(FOLDED, "fields-of-objects", {**more, "objects": len(names), "others": names[:MAX_NAMES]})
 
 
-def _one_of(group: Sequence[Finding], message: str, evidence: dict[str, object]) -> Finding:
+def _one_of(group: Sequence[Finding], notes: Sequence[Note], evidence: dict[str, object]) -> Finding:
     first = group[0]
     everywhere = [place for one in group for place in _each(one, evidence)]
     # Of a JSON value: two places that differ in nothing are one.
     evidence[PLACES] = list({json.dumps(one, sort_keys=True, default=str): one for one in everywhere}.values())
     own = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
-    return replace(first, message=message, evidence=evidence, fingerprint=own)
+    return with_message(replace(first, evidence=evidence, fingerprint=own, notes=(*first.notes, *notes)))
 
 
 def _each(finding: Finding, evidence: Mapping[str, object]) -> Iterator[dict[str, object]]:

@@ -8,9 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from provisioner.review.base.claims import ANY
-from provisioner.review.base.facts import mapping, said
 from provisioner.schema.verdicts import ITEMS, VALUES
-from provisioner.values import Finding, ObjectRef
+from provisioner.values import Finding, ObjectRef, display_name
 
 Path = tuple[str | int, ...]
 PLACES = "all_places"  # in a finding's evidence
@@ -41,7 +40,7 @@ def places_of(finding: Finding) -> list[FieldPlace]:
     listed = finding.evidence.get(PLACES)
     if listed:
         return [FieldPlace(str(one["object"]), tuple(one["path"]), str(one["version"])) for one in listed]
-    return [FieldPlace(said(finding.ref) if finding.ref else "", finding.path, version_of(finding))]
+    return [FieldPlace(display_name(finding.ref) if finding.ref else "", finding.path, version_of(finding))]
 
 
 def listed_places(finding: Finding) -> list[dict[str, object]]:
@@ -56,7 +55,7 @@ def unjudged_fields(rule: str, evidence: Mapping[str, Any]) -> Iterator[str]:
         return
     everywhere = evidence.get(FIELDS) or [ANY]
     for place in evidence.get(PLACES) or [{}]:
-        yield from mapping(place.get(DIFFERING)).get(FIELDS) or everywhere
+        yield from (place.get(DIFFERING) or {}).get(FIELDS) or everywhere
 
 
 def version_of(finding: Finding) -> str:
@@ -66,7 +65,7 @@ def version_of(finding: Finding) -> str:
 
 def paths_in(finding: Finding, ref: ObjectRef, version: str) -> list[Path]:
     """The fields of one version of this CRD where a finding holds; none where it is about something else."""
-    name = said(ref)
+    name = display_name(ref)
     return [place.path for place in places_of(finding) if (place.of, place.version) == (name, version)]
 
 
@@ -92,32 +91,3 @@ def path_text(path: Iterable[str | int]) -> str:
 
 def _sortable(path: Path) -> tuple[str, ...]:
     return tuple(str(part) for part in path)
-
-
-def names_field(text: str, field: str) -> bool:
-    """Whether a text has the name of a field by itself, not as a part of another's."""
-    return any(not text.startswith("{", at + len(field)) for at in _standing_alone(text, field))
-
-
-def with_field_as(text: str, field: str, mark: str) -> str:
-    """The text with `mark` for the name of a field, wherever that stands by itself."""
-    parts, last = [], 0
-    for at in _standing_alone(text, field):
-        parts += [text[last:at], mark]
-        last = at + len(field)
-    return "".join([*parts, text[last:]])
-
-
-def _standing_alone(text: str, field: str) -> Iterator[int]:
-    """Where a field's name begins with no name around it. A pattern of its own for each field would take far longer."""
-    at = text.find(field) if field else -1
-    while at >= 0:
-        end = at + len(field)
-        is_alone = not (at and _is_of_name(text[at - 1])) and not (end < len(text) and _is_of_name(text[end]))
-        if is_alone:
-            yield at
-        at = text.find(field, end if is_alone else at + 1)
-
-
-def _is_of_name(character: str) -> bool:
-    return character.isalnum() or character in "_.["

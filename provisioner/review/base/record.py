@@ -12,9 +12,11 @@ from operator import is_
 from typing import Any
 
 from provisioner.errors import BadRecord
+from provisioner.review.base.messages import is_as_written
 from provisioner.values import (
     Action,
     Finding,
+    Note,
     ObjectRef,
     Plan,
     PlannedAction,
@@ -115,13 +117,22 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "serverWords": finding.server_words,
         "sources": [ref_record(one) for one in finding.sources],
         **({"variant": finding.variant} if finding.variant else {}),
+        **({"notes": [_note_record(one) for one in finding.notes]} if finding.notes else {}),
         **({"also": list(finding.also)} if finding.also else {}),
         **({"withheld": True} if finding.is_withheld else {}),
     }
 
 
 def finding_from(record: Mapping[str, Any]) -> Finding:
-    """One finding of a record of this VERSION, also as it is shown to who may not see all of it."""
+    """One finding of a record of this VERSION, also as it is shown to who may not see all of it.
+
+    Where the files of the rules no longer have the sentence of a stored report, it stands as it was written.
+    """
+    found = _finding_from(record)
+    return found if is_as_written(found) else replace(found, variant="", notes=())
+
+
+def _finding_from(record: Mapping[str, Any]) -> Finding:
     return Finding(
         record["rule"],
         Section(record["section"]),
@@ -138,7 +149,16 @@ def finding_from(record: Mapping[str, Any]) -> Finding:
         also=tuple(record.get("also", ())),  # reports of before said each by itself
         is_withheld=bool(record.get("withheld", False)),
         variant=record.get("variant", ""),
+        notes=tuple(map(_note_from, record.get("notes", ()))),
     )
+
+
+def _note_record(note: Note) -> dict[str, Any]:
+    return {"file": note.file, "name": note.name, "params": plain(note.params), "isMinor": note.is_minor}
+
+
+def _note_from(record: Mapping[str, Any]) -> Note:
+    return Note(record["file"], record["name"], record["params"], record["isMinor"])
 
 
 def _action_record(planned: PlannedAction) -> dict[str, Any]:

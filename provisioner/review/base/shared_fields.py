@@ -5,7 +5,6 @@ For the short text of a report only. The page, the whole text and JSON have each
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +12,11 @@ from typing import Any
 from provisioner.review.base.places import DIFFERING, FieldPlace, Path, listed_places, path_text
 from provisioner.schema.fields import shown_json
 from provisioner.sentences import number, some
-from provisioner.values import Finding, Section
+from provisioner.values import Finding
 
 MAX_PATH, MAX_VALUE = 48, 60
-_BELOW = re.compile(r" \(\d+ below it\)")
-_CHECKED = re.compile(r"; ([\d,]+) of \1 objects checked(?=$|;)")
 # What of a default is a value of its field, and stands beside it.
-_DEFAULTS: Mapping[str, str] = {
-    "SCH-06": "field … added; all objects read its default",
-    "SCH-33": "objects that leave it out read a default from now on",
-    "SCH-34": "objects that leave it out read another default",
-    "SCH-35": "objects that leave it out read no default any more",
-}
-_OF_DEFAULT = re.compile(r"(?:field … added; all objects|objects that leave it out) .*?(?=; |$)", re.DOTALL)
+_DEFAULTS = frozenset({"SCH-06", "SCH-33", "SCH-34", "SCH-35"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +31,6 @@ class SharedField:
         told = [self.values] if self.values else []
         told += [f"{self.count:,} places"] if self.count > 1 else []
         return f"{self.name} ({'; '.join(told)})" if told else self.name
-
-
-def shared_words(words: str, finding: Finding) -> str:
-    """What a finding says without its object and field, so that it fits fields of other names and values as well."""
-    if finding.section is not Section.CRDS or not finding.path:
-        return words
-    told = _CHECKED.sub("", _BELOW.sub("", words))
-    leaf = re.escape(str(finding.path[-1]))
-    told = re.sub(rf"(?<= without ){leaf}(?=$|;)", "it", told)
-    default = _DEFAULTS.get(finding.rule)
-    return _OF_DEFAULT.sub(lambda _: default, told, count=1) if default else told
 
 
 def fields_in_words(findings: Sequence[Finding], at_most: int) -> str:

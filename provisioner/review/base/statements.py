@@ -6,22 +6,16 @@ by itself. One statement is of one rule, one severity, and either new or as befo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from provisioner.review.base.facts import said
-from provisioner.review.base.fold import MORE
-from provisioner.review.base.places import COUNTED, PLACES, FieldPlace, by_field, path_text, places_of, version_of
-from provisioner.review.base.shared_fields import shared_words
-from provisioner.schema.verdicts import shown
+from provisioner.review.base.messages import said_anywhere, words_anywhere
+from provisioner.review.base.places import COUNTED, FieldPlace, by_field, path_text, places_of
 from provisioner.sentences import number
 from provisioner.values import Finding, Severity
 
-EACH = "each of these"
 NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
-_FIELD = "…"
 # Findings with these are told by themselves: they are copied, or are another's words, or count their places.
 _OWN_WORDS = ("steps", "yaml", COUNTED)
 _POWER, _EVERYTHING = "OWN-PRATIQUE-03", "RB-01"
@@ -89,25 +83,25 @@ def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[St
     everything = list(findings)
     powers = {_account(one): one.fingerprint for one in everything if _is_of_all_power(one)}
     attached: dict[str, list[Finding]] = {}
-    groups: dict[tuple[object, ...], list[tuple[str, Finding]]] = {}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
     for position, one in enumerate(everything):
         if one.rule == _EVERYTHING and _account(one) in powers:
             attached.setdefault(powers[_account(one)], []).append(one)
             continue
-        words = common_words(one)
-        if words and shortly and one.severity not in NEVER_FOLDED:
-            words = shared_words(words, one)
-        key = (one.rule, one.also, one.severity, one.is_new, words) if words else (position,)
-        groups.setdefault(key, []).append((words, one))
-    return [_of_group(group, attached) for group in groups.values()]
+        is_short = shortly and one.severity not in NEVER_FOLDED
+        said = None if is_told_alone(one) else said_anywhere(one, is_short=is_short)
+        key = (one.rule, one.also, one.severity, one.is_new, said) if said else (position,)
+        groups.setdefault(key, []).append(one)
+    return [_of_group(group, attached, is_short=shortly) for group in groups.values()]
 
 
-def _of_group(group: Sequence[tuple[str, Finding]], attached: dict[str, list[Finding]]) -> Statement:
-    found = tuple(one for _, one in group)
-    words, first = group[0]
+def _of_group(group: Sequence[Finding], attached: dict[str, list[Finding]], *, is_short: bool) -> Statement:
+    found, first = tuple(group), group[0]
     below = tuple(chain.from_iterable(attached.get(one.fingerprint, ()) for one in found))
-    made = Statement(words, found, below)
-    return made if words and made.is_of_several else replace(made, words=first.message)
+    made = Statement(first.message, found, below)
+    if is_told_alone(first) or said_anywhere(first) is None or not made.is_of_several:
+        return made
+    return replace(made, words=words_anywhere(first, is_short=is_short and first.severity not in NEVER_FOLDED))
 
 
 def _account(finding: Finding) -> tuple[object, ...]:
@@ -145,52 +139,9 @@ def count(places: Iterable[FieldPlace]) -> int:
     return len({(one.of, one.path) for one in places})
 
 
-def common_words(finding: Finding) -> str:
-    """What a finding says without its object and its field; "" where it has to be told by itself."""
-    ref = finding.ref
-    if ref is None or finding.server_words or any(name in finding.evidence for name in _OWN_WORDS):
-        return ""
-    # The last one: a field may be named so that it reads like one before.
-    message = finding.message.rpartition(MORE)[0] if PLACES in finding.evidence else ""
-    message = message or finding.message
-    field = shown(finding.path) if finding.path else ""
-    name = next((one for one in _names(finding) if one and one in message), "")
-    if not name:
-        return ""
-    if not message.startswith(name):
-        return _without_field(message.replace(name, EACH), field)
-    rest = message.removeprefix(name)
-    if rest.startswith((" ", ", ")) and not (field and rest.startswith(f", {field}: ")):
-        return _without_field(f"{EACH.capitalize()}{rest}", field)
-    words = rest.removeprefix(f", {field}").removeprefix(": ")
-    return _without_field(words, field)
-
-
-def name_and_words(finding: Finding) -> tuple[str, str]:
-    """The object as a message that begins with it names it, and the rest of the message; else "" and all of it."""
-    if finding.ref is None or finding.server_words or any(name in finding.evidence for name in _OWN_WORDS):
-        return "", finding.message
-    name = next((one for one in _names(finding) if finding.message.startswith(f"{one} ")), "")
-    return name, finding.message.removeprefix(name).lstrip() if name else finding.message
-
-
-def _names(finding: Finding) -> Iterator[str]:
-    """How a message may call the object, the longest first: with its versions, by itself, and as an account."""
-    ref = finding.ref
-    assert ref is not None
-    versions = list(dict.fromkeys(one.version for one in places_of(finding) if one.path == finding.path))
-    told = [", ".join(versions), ", ".join(versions[:1]), version_of(finding)]
-    yield from (f"{said(ref)} {one}" for one in told if one)
-    yield said(ref)
-    yield f"`{ref.namespace}/{ref.name}`" if ref.namespace else f"{ref.kind} `{ref.name}`"
-
-
-def _without_field(words: str, field: str) -> str:
-    if not field:
-        return words
-    found = re.sub(rf"(?<![\w.\[]){re.escape(field)}(?![\w.\[])", _FIELD, words)
-    required = f"{field.rpartition('.')[2]} must "
-    return f"it must {found.removeprefix(required)}" if found.startswith(required) else found
+def is_told_alone(finding: Finding) -> bool:
+    """Whether a finding joins no other: the API server said it, or it is there to be copied, or counts its places."""
+    return finding.ref is None or bool(finding.server_words) or any(name in finding.evidence for name in _OWN_WORDS)
 
 
 def is_quiet(finding: Finding) -> bool:

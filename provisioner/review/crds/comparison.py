@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioner.review.base.facts import with_message
+from provisioner.review.base.messages import with_message
 from provisioner.schema import compare
 from provisioner.values import Finding, JsonObject
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from provisioner.review.base.facts import ReviewRule, Stored
+from provisioner.review.base.messages import with_message
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import GONE_UNUSED, HARMLESS
-from provisioner.sentences import number
-from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+from provisioner.values import Finding, GroupKind, JsonObject, Note, ObjectRef, Section, Severity
 
+# The file with what goes along with an object that is deleted.
+GOING = "shared/going"
 # The severities of the schemas stand, as without objects.
 _NOTHING_SAID = ReviewRule("LIV-07", Section.CRDS, Severity.NOTABLE, HARMLESS.as_mapping())
 
@@ -28,9 +30,9 @@ def unused(finding: Finding) -> Finding:
 def counted(finding: Finding, kind: GroupKind, stored: Stored) -> Finding:
     """A finding about a CRD that goes, with how many objects of its `kind` go with it."""
     count = len({ref.identity for ref in map(ObjectRef.of, stored.objects) if ref.group_kind == kind})
-    words = f"{finding.message}: {number(count, f'{kind.kind} object') if count else 'none is stored'}"
+    note = Note(GOING, "stored", {"count": count, "kind": kind.kind}) if count else Note(GOING, "none-stored")
     evidence = {**finding.evidence, "counts": {kind.kind: count}, "basis": "objects"}
-    told = replace(finding, message=words, evidence=evidence)
+    told = with_message(replace(finding, notes=(*finding.notes, note), evidence=evidence))
     return told if count else unused(told)
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
+from provisioner.review.base.messages import with_message
 from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, OwnerKind, budgets, in_kinds, needs_scale, owned
 from provisioner.review.crds.live_scene import CRD, CrdObjects
+from provisioner.review.crds.severity_from_objects import OBJECTS
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, SchemaVerdict, U
 from provisioner.sentences import number, some, verb
-from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
+from provisioner.values import Action, Finding, JsonObject, Note, ObjectRef, Section, Severity
 
 AUTOSCALERS = (
     Listing("autoscaling", "", "HorizontalPodAutoscaler"),
@@ -159,16 +161,17 @@ def scaled(finding: Finding, scene: CrdObjects, facts: Facts) -> Finding:
     counting = budgets(facts, OwnerKind(scene.old.group, scene.kind))
     found = [*sorted(_targets_of(scene, version, facts)), *counting]
     if found:
-        words = f"{some(found)} {verb(len(found), 'count')} on it for {scene.kind} objects"
+        note = Note(OBJECTS, "scaled-by", {"users": found, "kind": scene.kind})
         verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
         evidence = {**finding.evidence, "basis": "objects", "seen": {"objects": found[:MAX_NAMES]}}
-        message = f"{finding.message}; {words}"
-        return replace(finding, severity=Severity.BREAKING, verdicts=verdicts, evidence=evidence, message=message)
+        notes = (*finding.notes, note)
+        return with_message(
+            replace(finding, severity=Severity.BREAKING, verdicts=verdicts, evidence=evidence, notes=notes)
+        )
     is_known = all(one is not None and one.is_whole for one in listed)
-    users = "autoscaler or disruption budget"
-    words = f"no {users} uses it" if is_known else f"whether an {users} uses it is not known"
+    note = Note(OBJECTS, "scaled-by-nobody" if is_known else "scaled-unknown")
     evidence = {**finding.evidence, "basis": "objects" if is_known else "schemas"}
-    return replace(finding, evidence=evidence, message=f"{finding.message}; {words}")
+    return with_message(replace(finding, evidence=evidence, notes=(*finding.notes, note)))
 
 
 def _targets_of(scene: CrdObjects, version: str, facts: Facts) -> Iterator[str]:

@@ -6,16 +6,18 @@ seen, or one is refused for a reason that no finding explains, nothing is taken 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_scene import CrdObjects
 from provisioner.review.crds.stored import NOT_EVALUATED, Fate, concerns
-from provisioner.review.crds.writers import counted, owners_of
-from provisioner.sentences import number, some, verb
-from provisioner.values import Finding, ObjectRef, Severity
+from provisioner.review.crds.writers import owners_of
+from provisioner.values import Finding, Note, ObjectRef, Severity
 
+# The file with what was seen of the stored objects.
+OBJECTS = "shared/objects"
 MAX_NAMES = 20
 _BY_OWNERS = frozenset({"SCH-48", "SCH-49", "SCH-50", "SCH-38t"})
 _BY_DEFAULTS = frozenset({"SCH-33", "SCH-34", "SCH-35", "SCH-36", "SRV-04"})
@@ -30,18 +32,16 @@ def settled(finding: Finding, scene: CrdObjects) -> Finding:
     if not finding.evidence.get("live") or finding.rule in _ELSEWHERE:
         return finding
     if scene.listed.problem or _versions(finding, scene) is None:
-        return _said(finding, "schemas", f"only the schemas were compared here: {_why(finding, scene)}", {})
+        version = finding.evidence.get("version")
+        why = {"problem": scene.listed.problem} if scene.listed.problem else {"version": version}
+        return _noted(
+            finding, "schemas", [_note("only-schemas" if scene.listed.problem else "unknown-conversion", **why)]
+        )
     if finding.rule in _BY_OWNERS:
         return _by_owners(finding, scene)
     if finding.rule in _BY_DEFAULTS:
         return _by_defaults(finding, scene)
     return _by_fates(finding, scene)
-
-
-def _why(finding: Finding, scene: CrdObjects) -> str:
-    if scene.listed.problem:
-        return scene.listed.problem
-    return f"what a webhook makes of the objects in version {finding.evidence.get('version')} is not known"
 
 
 def _versions(finding: Finding, scene: CrdObjects) -> list[str] | None:
@@ -55,18 +55,21 @@ def _versions(finding: Finding, scene: CrdObjects) -> list[str] | None:
 def _by_fates(finding: Finding, scene: CrdObjects) -> Finding:
     tried = [fate for version in _versions(finding, scene) or () for fate in scene.by_version[version]]
     hit = [fate for fate in tried if _is_hit(fate, finding)]
-    words, shown = _counted(hit, scene)
+    count = len({fate.ref for fate in hit})
+    shown: dict[str, Any] = {"count": count, "checked": len(scene.listed.objects), "total": scene.listed.total}
     if hit:
+        names = sorted({fate.ref.place for fate in hit})
+        notes = [_note("concerned", count=count, names=names), quality(scene)]
+        shown["objects"] = names[:MAX_NAMES]
         if finding.rule in _BY_WRITERS:
-            return _by_writers(finding, scene, (words, shown))
-        verdicts = {**finding.verdicts, "stored": Severity.BREAKING}
-        return _said(_judged(finding, verdicts), "objects", words, shown)
+            return _by_writers(finding, scene, notes, shown)
+        return _noted(_judged(finding, {**finding.verdicts, "stored": Severity.BREAKING}), "objects", notes, shown)
     if not scene.listed.is_whole or any(_is_unexplained(fate) for fate in tried):
-        return _said(finding, "schemas", f"none was found, which proves nothing: {scene.quality}", shown)
+        return _noted(finding, "schemas", [_note("none-found"), quality(scene)], shown)
     verdicts = {**finding.verdicts, "stored": Severity.SAFE}
     if verdicts.get("writers") in {Severity.BREAKING, Severity.UNKNOWN}:
         verdicts["writers"] = Severity.DANGEROUS
-    return _said(_judged(finding, verdicts), "objects", words, shown)
+    return _noted(_judged(finding, verdicts), "objects", [_note("none-concerned"), quality(scene)], shown)
 
 
 def _is_hit(fate: Fate, finding: Finding) -> bool:
@@ -80,16 +83,18 @@ def _is_unexplained(fate: Fate) -> bool:
     return fate.is_unknown
 
 
-def _by_writers(finding: Finding, scene: CrdObjects, seen: tuple[str, dict[str, Any]]) -> Finding:
+def _by_writers(finding: Finding, scene: CrdObjects, notes: list[Note], shown: dict[str, Any]) -> Finding:
     """Data is lost by writes through the older version: breaking if somebody does write through it."""
     version = str(finding.evidence.get("to") or finding.evidence.get("version") or "")
     writers = scene.managers.get(version)
-    words, shown = seen
     if not writers:
-        return _said(finding, "objects", f"{words}; nobody was seen to write as {version}", shown)
+        return _noted(finding, "objects", [*notes, _note("not-written", version=version)], shown)
     verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
-    words = f"{words}; written as {version} by {counted(writers)}"
-    return _said(_judged(finding, verdicts), "objects", words, {**shown, "writers": dict(writers)})
+    written = [
+        {"name": name, "objects": count} for name, count in sorted(writers.items(), key=lambda it: (-it[1], it[0]))
+    ]
+    notes = [*notes, _note("written", version=version, writers=written)]
+    return _noted(_judged(finding, verdicts), "objects", notes, {**shown, "writers": dict(writers)})
 
 
 def _by_owners(finding: Finding, scene: CrdObjects) -> Finding:
@@ -98,31 +103,26 @@ def _by_owners(finding: Finding, scene: CrdObjects) -> Finding:
     shared = [(ref, names) for ref, names in owners if len(names) > 1]
     shown = {"managers": sorted({name for _, names in owners for name in names})}
     if finding.rule == "SCH-38t":
-        words = f"{', '.join(shown['managers']) or 'nobody'} wrote this field of existing objects"
-        return _said(finding, "objects", words, shown)
+        return _noted(finding, "objects", [_note("field-written", managers=shown["managers"])], shown)
     if shared:
-        words = (
-            f"{len(shared):,} of {number(len(owners), 'object')} {verb(len(shared), 'have')} several owners there: "
-            f"{', '.join(sorted(shared[0][1]))}"
-        )
+        note = _note("several-owners", shared=len(shared), total=len(owners), owners=sorted(shared[0][1]))
         verdicts = {**finding.verdicts, "writers": Severity.BREAKING}
-        return _said(_judged(finding, verdicts), "objects", words, {**shown, "objects": _names(shared)})
-    return _said(finding, "objects", f"no object has more than one owner there; {scene.quality}", shown)
+        return _noted(_judged(finding, verdicts), "objects", [note], {**shown, "objects": _names(shared)})
+    return _noted(finding, "objects", [_note("one-owner"), quality(scene)], shown)
 
 
 def _by_defaults(finding: Finding, scene: CrdObjects) -> Finding:
     tried = [fate for version in _versions(finding, scene) or () for fate in scene.by_version[version]]
     hit = [fate for fate in tried if any(concerns(finding.path, path) for path in fate.flipped)]
     if finding.rule == "SCH-33":
-        words = f"{number(len(hit), 'object')} {verb(len(hit), 'read')} the new default; {scene.quality}"
-        return _said(finding, "objects", words, {"count": len(hit), "objects": _names_of(hit)})
+        names = sorted({fate.ref.place for fate in hit})[:MAX_NAMES]
+        notes = [_note("read-default", count=len(hit)), quality(scene)]
+        return _noted(finding, "objects", notes, {"count": len(hit), "objects": names})
     owned = [(ref, owners_of(obj, finding.path)) for obj, ref in _with_refs(scene)]
     unset = [(ref, names) for ref, names in owned if not names]
-    left = (
-        f"{number(len(unset), 'object')} {verb(len(unset), 'leave')} it unset" if unset else "no object leaves it unset"
-    )
+    notes = [_note("unset", count=len(unset)) if unset else _note("never-unset"), quality(scene)]
     shown = {"count": len(unset), "objects": _names(unset)}
-    return _said(_unbroken(finding, scene), "objects", f"{left}; {scene.quality}", shown)
+    return _noted(_unbroken(finding, scene), "objects", notes, shown)
 
 
 def _unbroken(finding: Finding, scene: CrdObjects) -> Finding:
@@ -136,20 +136,6 @@ def _with_refs(scene: CrdObjects) -> list[tuple[Any, ObjectRef]]:
     return [(obj, ObjectRef.of(obj)) for obj in scene.listed.objects]
 
 
-def _counted(hit: list[Fate], scene: CrdObjects) -> tuple[str, dict[str, Any]]:
-    count = len({fate.ref for fate in hit})
-    shown = {"count": count, "checked": len(scene.listed.objects), "total": scene.listed.total}
-    if hit:
-        names = sorted({fate.ref.place for fate in hit})
-        words = f"{number(count, 'stored object')} {verb(count, 'are')} concerned ({some(names)}); {scene.quality}"
-        return words, {**shown, "objects": names[:MAX_NAMES]}
-    return f"no stored object is concerned; {scene.quality}", shown
-
-
-def _names_of(found: Iterable[Fate]) -> list[str]:
-    return sorted({fate.ref.place for fate in found})[:MAX_NAMES]
-
-
 def _names(found: Iterable[tuple[ObjectRef, object]]) -> list[str]:
     return sorted({ref.place for ref, _ in found})[:MAX_NAMES]
 
@@ -160,7 +146,21 @@ def _judged(finding: Finding, verdicts: Mapping[str, Severity]) -> Finding:
     return replace(finding, verdicts=dict(verdicts), severity=severity)
 
 
-def _said(finding: Finding, basis: str, words: str, shown: Mapping[str, Any]) -> Finding:
+def _note(name: str, **params: Any) -> Note:
+    return Note(OBJECTS, name, params)
+
+
+def quality(scene: CrdObjects) -> Note:
+    """How good the evidence is; one that says that all was looked at is left out in short."""
+    count, total = len(scene.listed.objects), scene.listed.total
+    if scene.listed.problem:
+        return _note("unchecked", problem=scene.listed.problem)
+    if scene.listed.is_whole:
+        return Note(OBJECTS, "all-checked" if count else "no-object", {"checked": count}, is_minor=bool(count))
+    return _note("first-checked", checked=count, total=total)
+
+
+def _noted(finding: Finding, basis: str, notes: Sequence[Note], shown: Mapping[str, Any] | None = None) -> Finding:
     """`basis` says on the page which one it is: what the schemas prove, or what the objects showed."""
     evidence = {**finding.evidence, "basis": basis, **({"seen": dict(shown)} if shown else {})}
-    return replace(finding, message=f"{finding.message}; {words}", evidence=evidence)
+    return with_message(replace(finding, evidence=evidence, notes=(*finding.notes, *notes)))

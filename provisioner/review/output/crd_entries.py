@@ -6,13 +6,15 @@ Of what is critical or unknown each finding has its own lines, and stands elsewh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
+from provisioner.review.base.messages import said_anywhere, words_anywhere
 from provisioner.review.base.places import places_of
 from provisioner.review.base.shared_fields import fields_in_words, spelled_out
-from provisioner.review.base.statements import NEVER_FOLDED, common_words, count, statements
+from provisioner.review.base.statements import NEVER_FOLDED, count, is_told_alone
 from provisioner.review.base.text import visible
-from provisioner.review.crds.conditions import without_condition
+from provisioner.review.crds.conditions import CONDITIONS
 from provisioner.review.output.brevity import Brief
 from provisioner.review.output.painted import Paint, plain, severity_mark, wrapped
 from provisioner.review.rules import rule_text
@@ -27,7 +29,12 @@ _ALWAYS = " (always)"
 def is_entry(finding: Finding) -> bool:
     """Whether a finding about a CRD is told in an entry: what is said of a field of its schema, in our own words."""
     is_of_field = finding.rule.startswith("SCH-") and bool(finding.path) and not finding.server_words
-    return is_of_field and finding.severity not in NEVER_FOLDED and bool(common_words(finding))
+    return (
+        is_of_field
+        and finding.severity not in NEVER_FOLDED
+        and not is_told_alone(finding)
+        and said_anywhere(finding) is not None
+    )
 
 
 def crd_entries(findings: Iterable[Finding], paint: Paint, brief: Brief) -> Iterator[str]:
@@ -65,10 +72,10 @@ def _entry(findings: Sequence[Finding], brief: Brief, *, depends: bool) -> Itera
 
 def _said(findings: Sequence[Finding]) -> str:
     """What all of them have in common: their words, or the title of their rule."""
-    told = statements(findings, shortly=True)
-    rule = rule_text(findings[0].rule)
-    words = without_condition(told[0].words if told[0].is_of_several else common_words(findings[0]))
-    return rule.title if rule and (len(told) > 1 or len(words) > _MAX_WORDS) else words
+    told = [replace(one, notes=tuple(note for note in one.notes if note.file != CONDITIONS)) for one in findings]
+    rule, words = rule_text(findings[0].rule), words_anywhere(told[0], is_short=True)
+    is_same = len({said_anywhere(one, is_short=True) for one in told}) == 1
+    return rule.title if rule and (not is_same or len(words) > _MAX_WORDS) else words
 
 
 def _depends(finding: Finding) -> bool:

@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from provisioner.review.base.facts import said
+from provisioner.review.base.messages import said_anywhere
 from provisioner.sentences import and_more, some_phrases
 from provisioner.values import Action, Finding, ObjectIdentity, Plan, Section, Severity
 
@@ -68,14 +68,16 @@ def _sentences(findings: Iterable[Finding]) -> list[str]:
     accounts: dict[str, Finding] = {}
     powers: dict[str, list[str]] = {}
     groups: dict[tuple[str, str], list[Finding]] = {}
-    for one in findings:
+    for position, one in enumerate(findings):
         subject, power = str(one.evidence.get("subject") or ""), str(one.evidence.get("power") or "")
         if subject and power and not one.server_words:
             powers.setdefault(subject, []).append(power)
             if subject in accounts:
                 continue
             accounts[subject] = one
-        groups.setdefault((one.rule, _without_name(one)), []).append(one)
+        # What is withheld is told in the same words of each.
+        said = "withheld" if one.is_withheld else said_anywhere(one) or str(position)
+        groups.setdefault((one.rule, said), []).append(one)
     ranked: list[tuple[int, bool, str]] = []
     seen: set[object] = set()
     for group in groups.values():
@@ -108,10 +110,6 @@ def _shortened(words: str, severity: Severity) -> str:
 
 def _without_middle(name: str) -> str:
     return name if len(name) <= MAX_WORD else f"{name[:_HEAD]}…{name[-_TAIL:]}"
-
-
-def _without_name(finding: Finding) -> str:
-    return finding.message.replace(said(finding.ref), "") if finding.ref else finding.message
 
 
 def _severities(findings: Iterable[Finding]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from provisioner.review.beside import DETAILS
+from provisioner.review.base.messages import message_of
 from provisioner.review.output.headline import TOTALS, headline
 from provisioner.values import Finding, Plan, Report, worst_first
 
@@ -18,10 +18,10 @@ def with_own_words(finding: Finding) -> Finding:
     """`finding` with what its check or the API server said as its message."""
     if not finding.server_words:
         return finding
-    # Reports of before did not mark what is withheld.
-    is_withheld = finding.is_withheld or DETAILS in finding.message
-    words = finding.server_words if is_withheld else f"{finding.message}: {finding.server_words}"
-    return replace(finding, message=words, server_words="", is_withheld=False)
+    words = finding.server_words if finding.is_withheld else f"{finding.message}: {finding.server_words}"
+    told = replace(finding, message=words, server_words="", is_withheld=False)
+    # What the API server said of one object is no other's: such a sentence is made of no template.
+    return told if told.variant and message_of(told) == words else replace(told, variant="", notes=())
 
 
 def without_withholding(finding: Finding) -> Finding:

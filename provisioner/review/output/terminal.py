@@ -9,6 +9,7 @@ from itertools import chain, groupby
 
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
+from provisioner.review.base.messages import names_field, subject_and_words
 from provisioner.review.base.places import UNJUDGED, path_text
 from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
 from provisioner.review.base.statements import (
@@ -17,7 +18,6 @@ from provisioner.review.base.statements import (
     StatementReach,
     count,
     is_quiet,
-    name_and_words,
     reaches,
     size,
     statements,
@@ -162,7 +162,7 @@ def _by_object(findings: Sequence[Finding], paint: Paint, brief: Brief) -> Itera
     """What is as before: all that is said of one object below its name, a line for each; the rest by rule."""
     objects: dict[tuple[int, str], list[tuple[str, Finding]]] = {}
     for one in sorted(findings, key=lambda it: (it.severity.rank, it.rule)):
-        name, words = name_and_words(one)
+        name, words = subject_and_words(one)
         if name:
             objects.setdefault((one.severity.rank, name), []).append((words, one))
     several = {key: told for key, told in objects.items() if len(told) > 1}
@@ -170,7 +170,7 @@ def _by_object(findings: Sequence[Finding], paint: Paint, brief: Brief) -> Itera
         yield f"{severity_mark(told[0][1].severity, paint)}  {visible(name)}"
         for words, one in told:
             place = path_text(one.path)
-            at = f" (at {place})" if place and place not in one.message else ""
+            at = f" (at {place})" if place and not names_field(one) else ""
             rules = ", ".join((one.rule, *one.also))
             yield from wrapped(visible(f"{rules}  {words}{at}"), "      ", "        ")
             yield from wrapped(example(one), "        ")
@@ -313,10 +313,13 @@ def _reach(reach: StatementReach) -> list[str]:
 def _words(one: Statement, paint: Paint, *, has_example: bool = True) -> Iterator[str]:
     """What a finding says of one place, and where that is unless its words name it."""
     finding, place = one.first, path_text(one.first.path)
-    at = f" (at {place})" if place and place not in one.words else ""
+    at = f" (at {place})" if place and not names_field(finding) else ""
     yield from wrapped(visible(f"{one.words}{at}"), "      ", "        ")
     if finding.server_words:
         yield from wrapped(f"the cluster says: {visible(finding.server_words)}", "        ")
+    elif finding.is_withheld:
+        of = "what it is made of" if finding.sources else "it" if finding.ref else "them"
+        yield from wrapped(f"The details are shown to people who may get {of}.", "        ")
     yield from (f"      {visible(str(step))}" for step in finding.evidence.get("steps") or ())  # whole, to be copied
     yield from wrapped(example(finding) if has_example else "", "        ")
     yield from _attached(one.attached, paint)

@@ -10,6 +10,7 @@ from typing import Any
 from provisioner.review.rules.messages import HEADING, Messages, Template, messages_in
 from provisioner.review.rules.text import SUFFIX, RuleText, parsed
 
+_SHARED_FOLDER = "shared/"
 _SHARED = re.compile(r"^\[[\w-]+\]\(shared/([\w-]+\.md)\)$", re.MULTILINE)
 
 
@@ -30,14 +31,16 @@ def rule_text(rule: str) -> RuleText | None:
 
 @cache
 def messages_of(rule: str) -> Messages:
-    """The sentences of the rule's findings. Raises BadRuleFile where its file is damaged, LookupError without one."""
-    if rule not in rule_ids():
+    """The sentences of the rule's findings, or of a file that rules share (`shared/folded`).
+
+    Raises BadRuleFile where the file is damaged, LookupError without one.
+    """
+    if rule not in rule_ids() and not rule.startswith(_SHARED_FOLDER):
         raise LookupError(f"the rule {rule} has no file")
     _, _, section = _file(rule).partition(HEADING)
     own, shared = messages_in(rule, _SHARED.sub("", section)), dict[str, Template]()
     for name in _SHARED.findall(section):
-        text = files(__package__).joinpath("shared", name).read_text("utf-8")
-        shared |= messages_in(name, text.partition(HEADING)[2]).templates
+        shared |= messages_of(f"{_SHARED_FOLDER}{name.removesuffix(SUFFIX)}").templates
     return Messages(rule, {**shared, **own.templates}, frozenset(shared), messages_of)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from provisioner.review.base.facts import Facts, Listing, mapping
 from provisioner.review.base.sizes import bytes_of, in_words
-from provisioner.sentences import number, verb
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 CLAIM = GroupKind("", "PersistentVolumeClaim")
@@ -30,16 +29,13 @@ class ClaimedVolume:
         return self.policy == _KEPT
 
     @property
-    def words(self) -> str:
-        """What becomes of it, as the second half of a sentence."""
-        size = in_words(self.size) if self.size is not None else "an unknown amount"
+    def fate(self) -> str:
+        """What becomes of it, by the name of its message in `shared/going`."""
         if not self.volume:
-            return "it has no volume yet"
+            return "no-volume"
         if self.is_kept:
-            return f"{size} on the volume {self.volume}, which stays and has to be bound again by hand (Retain)"
-        if self.policy:
-            return f"{size} on the volume {self.volume}, which is deleted with it ({self.policy})"
-        return f"{size} on the volume {self.volume}, of which nobody could look up whether it stays"
+            return "kept"
+        return "deleted-with-it" if self.policy else "unknown-policy"
 
 
 def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[ClaimedVolume]:
@@ -61,15 +57,11 @@ def _holding(claim: JsonObject, policies: Mapping[str, str]) -> ClaimedVolume:
     return ClaimedVolume(ObjectRef.of(claim).name, size, volume, policies.get(volume, ""))
 
 
-def in_sum(found: list[ClaimedVolume]) -> str:
-    """All of them in one phrase: how many, how much, how much of it for good."""
-    total = sum(one.size or 0 for one in found)
+def in_sum(found: list[ClaimedVolume]) -> dict[str, Any]:
+    """All of them: how many, how much, and how much of it for good on how many volumes."""
     gone = [one for one in found if one.volume and not one.is_kept]
-    words = f"{number(len(found), 'PersistentVolumeClaim')} with {in_words(total)}"
-    if not gone:
-        return f"{words}, all of which stays on its volumes"
-    lost = in_words(sum(one.size or 0 for one in gone))
-    return f"{words}, of which {lost} on {number(len(gone), 'volume')} {verb(len(gone), 'go')} for good"
+    lost = {"lost": in_words(sum(one.size or 0 for one in gone)), "volumes": len(gone)} if gone else {}
+    return {"variant": "claims", "claims": len(found), "size": in_words(sum(one.size or 0 for one in found)), **lost}
 
 
 def to_record(found: list[ClaimedVolume]) -> list[dict[str, Any]]:

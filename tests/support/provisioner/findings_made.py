@@ -15,7 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from provisioner.review.base import facts, record
+from provisioner.review import output
+from provisioner.review.base import facts, fold, messages, record, statements
+from provisioner.review.crds import conditions
 from provisioner.review.rules import messages_of, rows_of, rule_ids, rule_text
 from provisioner.values import Finding, Section, Severity
 
@@ -24,8 +26,8 @@ Made = tuple[str, Severity, Section]
 
 made: set[Made] = set()
 variants_made: set[tuple[str, str]] = set()
-# Whoever calls these makes the finding.
-_FOR_OTHERS = {dataclasses.__name__, facts.__name__}
+# Whoever calls these makes the finding, or they say again what was found.
+_FOR_OTHERS = {dataclasses.__name__, *(one.__name__ for one in (facts, messages, fold, statements, conditions))}
 # Reports have gaps in every section.
 _ANY_SECTION = {"GAP"}
 
@@ -83,7 +85,8 @@ def _noting(construct: Callable[..., None]) -> Callable[..., None]:
 def _is_ours(frame: FrameType | None) -> bool:
     while frame is not None and _module(frame) in _FOR_OTHERS:
         frame = frame.f_back
-    return frame is not None and _module(frame).startswith("provisioner.") and _module(frame) != record.__name__
+    module = _module(frame) if frame is not None else ""
+    return module.startswith("provisioner.") and module != record.__name__ and not module.startswith(output.__name__)
 
 
 def _module(frame: FrameType) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals import access
 from approvals.access import Caller, Permission
-from approvals.access.own_words import own_words, without_remark
+from approvals.access.own_words import own_words
 from approvals.access.sight import (
     ReportSight,
     Sight,
@@ -154,7 +154,7 @@ class ShownChanges:
 
     def _told(self, finding: Record) -> Record:
         hidden = self._sight.why_hidden(finding)
-        return without_remark(withheld(finding, hidden)) if hidden else own_words(finding)
+        return withheld(finding, hidden) if hidden else own_words(finding)
 
     def _private(self, action: Record) -> list[Record]:
         name = object_name(action["ref"])

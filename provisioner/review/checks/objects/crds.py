@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
-from provisioner.review.base.places import names_field
+from provisioner.review.base.messages import with_message
 from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.schema import validate_crd
-from provisioner.schema.verdicts import GONE_WITH_ALL, NOTHING_KNOWN, REJECTED, shown
+from provisioner.schema.verdicts import GONE_WITH_ALL, NOTHING_KNOWN, REJECTED
 from provisioner.sentences import unescaped
 from provisioner.values import (
     Action,
@@ -86,15 +86,7 @@ def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) 
         yield _NOT_COMPARED.at(ref, message)
     elif planned.action is not Action.ADOPT:
         for found in compare_crds(old, new):
-            yield replace(found, ref=found.ref or ref, message=f"{_place(ref, found)}: {found.message}")
-
-
-def _place(ref: ObjectRef, found: Finding) -> str:
-    """The CRD, its version and the field that changes, if the words about it do not name it."""
-    version, field = found.evidence.get("version"), shown(found.path)
-    name = f"{said(ref)} {version}" if version else said(ref)
-    is_named = names_field(found.message, field)
-    return f"{name}, {field}" if found.rule.startswith("SCH-") and found.path and not is_named else name
+            yield with_message(replace(found, ref=found.ref or ref))
 
 
 def _wants(_: Content, plan: Plan) -> list[ObjectRef]:

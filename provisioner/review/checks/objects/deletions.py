@@ -11,13 +11,14 @@ from typing import Any
 from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
 from provisioner.retention import claims_of, left_out, scaling_words, takes_claims_along
 from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, mapping, maps, said
-from provisioner.review.crds.given import unused
+from provisioner.review.base.messages import with_message
+from provisioner.review.base.sizes import in_words
+from provisioner.review.crds.given import GOING, unused
 from provisioner.review.crds.live_scene import CRD, objects_of
 from provisioner.review.workloads import volumes
 from provisioner.review.workloads.volumes import CLAIM, VOLUMES
 from provisioner.schema.definition.crd import Crd
-from provisioner.sentences import number
-from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Section, Severity
+from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, Note, ObjectRef, Plan, Section, Severity
 
 _SCALED_DOWN = ReviewRule("DEL-02", Section.OBJECTS, Severity.BREAKING)
 _HAS_ENDED = ReviewRule("DEL-01", Section.OBJECTS, Severity.NOTABLE)
@@ -25,8 +26,8 @@ _HAS_ENDED = ReviewRule("DEL-01", Section.OBJECTS, Severity.NOTABLE)
 _NAMESPACE = GroupKind("", "Namespace")
 _JOB, _POD = GroupKind("batch", "Job"), GroupKind("", "Pod")
 # As the Job controller says that none of its pods runs any more, and the kubelet of a Pod.
-_ENDED_JOB = {"Complete": "which has completed", "Failed": "which has failed"}
-_ENDED_POD = {"Succeeded": "which has completed", "Failed": "which has failed"}
+_ENDED_JOB = {"Complete": "completed", "Failed": "failed"}
+_ENDED_POD = {"Succeeded": "completed", "Failed": "failed"}
 _HOLDERS = frozenset({_NAMESPACE, _STATEFUL_SET, CLAIM})
 _GOING = frozenset({Action.DELETE, Action.REPLACE})
 # The findings that say how much goes with an object.
@@ -108,11 +109,10 @@ def _of_what_ran(finding: Finding, live: JsonObject | None) -> Finding:
     met = [str(one.get("type")) for one in maps(status.get("conditions")) if one.get("status") == "True"]
     is_pod = finding.ref is not None and finding.ref.group_kind == _POD
     phase = str(status.get("phase"))
-    words = _ENDED_POD.get(phase) if is_pod else next((_ENDED_JOB[one] for one in met if one in _ENDED_JOB), None)
-    if words is None:
+    how = _ENDED_POD.get(phase) if is_pod else next((_ENDED_JOB[one] for one in met if one in _ENDED_JOB), None)
+    if how is None:
         return finding
-    message = f"{finding.message}, {words}: nothing of it runs any more, and only its logs and events go with it"
-    return replace(finding, message=message, severity=_HAS_ENDED.severity)
+    return _noted(replace(finding, severity=_HAS_ENDED.severity), Note(GOING, "ended", {"how": how}))
 
 
 def _of_claim(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
@@ -124,7 +124,9 @@ def _of_claim(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
     evidence = {**finding.evidence, "volumes": volumes.to_record([held])}
     is_mild = held.is_kept or not held.volume
     severity = Severity.DANGEROUS if is_mild and finding.rule == "DEL-01" else finding.severity
-    return replace(finding, message=f"{finding.message}: {held.words}", evidence=evidence, severity=severity)
+    size = in_words(held.size) if held.size is not None else None
+    note = Note(GOING, held.fate, {"size": size, "volume": held.volume, "policy": held.policy})
+    return _noted(replace(finding, evidence=evidence, severity=severity), note)
 
 
 def _of_stateful_set(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
@@ -132,14 +134,12 @@ def _of_stateful_set(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
     if live is None or not claims_of(live, listed.objects if listed else ()):
         return finding
     held = volumes.holdings(claims_of(live, listed.objects if listed else ()), facts)
-    goes = takes_claims_along(live)
-    words = f"its claims go with it: {volumes.in_sum(held)}" if goes else f"{_kept(held)} by its own retention policy"
+    if takes_claims_along(live):
+        note = Note(GOING, "claims-go", {"present": [volumes.in_sum(held)]})
+    else:
+        note = Note(GOING, "claims-stay", {"count": len(held)})
     evidence = {**finding.evidence, "volumes": volumes.to_record(held)}
-    return replace(finding, message=f"{finding.message}; {words}", evidence=evidence)
-
-
-def _kept(held: list[volumes.ClaimedVolume]) -> str:
-    return f"{number(len(held), 'claim')} {'stays' if len(held) == 1 else 'stay'}"
+    return _noted(replace(finding, evidence=evidence), note)
 
 
 def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts: Facts) -> Finding:
@@ -161,18 +161,19 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
     held = volumes.holdings(_claims(read), facts)
     if held:
         evidence["volumes"] = volumes.to_record(held)
-    words = _words({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
-    told = [f"{words} at present"] if counts or not missing else []
-    told += [f"not counted: {', '.join(missing)}{_why_not(read) if is_crd else ''}"] if missing else []
-    message = f"{finding.message}: {'; '.join(told)}"
+    present = _present({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
+    notes = [Note(GOING, "counted" if present else "nothing", {"present": present})] if counts or not missing else []
+    if missing:
+        problem = next((listed.problem for _, listed in read if listed and listed.problem), "") if is_crd else ""
+        kept = {"kinds": missing, "problem": problem}
+        notes.append(Note(GOING, "not-counted" if notes else "only-not-counted", kept))
     is_empty = not any(counts.values()) and not missing and finding.rule in {"DEL-01", "CRD-08"}
-    counted = replace(finding, message=message, evidence=evidence)
+    counted = _noted(replace(finding, evidence=evidence), *notes)
     return unused(counted) if is_empty and is_crd else counted
 
 
-def _why_not(read: list[tuple[Listing, Listed | None]]) -> str:
-    why = next((listed.problem for _, listed in read if listed is not None and listed.problem), "")
-    return f", because {why}" if why else ""
+def _noted(finding: Finding, *notes: Note) -> Finding:
+    return with_message(replace(finding, notes=(*finding.notes, *notes)))
 
 
 def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
@@ -180,12 +181,17 @@ def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
     return [obj for listed in whole if listed for obj in listed.objects]
 
 
-def _words(present: dict[str, int], held: list[volumes.ClaimedVolume], *, is_crd: bool) -> str:
-    """What is there in words: a custom kind's plural nobody knows, so its objects are counted."""
-    said = {kind: number(count, f"{kind} object" if is_crd else kind) for kind, count in sorted(present.items())}
-    if held and present.get(CLAIM.kind) == len(held):
-        said[CLAIM.kind] = volumes.in_sum(held)
-    return ", ".join(said.values()) or "nothing"
+def _present(counts: dict[str, int], held: list[volumes.ClaimedVolume], *, is_crd: bool) -> list[dict[str, Any]]:
+    """What is there: of a custom kind nobody knows the plural, so its objects are counted."""
+    found = []
+    for kind, count in sorted(counts.items()):
+        if kind == CLAIM.kind and count == len(held):
+            found.append(volumes.in_sum(held))
+        elif is_crd:
+            found.append({"variant": "objects", "count": count, "kind": kind})
+        else:
+            found.append({"variant": "of-kind", "count": count, "kinds": f"{kind}{'' if count == 1 else 's'}"})
+    return found
 
 
 def _number(listed: Listed) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.facts import SECRET, Check, Facts, mapping, said
+from provisioner.review.base.facts import SECRET, Check, Facts, mapping
+from provisioner.review.base.messages import with_message
 from provisioner.review.base.renames import SERVICE, WEBHOOKS, Rename, renames
-from provisioner.sentences import number, some, verb
-from provisioner.values import Finding, Severity
+from provisioner.values import Finding, Note, Severity
 
+# The file with what a rename adds to findings.
+RENAMES = "shared/renames"
 _DATA = ("data", "stringData", "binaryData")
 
 
@@ -25,26 +27,28 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
         elif finding.rule == "WH-10" and ref in going:
             yield _of_webhooks(finding, going[ref])
         elif finding.rule == "OBJ-01" and ref in coming and not facts.hides_old_names:
-            yield replace(finding, message=f"{finding.message} in place of {coming[ref].old.name}")
+            note = Note(RENAMES, "in-place-of", {"old": coming[ref].old.name})
+            yield with_message(replace(finding, notes=(*finding.notes, note)))
         else:
             yield finding
 
 
 def _of_old(finding: Finding, of: Rename) -> Finding:
-    parts = [f"Renames {said(of.old)} to {of.new.name}", *_losses(of), *_references(of)]
-    evidence: dict[str, Any] = {**finding.evidence, "renamedTo": of.new.name}
+    evidence: dict[str, Any] = {**finding.evidence, "renamedTo": of.new.name, "losses": list(_losses(of))}
+    evidence["names"] = "still" if of.still else "follow" if of.followed else "nobody"
     evidence |= {"followedBy": list(of.followed)} if of.followed else {}
     evidence |= {"stillNamedBy": list(of.still)} if of.still else {}
     severity = max(_severity(of), finding.severity, key=lambda it: it.rank) if not of.still else finding.severity
-    return replace(finding, message="; ".join(parts), severity=severity, evidence=evidence)
+    return with_message(replace(finding, variant="renamed", severity=severity, evidence=evidence))
 
 
 def _of_webhooks(finding: Finding, of: Rename) -> Finding:
     """A configuration that goes, whose webhooks stand in another one from now on, or other ones do."""
     if not of.is_equal:
-        return replace(finding, message=f"{finding.message}; {said(of.new)} comes in its place, with other webhooks")
-    message = f"{said(of.old)} goes, and the same webhooks stand in {of.new.name}: they go on as before"
-    return replace(finding, message=message, severity=Severity.SAFE)
+        note = Note(RENAMES, "other-webhooks", {"new": of.new})
+        return with_message(replace(finding, notes=(*finding.notes, note)))
+    evidence = {**finding.evidence, "renamedTo": of.new.name}
+    return with_message(replace(finding, variant="moved", evidence=evidence, severity=Severity.SAFE))
 
 
 def _severity(of: Rename) -> Severity:
@@ -62,30 +66,20 @@ def _is_written_by_programs(of: Rename) -> bool:
 
 
 def _losses(of: Rename) -> Iterator[str]:
-    """What a rename takes away, however well the bundle follows it."""
+    """What a rename takes away, however well the bundle follows it: names of messages of DEL-01."""
     ref = of.old
     if ref.group_kind == SERVICE:
-        yield f"the name {ref.name}.{ref.namespace}.svc no longer leads anywhere, and its cluster IP is another one"
+        yield "service-name"
         if mapping(of.before.get("spec")).get("type") in {"LoadBalancer", "NodePort"}:
-            yield "its address or port outside of the cluster may change"
+            yield "outside-address"
     elif ref.group_kind in WEBHOOKS:
-        same = "its webhooks are the same" if of.is_equal else "its webhooks differ, too"
-        yield f"{same}, and both are asked until the old one is deleted"
+        yield "same-webhooks" if of.is_equal else "other-webhooks"
     elif _is_written_by_programs(of):
-        yield "what programs wrote into it stays behind and is deleted"
+        yield "written-by-programs"
     elif not (of.is_hash and of.followed):
-        values = " Pratique cannot restore its values" if ref.group_kind == SECRET else ""
-        yield f"what else reads it by its old name stops working{f';{values}' if values else ''}"
-
-
-def _references(of: Rename) -> Iterator[str]:
-    if of.still:
-        yield f"{some(of.still)} still {verb(len(of.still), 'name')} {of.old.name}"
-    elif of.followed:
-        count = len(of.followed)
-        yield f"{number(count, 'object')} of the bundle {verb(count, 'follow')}: {some(of.followed)}"
-    else:
-        yield "no object of the bundle names it"
+        yield "readers"
+        if ref.group_kind == SECRET:
+            yield "values"
 
 
 CHECK = Check("renames", settles=_settles)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from provisioner.rbac import RbacSubject
-from provisioner.review.base.facts import Check, Installer, ReviewRule, said
+from provisioner.review.base.facts import Installer, ReviewRule
 from provisioner.review.base.fold import MAX_UNFOLDED, folded
 from provisioner.review.base.places import places_of
 from provisioner.review.frame import report
@@ -22,11 +22,14 @@ def rule(severity: Severity = Severity.BREAKING) -> ReviewRule:
     return ReviewRule("PRE-01", Section.PREFLIGHT, severity)
 
 
+def may_not(ref: ObjectRef, severity: Severity = Severity.BREAKING, *verbs: str) -> Finding:
+    installer = RbacSubject("ServiceAccount", "installer", "shop")
+    return rule(severity).finding("may-not", ref, account=installer, verbs=verbs or ("create",))
+
+
 def many(count: int = MANY, *, severity: Severity = Severity.BREAKING, kind: str = "ConfigMap") -> list[Finding]:
     objects = [ObjectRef.of(an_object("v1", kind, f"one-{index:03}", "shop")) for index in range(count)]
-    return [
-        rule(severity).at(ref, f"`shop/installer` may not create {kind} {ref.namespace}/{ref.name}") for ref in objects
-    ]
+    return [may_not(ref, severity) for ref in objects]
 
 
 def test_500_equal_findings_are_one_that_names_the_rule_the_count_and_the_first_objects() -> None:
@@ -50,12 +53,12 @@ def test_nothing_critical_or_unknown_is_folded(severity: Severity) -> None:
 def test_deletions_that_take_something_along_are_not_folded(kind: str) -> None:
     objects = [ObjectRef.of(an_object("v1", kind, f"one-{index:02}")) for index in range(20)]
     deleted = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING)
-    assert len(folded(deleted.at(ref, f"Deletes {said(ref)}: nothing at present") for ref in objects)) == 20
+    assert len(folded(deleted.finding("deletes", ref) for ref in objects)) == 20
 
 
 def test_what_takes_objects_along_that_were_counted_is_not_folded() -> None:
     """As of replaced CRDs: the gate looks at each again."""
-    found = [replace(one, evidence={"counts": {"Boat": 0}}) for one in many(20)]
+    found = [replace(one, evidence={**one.evidence, "counts": {"Boat": 0}}) for one in many(20)]
     assert folded(found) == found
 
 
@@ -67,15 +70,13 @@ def test_findings_about_secrets_are_not_folded() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING).at(many(1)[0].ref, many(1)[0].message),
-        rule(Severity.NOTABLE).at(many(1)[0].ref, many(1)[0].message),
-        rule().at(many(1)[0].ref, "may not patch ConfigMap shop/one-000"),
-        rule().at(None, "may not create anything"),
-        rule().at(
-            ObjectRef.of(an_object("v1", "ConfigMap", "one-000", "other")), "may not create ConfigMap other/one-000"
-        ),
+        replace(many(1)[0], rule="PRE-02", variant="", message="may not create ConfigMap shop/one-000"),
+        *many(1, severity=Severity.NOTABLE),
+        may_not(ObjectRef.of(an_object("v1", "ConfigMap", "one-000", "shop")), Severity.BREAKING, "patch"),
+        replace(many(1)[0], ref=None),
+        may_not(ObjectRef.of(an_object("v1", "ConfigMap", "one-000", "other"))),
     ],
-    ids=["another rule", "another severity", "other words", "no object", "another namespace"],
+    ids=["another rule", "another severity", "another verb", "no object", "another namespace"],
 )
 def test_what_differs_in_more_than_a_name_is_said_by_itself(other: Finding) -> None:
     found = folded([*many(), other])
@@ -108,9 +109,9 @@ def test_a_report_on_500_objects_that_may_not_be_made_has_one_finding_of_it_and_
     assert "1 breaking" in known.headline[-1]
 
 
-def test_a_check_of_another_package_is_folded_as_well() -> None:
-    found = report(facts(), [Check("theirs", changes=lambda _: many())])
-    assert [one.evidence.get("count") for one in found.findings] == [MANY]
+def test_what_a_check_of_another_package_says_in_words_of_its_own_is_told_each_by_itself() -> None:
+    theirs = [replace(one, variant="") for one in many(20)]
+    assert folded(theirs) == theirs
 
 
 THINGS = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "things.example.org")
@@ -120,11 +121,8 @@ def narrowed(
     field: str, version: str = "v1", *, ref: ObjectRef = THINGS, severity: Severity = Severity.BREAKING
 ) -> Finding:
     path = ("spec", field)
-    words = f"CRD {ref.name} {version}, spec.{field}: at most 10 characters are allowed now"
-    evidence = {"version": version}
-    return ReviewRule("SCH-20", Section.CRDS, severity).at(
-        ref, words, path=path, evidence=evidence, key=[version, field]
-    )
+    made = ReviewRule("SCH-25", Section.CRDS, severity)
+    return made.finding("limit", ref, where=path, key=[version, field], version=version, limit="maxLength", new=10)
 
 
 def fields_of(one: Finding) -> list[tuple[str, str, str]]:
@@ -134,9 +132,7 @@ def fields_of(one: Finding) -> list[tuple[str, str, str]]:
 def test_twelve_fields_that_break_alike_are_one_finding_that_has_every_path() -> None:
     fields = [f"f{number:02}" for number in range(12)]
     (one,) = folded(narrowed(field) for field in fields)
-    assert one.message.startswith(
-        "CRD things.example.org v1, spec.f00: at most 10 characters are allowed now. The same "
-    )
+    assert one.message.startswith("CRD things.example.org v1, spec.f00: maxLength none before, 10 now. The same ")
     assert one.message.endswith("holds for 11 more fields: spec.f01, spec.f02, spec.f03, spec.f04 and 7 more")
     assert fields_of(one) == [("CRD things.example.org", f"spec.{field}", "v1") for field in fields]
     assert one.evidence["count"] == 12
@@ -152,13 +148,13 @@ def test_fields_of_several_crds_are_one_finding_that_names_the_crds() -> None:
 
 def test_a_field_of_several_versions_is_said_once() -> None:
     (one,) = folded(narrowed("a", version) for version in ("v1", "v2"))
-    assert one.message == "CRD things.example.org v1, v2, spec.a: at most 10 characters are allowed now"
+    assert one.message == "CRD things.example.org v1, v2, spec.a: maxLength none before, 10 now"
     assert [version for *_, version in fields_of(one)] == ["v1", "v2"]
     assert one.fingerprint not in {narrowed("a", version).fingerprint for version in ("v1", "v2")}
 
 
 def test_what_was_said_of_one_place_alone_is_kept_at_the_place() -> None:
-    found = [replace(one, evidence={"old": at, "same": 1}) for at, one in enumerate(many(20))]
+    found = [replace(one, evidence={**one.evidence, "old": at, "same": 1}) for at, one in enumerate(many(20))]
     (one,) = folded(found)
     assert one.evidence["same"] == 1
     assert [place["evidence"] for place in one.evidence["all_places"]] == [{"old": at} for at in range(20)]
@@ -172,26 +168,24 @@ def test_S09_findings_made_of_other_objects_are_said_by_themselves() -> None:
 
 
 def refused(
-    source: str, target: str, severity: Severity = Severity.BREAKING, why: str = "only A is allowed"
+    source: str, target: str, severity: Severity = Severity.BREAKING, removed: tuple[str, ...] = ("A",)
 ) -> Finding:
-    path = ("spec", "kind")
-    words = f"CRD {THINGS.name} {target}: spec.kind: {target} refuses what {source} accepts ({why})"
-    evidence = {"version": target, "from": source, "to": target, "live": True}
-    return ReviewRule("SRV-03", Section.CRDS, severity).at(
-        THINGS, words, path=path, evidence=evidence, key=[source, target]
-    )
+    because = {"because": "SCH-21", "because_variant": "removed", "removed": removed}
+    pair = {"version": target, "from": source, "to": target, "live": True}
+    made = ReviewRule("SRV-03", Section.CRDS, severity)
+    return made.finding("refused", THINGS, where=("spec", "kind"), key=[source, target], **pair, **because)
 
 
 def test_the_same_difference_between_six_pairs_of_versions_is_said_once() -> None:
     pairs = [(a, b) for a in ("v1", "v1beta1", "v2") for b in ("v1", "v1beta1", "v2") if a != b]
     (one,) = folded(refused(*pair) for pair in pairs)
-    assert "v1beta1 refuses what v1 accepts (only A is allowed). The same holds from v1 to v2" in one.message
+    assert 'v1beta1 refuses what v1 accepts ("A" is no longer allowed). The same holds from v1 to v2' in one.message
     assert [(it["evidence"]["from"], it["version"]) for it in one.evidence["all_places"]] == pairs
 
 
 @pytest.mark.parametrize(
     "other",
-    [refused("v1beta1", "v2", Severity.UNKNOWN), refused("v1beta1", "v2", why="at most 3")],
+    [refused("v1beta1", "v2", Severity.UNKNOWN), refused("v1beta1", "v2", removed=("B",))],
     ids=["nobody knows", "another reason"],
 )
 def test_pairs_of_versions_that_differ_otherwise_are_said_by_themselves(other: Finding) -> None:
@@ -212,6 +206,5 @@ def test_versions_that_have_another_reason_are_said_by_themselves() -> None:
 
 
 def test_a_field_whose_name_is_a_word_of_the_message_is_told_from_it() -> None:
-    words = "CRD things.example.org v1, {}: at most 10 characters are allowed now"
-    found = [replace(narrowed(field), path=(field,), message=words.format(field)) for field in ("at", "most", "are")]
+    found = [narrowed(field) for field in ("none", "before", "now")]
     assert folded(found) == found

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from provisioner.review.base.facts import ReviewRule, said
+from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.fold import folded
-from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, shared_words, spelled_out
+from provisioner.review.base.messages import words_anywhere
+from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
 from provisioner.review.base.statements import statements
-from provisioner.schema.verdicts import shown
-from provisioner.values import Finding, ObjectRef, Section, Severity
+from provisioner.review.crds.conditions import with_condition
+from provisioner.review.crds.severity_from_objects import OBJECTS
+from provisioner.values import Finding, Note, ObjectRef, Section, Severity
 
 CRDS = [
     ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"{one}s.example.org") for one in "abcd"
@@ -19,19 +21,18 @@ CRDS = [
 HASH = ("headerHashOptions", "headerName")
 
 
-def needed(crd: int, *path: str, severity: Severity = Severity.BREAKING, rule: str = "SCH-08", **facts: Any) -> Finding:
-    words = f"{path[-1]} must be there now; breaks only if an object has that part without {path[-1]}"
-    ref = CRDS[crd]
-    made = ReviewRule(rule, Section.CRDS, severity)
-    evidence = {"version": "v1", "live": True, **facts}
-    return made.at(ref, f"{said(ref)} v1, {shown(path)}: {words}", path=path, evidence=evidence)
+def needed(
+    crd: int, *path: str, severity: Severity = Severity.BREAKING, rule: str = "SCH-08", variant: str = "required"
+) -> Finding:
+    made = ReviewRule(rule, Section.CRDS, Severity.BREAKING)
+    found = made.finding(variant, CRDS[crd], where=path, key=path, version="v1", live=True)
+    return with_condition(replace(found, severity=severity))
 
 
 def default(name: str, old: object, new: object) -> Finding:
-    path, ref = ("spec", name), CRDS[0]
-    message = f"{said(ref)} v1, {shown(path)}: objects that leave it out read {new} instead of {old}; matters only if x"
     made = ReviewRule("SCH-34", Section.CRDS, Severity.DANGEROUS)
-    return made.at(ref, message, path=path, evidence={"version": "v1", "old": old, "new": new})
+    values = {"version": "v1", "live": True, "old": old, "new": new}
+    return with_condition(made.finding("changed", CRDS[0], where=("spec", name), key=name, **values))
 
 
 def test_one_type_that_four_crds_share_is_one_statement_and_one_field_with_its_places() -> None:
@@ -52,33 +53,32 @@ def test_a_number_stands_for_the_fields_that_are_not_named() -> None:
 
 
 def test_the_places_of_findings_that_were_folded_count_as_well() -> None:
-    (one,) = folded([needed(0, "spec", f"route{at:02}", "value", rule="SCH-01") for at in range(12)])
+    removed = {"rule": "SCH-01", "variant": "map-pruned"}
+    (one,) = folded([needed(0, "spec", f"route{at:02}", "value", **removed) for at in range(12)])
     assert objects_in_words([one]) == "12 places in CRD as.example.org"
 
 
 def test_defaults_of_other_values_are_one_statement_and_each_value_stands_with_its_field() -> None:
     found = [default("image", "a:1", "a:2"), default("mode", False, True)]
     (one,) = statements(found, shortly=True)
-    assert one.words == "objects that leave it out read another default; matters only if x"
+    assert one.words == "objects that leave it out read another default; matters only if an object leaves it out"
     assert fields_in_words(one.findings, 6) == 'spec.image ("a:1" → "a:2"), spec.mode (false → true)'
 
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])
 def test_S24_what_is_critical_or_unknown_is_never_told_in_words_of_another_field(severity: Severity) -> None:
     found = [needed(at, "spec", f"f{at}", severity=severity) for at in range(3)]
-    told = statements(found, shortly=True)
-    assert [one.words for one in told] == [one.message for one in found]
+    assert statements(found, shortly=True) == statements(found)
 
 
-@pytest.mark.parametrize(
-    ("words", "shared"),
-    [
-        ("field … added (22 below it); x", "field … added; x"),
-        ("no stored object is concerned; 3 of 3 objects checked", "no stored object is concerned"),
-        ("one is concerned; 2 of 3 objects checked", "one is concerned; 2 of 3 objects checked"),
-        ("breaks only if an object has an item without name", "breaks only if an object has an item without it"),
-        ("breaks only if an object has an item without names", "breaks only if an object has an item without names"),
-    ],
-)
-def test_what_is_left_out_of_shared_words_is_said_elsewhere(words: str, shared: str) -> None:
-    assert shared_words(words, needed(0, "spec", "name")) == shared
+def test_how_many_fields_are_below_one_is_left_out_in_short() -> None:
+    made = ReviewRule("SCH-03", Section.CRDS, Severity.DANGEROUS)
+    found = [made.finding("field-removed", one, where=("spec", "a"), version="v1", below=22) for one in CRDS]
+    assert {words_anywhere(one, is_short=True) for one in found} == {"field … removed: what it holds is pruned"}
+
+
+def test_that_every_object_was_looked_at_is_left_out_in_short() -> None:
+    notes = (Note(OBJECTS, "none-concerned"), Note(OBJECTS, "all-checked", {"checked": 3}, is_minor=True))
+    found = replace(default("a", 1, 2), notes=notes)
+    assert words_anywhere(found).endswith("; no stored object is concerned; 3 of 3 objects checked")
+    assert words_anywhere(found, is_short=True).endswith("; no stored object is concerned")

@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from provisioner.review.base.causes import said_by_cause
 from provisioner.review.base.facts import ReviewRule, said
 from provisioner.review.base.fold import folded
+from provisioner.review.base.messages import EACH, words_anywhere
 from provisioner.review.base.places import FieldPlace, path_text, places_of
 from provisioner.review.base.record import from_record, to_record
-from provisioner.review.base.statements import EACH, common_words, reaches, statements
+from provisioner.review.base.statements import reaches, statements
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
-from provisioner.schema.verdicts import shown
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity, worst_first
 
 LOUD = (Severity.CRITICAL, Severity.UNKNOWN)
 CRDS = [ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"{one}.example.org") for one in "abc"]
 NAMES = st.sampled_from(["spec", "size", "name", "at", "most", "[]", "{}", "kind", "v1"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda parts: ("spec", *parts))
-WORDS = ["at most {} characters are allowed now", "it is required now", "field is removed: {}"]
 
 
 @st.composite
@@ -36,16 +35,16 @@ def found(draw: st.DrawFn) -> Finding:
     severity, is_new = draw(st.sampled_from(list(Severity))), draw(st.booleans())
     if draw(st.booleans()):
         ref, path, version = draw(st.sampled_from(CRDS)), draw(PATHS), draw(st.sampled_from(["v1", "v1beta1"]))
-        words = draw(st.sampled_from(WORDS)).format(draw(st.integers(1, 3)))
-        message = f"{said(ref)} {version}, {shown(path)}: {words}"
-        made = ReviewRule("SCH-25", Section.CRDS, severity).at(
-            ref, message, path=path, evidence={"version": version, "old": draw(st.integers(0, 2))}, key=[version, words]
-        )
+        old, new = draw(st.integers(0, 2)), draw(st.integers(3, 5))
+        limits = {"version": version, "limit": "maxLength", "old": old, "new": new}
+        made = ReviewRule("SCH-25", Section.CRDS, Severity.SAFE).finding("limit", ref, where=path, key=limits, **limits)
     else:
         ref = ObjectRef("apps", "v1", "Deployment", "shop", f"one-{draw(st.integers(0, 30))}")
         path = ("spec", "containers", draw(st.integers(0, 2)), "image")
-        made = ReviewRule("IMG-01", Section.IMAGES, severity).at(ref, f"{said(ref)} names a tag only", path=path)
-    return replace(made, is_new=is_new, fingerprint=f"{made.fingerprint}{severity}{is_new}")
+        made = ReviewRule("IMG-01", Section.IMAGES, Severity.NOTABLE).finding(
+            "by-tag-only", ref, where=path, image="a:1"
+        )
+    return replace(made, severity=severity, is_new=is_new, fingerprint=f"{made.fingerprint}{severity}{is_new}")
 
 
 def report_of(findings: list[Finding]) -> Report:
@@ -114,12 +113,13 @@ def test_S24_the_short_text_says_every_place_of_what_is_critical_or_unknown(find
 
 def image(name: str, severity: Severity = Severity.NOTABLE) -> Finding:
     ref = ObjectRef("apps", "v1", "Deployment", "shop", name)
-    return ReviewRule("IMG-01", Section.IMAGES, severity).at(ref, f"{said(ref)} names a tag only: it may change")
+    made = ReviewRule("IMG-01", Section.IMAGES, Severity.NOTABLE).finding("by-tag-only", ref, image="shop:1")
+    return replace(made, severity=severity)
 
 
 def test_findings_that_say_the_same_are_one_statement() -> None:
     (one,) = statements([image("a"), image("b")])
-    assert one.words == "Each of these names a tag only: it may change"
+    assert one.words == "Each of these names shop:1 by tag only: what runs may change without a request"
     assert [place.of for place in one.places] == ["Deployment shop/a", "Deployment shop/b"]
     assert one.size == "2 objects"
 
@@ -134,13 +134,13 @@ def test_one_finding_keeps_its_own_words() -> None:
     "other",
     [
         replace(image("b"), is_new=False),
-        replace(image("b"), rule="IMG-02"),
+        replace(image("b"), evidence={"image": "shop:2"}),
         image("b", Severity.BREAKING),
         replace(image("b"), server_words="no"),
-        replace(image("b"), evidence={"steps": ["kubectl delete"]}),
+        replace(image("b"), evidence={"image": "shop:1", "steps": ["kubectl delete"]}),
         replace(image("b"), also=("IMG-02",)),
     ],
-    ids=["as before", "another rule", "another severity", "words of the server", "steps", "a further rule"],
+    ids=["as before", "another image", "another severity", "words of the server", "steps", "a further rule"],
 )
 def test_what_differs_in_more_than_its_place_is_another_statement(other: Finding) -> None:
     assert len(statements([image("a"), other])) == 2
@@ -153,46 +153,46 @@ def test_objects_that_have_the_same_fields_stand_together_unless_they_are_critic
     assert [reach.objects for reach in reaches(places, is_apart=True)] == [("CRD a",), ("CRD b",)]
 
 
+def of_crd(rule: str, variant: str, *path: str, **values: object) -> Finding:
+    made = ReviewRule(rule, Section.CRDS, Severity.DANGEROUS if rule == "SCH-03" else Severity.BREAKING)
+    return made.finding(variant, CRDS[0], where=path, key=path, version="v1", **values)
+
+
 @pytest.mark.parametrize(
-    ("message", "words"),
+    ("finding", "words"),
     [
-        ("CRD a.example.org v1, spec.size: at most 3", "at most 3"),
-        ("CRD a.example.org v1: field spec.size removed", "field … removed"),
-        ("CRD a.example.org v1, spec.size: size must be there now", "it must be there now"),
-        ("Deletes CRD a.example.org: all is lost", f"Deletes {EACH}: all is lost"),
-        ("CRD a.example.org changes", "Each of these changes"),
-        ("Nobody is named", ""),
+        (of_crd("SCH-25", "limit", "spec", "size", limit="maxLength", new=3), "maxLength none before, 3 now"),
+        (of_crd("SCH-03", "field-removed", "spec", "size"), "field … removed: what it holds is pruned"),
+        (of_crd("SCH-08", "required", "spec", "size"), "it must be there now"),
+        (image("a"), f"{EACH.capitalize()} names shop:1 by tag only: what runs may change without a request"),
     ],
 )
-def test_what_a_statement_leaves_out_is_its_place(message: str, words: str) -> None:
-    path, version = ("spec", "size"), {"version": "v1"}
-    made = ReviewRule("SCH-25", Section.CRDS, Severity.BREAKING).at(CRDS[0], message, path=path, evidence=version)
-    assert common_words(made) == words
+def test_what_a_statement_leaves_out_is_its_place(finding: Finding, words: str) -> None:
+    assert words_anywhere(finding) == words
+
+
+def test_what_names_no_object_is_told_by_itself() -> None:
+    request = ReviewRule("AS-01", Section.WEBHOOKS, Severity.NOTABLE)
+    found = [request.finding("answered-by-service", one, api="v1.a", service="shop/a", key=one.name) for one in CRDS]
+    assert [len(one.findings) for one in statements(found)] == [1, 1, 1]
 
 
 def test_S24_a_field_whose_name_reads_like_our_words_hides_none_of_a_statement() -> None:
     names = [f"a{at}. The same holds for nothing" for at in range(12)]
-    found = [
-        ReviewRule("SCH-25", Section.CRDS, Severity.BREAKING).at(
-            CRDS[0],
-            f"{said(CRDS[0])} v1, spec.{name}: at most 10 characters",
-            path=("spec", name),
-            evidence={"version": "v1"},
-            key=name,
-        )
-        for name in names
-    ]
+    found = [of_crd("SCH-25", "limit", "spec", name, limit="maxLength", new=10) for name in names]
     text = " ".join(as_text(Report((), tuple(folded(found)), Plan((), "")), with_all=True).split())
-    assert "at most 10 characters" in text
+    assert "maxLength none before, 10 now" in text
     assert all(f"spec.{name}" in text for name in names)
 
 
 def test_S24_full_power_is_told_beside_the_power_over_approvals_in_lines_of_their_own() -> None:
     robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
-    power = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL).at(
-        robot, "`shop/robot` can bypass the approvals", evidence={"powers": ["do everything in the cluster"]}
+    power = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL).finding(
+        "account", robot, told="all", powers=["do everything in the cluster"]
     )
-    everything = ReviewRule("RB-01", Section.PERMISSIONS, Severity.CRITICAL).at(robot, "`shop/robot` can do everything")
+    everything = ReviewRule("RB-01", Section.PERMISSIONS, Severity.CRITICAL).finding(
+        "can", robot, power="do everything"
+    )
     (one,) = statements([power, everything])
     assert (one.findings, one.attached) == ((power,), (everything,))
     text = as_text(Report((), (power, everything), Plan((), "")))
@@ -206,10 +206,8 @@ def test_a_label_that_changes_on_fifty_objects_of_several_kinds_is_one_statement
     kinds = ("ConfigMap", "Service", "Role", "ServiceAccount", "Deployment")
     objects = [ObjectRef("", "v1", kind, f"space-{at % 2}", f"one-{at}") for kind in kinds for at in range(10)]
     changed = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
-    found = [
-        changed.at(ref, f"Changes metadata.labels.version of {said(ref)}", evidence={"changes": at})
-        for at, ref in enumerate(objects)
-    ]
+    fields = ["metadata.labels.version"]
+    found = [changed.finding("changes", ref, fields=fields, changes=at) for at, ref in enumerate(objects)]
     (one,) = statements(folded(found))
     assert one.words == f"Changes metadata.labels.version of {EACH}"
     assert one.size == "50 objects"

@@ -228,26 +228,22 @@ def test_S24_a_terminal_shows_what_is_new_and_then_what_is_critical_or_unknown_a
 
 def test_S24_what_is_critical_as_before_is_told_by_object_in_lines_of_their_own() -> None:
     robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
-    says = {
-        "OWN-PRATIQUE-03": "can bypass approvals",
-        "RB-11": "can read Secrets",
-        "RB-12": "can write",
-    }
+    says = {"RB-04": "read roles", "RB-11": "read Secrets", "RB-12": "write"}
     found = [
         replace(
-            ReviewRule(rule, Section.PERMISSIONS, Severity.CRITICAL).at(
-                ref, f"`shop/{ref.name}` {words}", evidence={ADVICE: LIMIT_RIGHTS} if rule.startswith("OWN") else {}
+            ReviewRule(rule, Section.PERMISSIONS, Severity.CRITICAL).finding(
+                "can", ref, power=power, **({ADVICE: LIMIT_RIGHTS} if rule == "RB-04" else {})
             ),
             is_new=False,
         )
         for ref in (robot, replace(robot, name="other"))
-        for rule, words in says.items()
+        for rule, power in says.items()
     ]
-    alone = replace(found[1], ref=None, message="Somebody can read Secrets")
+    alone = replace(found[1], ref=None, variant="", message="Somebody can read Secrets")
     lines = as_text(Report((), (*found, alone), Plan((), ""))).splitlines()
     account = lines.index("  ◆ critical  `shop/robot`")
     assert lines[account + 1 : account + 4] == [
-        "      OWN-PRATIQUE-03  can bypass approvals",
+        "      RB-04  can read roles",
         "      RB-11  can read Secrets",
         "      RB-12  can write",
     ]

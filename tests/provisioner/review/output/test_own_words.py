@@ -32,7 +32,6 @@ PUBLIC = ("Something is refused.", "1 object to create.", "Findings: 2 breaking.
     [
         pytest.param(REFUSED, f"{REFUSED.message}: {REASON}", id="the server adds to ours"),
         pytest.param(WITHHELD, OWN, id="ours were kept apart"),
-        pytest.param(replace(WITHHELD, is_withheld=False), OWN, id="kept apart by a report of before"),
         pytest.param(BARE, OWN, id="nothing was kept apart"),
         pytest.param(replace(WITHHELD, server_words=""), WITHHELD.message, id="hidden from this reader"),
     ],

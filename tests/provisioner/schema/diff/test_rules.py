@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.review.base.facts import with_message
+from provisioner.review.base.messages import with_message
 from provisioner.schema import admit, compare
 from provisioner.values import Severity
 from tests.support.provisioner.compared import BREAKING, DANGEROUS, IDIOM, KEEP, SAFE, changes, ruled, rules

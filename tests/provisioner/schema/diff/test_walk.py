@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import with_message
+from provisioner.review.base.messages import with_message
 from provisioner.review.crd_diff import differences
 from provisioner.schema import compare
 from provisioner.values import Section, Severity

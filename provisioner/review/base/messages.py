@@ -1,0 +1,163 @@
+"""The sentence of a finding, made of its variant, its values and its notes, and what it says wherever it holds. Pure.
+
+The templates stand in the files of the rules (`review.rules.messages`). Two findings of which `said_anywhere` is equal
+differ in nothing but their object, its version and its field; no text is compared for that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from provisioner.review.base.places import places_of
+from provisioner.review.rules import messages_of
+from provisioner.review.rules.messages import LEAF, PLACE, SUBJECT, VARIANT, WHERE, Placeholder, Template
+from provisioner.schema.verdicts import shown
+from provisioner.values import Finding, Note, ObjectRef, display_name
+
+EACH, FIELD = "each of these", "…"
+# The notes of this file say where else a finding holds.
+FOLDED = "shared/folded"
+# A variant with this ending says the same in fewer values, where several places are told together.
+_SHORT = ".short"
+_VARIANT = f"_{VARIANT}"
+_OF_PLACE = frozenset({SUBJECT, WHERE, PLACE, LEAF})
+
+
+def with_message(finding: Finding) -> Finding:
+    """`finding` with the sentence that its rule's file has for its variant, and its notes."""
+    return replace(finding, message=message_of(finding)) if finding.variant else finding
+
+
+def message_of(finding: Finding, **instead: Any) -> str:
+    """The sentence with the values `instead` of the finding's own; a value that it has not is none."""
+    return first_message(finding, {**dict.fromkeys(shown_names(finding) - _OF_PLACE), **finding.evidence, **instead})
+
+
+def first_message(finding: Finding, values: Mapping[str, Any]) -> str:
+    """The sentence with these values. Raises LookupError where the check gives not all that it shows."""
+    path = finding.path
+    place = {SUBJECT: finding.ref, WHERE: shown(path), LEAF: path[-1] if path else "", PLACE: _place(finding)}
+    params = {**place, **values}
+    notes = (messages_of(note.file).render(note.name, {**params, **note.params}) for note in finding.notes)
+    return "".join([messages_of(finding.rule).render(finding.variant, params), *notes])
+
+
+def _place(finding: Finding) -> str | None:
+    """The object with its versions, and the field of a schema where the sentence does not name it elsewhere."""
+    if finding.ref is None:
+        return None
+    of, named = display_name(finding.ref), {WHERE, LEAF} if len(finding.path) == 1 else {WHERE}
+    here = [one for one in places_of(finding) if (one.of, one.path) == (of, finding.path)]
+    versions = ", ".join(dict.fromkeys(one.version for one in here if one.version))
+    is_field_named = not finding.rule.startswith("SCH-") or bool(shown_names(finding) & named)
+    return f"{of} {versions}".rstrip() + ("" if is_field_named or not finding.path else f", {shown(finding.path)}")
+
+
+def names_field(finding: Finding) -> bool:
+    """Whether the sentence names the field that the finding is at."""
+    names = shown_names(finding) if finding.variant else _OF_PLACE
+    return WHERE in names or (PLACE in names and finding.rule.startswith("SCH-"))
+
+
+def is_as_written(finding: Finding) -> bool:
+    """Whether the files of the rules give the sentence that a finding has, or kept for who may see what it is of."""
+    written = finding.server_words if finding.is_withheld else finding.message
+    try:
+        return bool(finding.variant) and written.startswith(message_of(finding))
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
+
+
+def said_anywhere(finding: Finding, *, is_short: bool = False) -> str | None:
+    """What the finding says beside its place; None for one that is told by itself: it names no object, or is not made
+    of a template. `is_short` leaves out what the short form of its sentence does not show."""
+    if finding.ref is None or not finding.variant:
+        return None
+    name = _variant(finding, is_short=is_short)
+    names = shown_names(finding, name)
+    if not names & {SUBJECT, PLACE}:
+        return None
+    told = {key: "" if _is_subject(finding, key) else finding.evidence.get(key) for key in names - _OF_PLACE}
+    return _as_text(name, told, _lasting(finding, is_short=is_short))
+
+
+def said(finding: Finding) -> str:
+    """What the finding says of its place: its variant with the values that the sentence shows, and its notes; of one
+    that is not made of a template the sentence."""
+    if not finding.variant:
+        return finding.message
+    told = {key: finding.evidence.get(key) for key in shown_names(finding) - _OF_PLACE}
+    return _as_text(finding.variant, told, finding.notes)
+
+
+def _as_text(variant: str, told: Mapping[str, Any], notes: Iterable[Note]) -> str:
+    """As JSON; what a record of a report holds gives the same."""
+    added = [[note.file, note.name, note.params] for note in notes]
+    return json.dumps([variant, told, added], sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return display_name(value) if isinstance(value, ObjectRef) else str(value)
+
+
+def words_anywhere(finding: Finding, *, is_short: bool = False) -> str:
+    """The sentence for all places of which `said_anywhere` is the same."""
+    shown = replace(finding, variant=_variant(finding, is_short=is_short), notes=_lasting(finding, is_short=is_short))
+    same = {key: EACH for key in finding.evidence if _is_subject(finding, key)}
+    words = message_of(shown, **{**same, SUBJECT: EACH, WHERE: FIELD, LEAF: "it", PLACE: None})
+    return f"{EACH.capitalize()}{words.removeprefix(EACH)}" if words.startswith(EACH) else words
+
+
+def subject_and_words(finding: Finding) -> tuple[str, str]:
+    """The object of a sentence that begins with it, and the rest of the sentence; else "" and all of it."""
+    template = messages_of(finding.rule).templates[finding.variant] if finding.variant else None
+    head = template.parts[0] if template and not finding.server_words else None
+    if isinstance(head, Template) and PLACE in head.names and (place := _place(finding)):
+        return place, message_of(finding, **{PLACE: None})
+    if isinstance(head, Placeholder) and head.name == SUBJECT:
+        name = messages_of(finding.rule).show(head, {SUBJECT: finding.ref})
+        return name, finding.message.removeprefix(name).lstrip()
+    return "", finding.message
+
+
+def _variant(finding: Finding, *, is_short: bool) -> str:
+    short = f"{finding.variant}{_SHORT}"
+    return short if is_short and short in messages_of(finding.rule).templates else finding.variant
+
+
+def _lasting(finding: Finding, *, is_short: bool) -> tuple[Note, ...]:
+    """The notes but for those on where else it holds; in short without minor ones and the name of the field."""
+    notes = tuple(note for note in finding.notes if note.file != FOLDED)
+    if not is_short:
+        return notes
+    return tuple(
+        replace(note, params={name: value for name, value in note.params.items() if name != LEAF})
+        for note in notes
+        if not note.is_minor
+    )
+
+
+def _is_subject(finding: Finding, key: str) -> bool:
+    value = finding.evidence.get(key)
+    return finding.ref is not None and (value == finding.ref or value == display_name(finding.ref))
+
+
+def shown_names(finding: Finding, variant: str = "") -> frozenset[str]:
+    """The values that the sentence of a finding shows, or that of another `variant`."""
+    names = _names_in(finding.rule, variant or finding.variant)
+    evidence = finding.evidence
+    others = [name.removesuffix(_VARIANT) for name in names if name.endswith(_VARIANT) and name in evidence]
+    return names.union(*(_names_in(evidence[name], evidence[f"{name}{_VARIANT}"]) for name in others))
+
+
+@cache
+def _names_in(rule: str, variant: str) -> frozenset[str]:
+    return messages_of(rule).names(variant)
