@@ -74,8 +74,8 @@ def test_why_nothing_serves_a_kind_is_evidence(api: tuple[str, str], told: dict[
     action = planned(obj, Action.CREATE, problem=words, problem_code=UnknownKind.code, is_proved=False)
     (found,) = found_by(action, around=ClusterSurroundings(kinds=kinds, version="v1.36.3"))
     assert found.rule == "PRE-07"
-    assert found.evidence == {"code": UnknownKind.code, **told}
-    assert found.message.endswith("/one: the cluster serves no such kind")
+    said = {"code": UnknownKind.code, "action": "create", "words": "the cluster serves no such kind"}
+    assert (found.variant, found.evidence) == ("in-the-way", {**said, **told})
     assert found.message.count("one") == 1, "the object is named once"
 
 

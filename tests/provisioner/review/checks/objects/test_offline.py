@@ -24,4 +24,6 @@ def test_a_schema_that_has_not_the_form_of_one_tries_nothing_and_says_so(odd: di
     content = content_with(crd_of(obj(a=odd)), thing({"a": 1}))
     found = try_offline(facts(content=content), ObjectRef.of(thing({})))
     assert not found.is_tried
-    assert "properties[spec].properties[a]" in found.why
+    assert found.why
+    assert found.why.variant == "schema-unreadable"
+    assert "properties[spec].properties[a]" in dict(found.why.params)["problem"]
