@@ -36,8 +36,16 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         api, served = ref.api_version, facts.around.serves(ref.group, ref.version, ref.kind)
         if served is False:
             why = facts.around.absence_of(ref.group, ref.version, ref.kind)
-            told = {"kind": ref.kind, "servedIn": list(why.served), "removedIn": why.removed_in, "instead": why.instead}
-            yield _NOT_SERVED.finding(str(why.lack), ref, key=api, api=api, **{k: v for k, v in told.items() if v})
+            yield _NOT_SERVED.finding(
+                str(why.lack),
+                ref,
+                key=api,
+                api=api,
+                kind=ref.kind,
+                servedIn=list(why.served) or None,
+                removedIn=why.removed_in or None,
+                instead=why.instead or None,
+            )
         elif served is None and facts.around.kinds is not None:
             yield _NOT_KNOWN.finding("no-answer", ref, key=api, api=api)
 
