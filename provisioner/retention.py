@@ -112,7 +112,7 @@ def deletion_words(ref: ObjectRef) -> str:
     return f"with {ref} its PersistentVolumeClaims would be deleted, by its own retention policy"
 
 
-def scaling_words(ref: ObjectRef | str, pods: Iterable[range], known: Iterable[range] = ()) -> str:
+def scaling_words(ref: ObjectRef, pods: Iterable[range], known: Iterable[range] = ()) -> str:
     """That scaling down takes the claims of `pods`; "" where these are among the `known` ones."""
     more = [one for one in pods if not any(one.start >= it.start and one.stop <= it.stop for it in known)]
     named = " and ".join(f"{one.start} to {one.stop - 1}" if len(one) > 1 else str(one.start) for one in more)

@@ -18,7 +18,7 @@ from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
 from provisioner.review.beside import ROLES
-from provisioner.review.checks.objects.owners import owned_evidence, owned_words
+from provisioner.review.checks.objects.owners import owned
 from provisioner.review.foreign import OWNERS
 from provisioner.values import Action, ObjectRef
 
@@ -135,8 +135,9 @@ class ReportSight:
         owner, refs = str(finding["evidence"]["owner"]), [reference(one) for one in seen]
         if len(seen) == len(finding["sources"]):
             return finding
-        told = {"evidence": owned_evidence(owner, refs), "serverWords": owned_words(owner, refs), "sources": seen}
-        return {**finding, **told} if seen else None
+        told = owned(owner, refs)
+        shown = {"evidence": dict(told.evidence), "serverWords": told.message, "sources": seen}
+        return {**finding, **shown} if seen else None
 
 
 def exists(planned: Record) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeGuard
 
 from provisioner.builtin.forms import alike
@@ -34,18 +35,27 @@ class FieldRefusal:
         return dotted(self.path)
 
 
+class Unknown(StrEnum):
+    """What of an object cannot be judged without its server."""
+
+    ADDRESS = "address"  # of a Service that asks for one: which it has never changes
+    FAMILIES = "ip-families"  # whether the cluster has addresses of IPv6
+    GROWTH = "growth"  # of a claim, which its storage class may allow
+    NO_SCHEMAS = "no-schemas"  # those of Kubernetes are not installed
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """`since` names the first supported minor that takes what an older one refuses, `refused_before` those fields.
 
-    `unknown` says, in words, what could not be judged, `notes` what is never judged here.
+    `unknown` is what could not be judged; `has_expressions` of CEL, which are never judged here.
     """
 
     refusals: tuple[FieldRefusal, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
     refused_before: tuple[FieldRefusal, ...] = ()
     since: str = ""
-    notes: tuple[str, ...] = ()
+    has_expressions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.builtin import facts, metadata, pods, policies, services, storage, workloads
-from provisioner.builtin.changes import Change, FieldRefusal, Judgement, mapping
+from provisioner.builtin.changes import Change, FieldRefusal, Judgement, Unknown, mapping
 from provisioner.builtin.fits import misfits, with_empty_texts
 from provisioner.builtin.merging import merged, without_nulls
 from provisioner.builtin.schemas import MINORS, Schemas, minor_of, schemas_of
@@ -19,7 +19,6 @@ from provisioner.values import JsonObject
 _RULES = {**workloads.RULES, **services.RULES, **storage.RULES, **policies.RULES}
 # Their own checks judge what these hold beside their metadata.
 _ELSEWHERE = frozenset({"CustomResourceDefinition"})
-_NO_SCHEMAS = "the schemas of Kubernetes are not installed (the package kubernetes-validate)"
 # Whether these never change, rules decide that look at more than the field.
 _BY_RULE = {
     "v1 PersistentVolumeClaim": ("spec",),
@@ -54,7 +53,7 @@ def judge(
         )
     schemas = schemas_of(minor_of(version))
     if schemas is None:
-        return Judgement(unknown=(_NO_SCHEMAS,))
+        return Judgement(unknown=(Unknown.NO_SCHEMAS,))
     unfit = _misfits(schemas, obj)
     newest = schemas_of(MINORS[-1])
     if newest is not None and newest is not schemas and unfit:
@@ -65,8 +64,7 @@ def judge(
     change = replace(_change(schemas, obj, sent, live), minor=minor_of(version) if version else "")
     refusals = tuple(_once([*_of_limits(change), *_of_kind(change), *_of_fixed(change)]))
     before, since = ((), "") if version or refusals else _of_older(obj)
-    notes = ("its CEL expressions are compiled by the API server only",) if policies.has_expressions(change) else ()
-    return Judgement(refusals, tuple(_unknown(change)), before, since, notes)
+    return Judgement(refusals, tuple(_unknown(change)), before, since, policies.has_expressions(change))
 
 
 def _misfits(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ...]:
@@ -141,14 +139,14 @@ def _unknown_fields(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ..
     return tuple(one for one in _misfits(schemas, obj) if not one.is_missing)
 
 
-def _unknown(change: Change) -> Iterator[str]:
+def _unknown(change: Change) -> Iterator[Unknown]:
     kind = change.new.get("kind")
     if kind == "Service" and services.is_address_unknown(change):
-        yield "spec.clusterIP is set, and which address the server gave is not known: it never changes"
+        yield Unknown.ADDRESS
     if kind == "Service" and services.needs_both_families(change):
-        yield "it asks for addresses of IPv6, and whether the cluster has them is not known"
+        yield Unknown.FAMILIES
     if kind == "PersistentVolumeClaim" and storage.grows(change):
-        yield "it grows, which only some storage classes allow"
+        yield Unknown.GROWTH
 
 
 def _once(found: list[FieldRefusal]) -> Iterator[FieldRefusal]:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
-from provisioner.unserved import KUBERNETES_GROUPS, Lack, minor_of, removal_of
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.unserved import KUBERNETES_GROUPS, minor_of, removal_of
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _NOT_SERVED = ReviewRule("API-01", Section.OBJECTS, Severity.BREAKING)
@@ -33,16 +33,21 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             continue
         if (ref.group, ref.version, ref.kind) in brought:
             continue
-        served = facts.around.serves(ref.group, ref.version, ref.kind)
+        api, served = ref.api_version, facts.around.serves(ref.group, ref.version, ref.kind)
         if served is False:
-            absence = facts.around.absence_of(ref.group, ref.version, ref.kind)
-            more = ", and the bundle brings none" if absence.lack is Lack.UNDEFINED else ""
-            yield _NOT_SERVED.at(ref, f"{said(ref)}: {absence.words}{more}", key=ref.api_version)
-        elif served is None and facts.around.kinds is not None:
-            message = (
-                f"{said(ref)}: whether the cluster serves {ref.api_version} is not known, its server did not answer"
+            why = facts.around.absence_of(ref.group, ref.version, ref.kind)
+            yield _NOT_SERVED.finding(
+                str(why.lack),
+                ref,
+                key=api,
+                api=api,
+                kind=ref.kind,
+                servedIn=list(why.served) or None,
+                removedIn=why.removed_in or None,
+                instead=why.instead or None,
             )
-            yield _NOT_KNOWN.at(ref, message, key=ref.api_version)
+        elif served is None and facts.around.kinds is not None:
+            yield _NOT_KNOWN.finding("no-answer", ref, key=api, api=api)
 
 
 def brought_kinds(state: StateFacts) -> set[tuple[str, str, str]]:
@@ -65,16 +70,12 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 
 
 def _of_age(ref: ObjectRef, minor: int | None) -> Iterator[Finding]:
-    removal = removal_of(ref.group, ref.version, ref.kind)
-    if removal is None:
-        if ref.group in KUBERNETES_GROUPS and _UNSTABLE.fullmatch(ref.version):
-            message = f"{said(ref)} uses {ref.api_version}, which clusters serve only where somebody switches it on"
-            yield _NOT_STABLE.at(ref, message, key=ref.api_version)
-        return
-    evidence = {"api": ref.api_version, "removedIn": f"1.{removal.minor}", "instead": removal.instead}
-    words = f"{said(ref)} uses {ref.api_version}, which Kubernetes 1.{removal.minor} no longer has"
-    rule = _REMOVED_LATER if minor is not None and removal.minor > minor + 1 else _REMOVED_NEXT
-    yield rule.at(ref, f"{words}; use {removal.instead}", evidence=evidence, key=ref.api_version)
+    api, removal = ref.api_version, removal_of(ref.group, ref.version, ref.kind)
+    if removal is not None:
+        rule = _REMOVED_LATER if minor is not None and removal.minor > minor + 1 else _REMOVED_NEXT
+        yield rule.finding("removed", ref, key=api, api=api, removedIn=f"1.{removal.minor}", instead=removal.instead)
+    elif ref.group in KUBERNETES_GROUPS and _UNSTABLE.fullmatch(ref.version):
+        yield _NOT_STABLE.finding("not-stable", ref, key=api, api=api)
 
 
 def _of_mentions(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
@@ -92,8 +93,8 @@ def _of_mentions(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
         group, _, version = api_version.rpartition("/")
         removal = removal_of(group, version, kind)
         if removal is not None:
-            message = f"{said(ref)} names {api_version}, which Kubernetes 1.{removal.minor} no longer has"
-            yield _OLD_INSIDE.at(ref, message, path=path, evidence={"api": api_version}, key=[*path, api_version])
+            told = {"api": api_version, "removedIn": f"1.{removal.minor}"}
+            yield _OLD_INSIDE.finding("names-removed", ref, where=path, key=[*path, api_version], **told)
 
 
 CHECK = Check("apis", changes=_changes, standing=_standing)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.builtin import FieldRefusal, Judgement, judge, knows
+from provisioner.builtin import FieldRefusal, Judgement, Unknown, judge, knows
 from provisioner.review.base.changes import FieldChange, changed_paths
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, said
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
 from provisioner.review.checks.objects.changed_values import evidence_of
-from provisioner.review.checks.objects.immutable import CONSEQUENCES
-from provisioner.review.checks.objects.offline import is_untried
-from provisioner.sentences import some
+from provisioner.review.checks.objects.immutable import LOSS, LOSSES
+from provisioner.review.checks.objects.offline import is_untried, of_several
 from provisioner.values import Action, Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _UNFIT = ReviewRule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
@@ -30,7 +29,7 @@ _SAID_ELSEWHERE = ("sideEffects", "admissionReviewVersions")
 def _changes(facts: Facts) -> Iterator[Finding]:
     bodies = {one.ref.identity: one.body for one in facts.content.manifests}
     before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
-    unknown: dict[str, list[ObjectRef]] = {}
+    unknown: dict[Unknown, list[ObjectRef]] = {}
     for planned in facts.plan.actions:
         ref = planned.ref
         if not is_untried(planned) or ref.identity not in bodies:
@@ -49,7 +48,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             for why in judgement.unknown:
                 unknown.setdefault(why, []).append(ref)
     for why, refs in sorted(unknown.items()):
-        yield _of_unknown(why, refs)
+        yield of_several(_UNKNOWN, str(why), refs, str(why))
 
 
 def _live(planned: PlannedAction, *, is_offline: bool) -> JsonObject | None:
@@ -64,41 +63,21 @@ def _of_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) ->
     for one in judgement.refusals:
         if one.is_of_update or str(one.path[-1]) in _SAID_ELSEWHERE or (one.is_of_schema and is_published):
             continue
-        rule = _UNFIT if one.is_of_schema else _REFUSED
-        yield rule.at(
-            ref, f"The API server refuses {_said(ref, one)}", path=one.path, evidence={"why": one.words}, key="known"
-        )
+        rule, why = _UNFIT if one.is_of_schema else _REFUSED, one.words
+        if ref.group_kind == SECRET and one.is_of_schema:  # its keys and types are not values
+            why = why.partition(", and is ")[0]
+        yield rule.finding("refused", ref, where=one.path, key="known", field=one.field, why=why)
     if stuck:
-        yield _of_stuck(planned, stuck)
-    for note in judgement.notes if facts.is_offline else ():
-        yield _NOT_COMPILED.at(ref, f"{said(ref)} could not be tried: {note}", key=note)
-    if judgement.refused_before:
-        fields = some([one.field for one in judgement.refused_before])
-        is_whole = any(one.path == ("kind",) for one in judgement.refused_before)
-        what = f"is of {ref.api_version}" if is_whole else f"has {fields}"
-        verb = "do not serve" if is_whole else "refuse"
-        message = f"{said(ref)} {what}, which servers before Kubernetes {judgement.since} {verb}"
-        evidence = {"since": judgement.since, "fields": [one.field for one in judgement.refused_before]}
-        yield _TOO_NEW.at(ref, message, path=judgement.refused_before[0].path, evidence=evidence, key=judgement.since)
-
-
-def _said(ref: ObjectRef, refusal: FieldRefusal) -> str:
-    """Of a Secret no value is shown: its keys and types are not values."""
-    words = refusal.words
-    if ref.group_kind == SECRET and refusal.is_of_schema:
-        words = words.partition(", and is ")[0]
-    return f"{said(ref)}: {refusal.field} {words}"
-
-
-def _of_stuck(planned: PlannedAction, stuck: list[FieldRefusal]) -> Finding:
-    ref = planned.ref
-    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
-    fields = some([".".join(map(str, one.path)) for one in stuck])
-    remedy = f"it has to be deleted and created again; {consequence}"
-    message = f"{said(ref)} changes {fields}, which the API server refuses: {remedy}"
-    return _NEVER_CHANGES.at(
-        ref, message, path=stuck[0].path, evidence=evidence_of(_changes_at(planned, stuck), planned), key="known"
-    )
+        fields, loss = [".".join(map(str, one.path)) for one in stuck], LOSSES.get(ref.group_kind, LOSS)
+        evidence = evidence_of(_changes_at(planned, stuck), planned)
+        where = stuck[0].path
+        yield _NEVER_CHANGES.finding("refused", ref, where=where, key="known", fields=fields, loss=loss, **evidence)
+    if judgement.has_expressions and facts.is_offline:
+        yield _NOT_COMPILED.finding("expressions", ref, key="expressions")
+    if before := judgement.refused_before:
+        variant = "newer-kind" if any(one.path == ("kind",) for one in before) else "newer-fields"
+        told = {"since": judgement.since, "fields": [one.field for one in before], "api": ref.api_version}
+        yield _TOO_NEW.finding(variant, ref, where=before[0].path, key=judgement.since, **told)
 
 
 def _changes_at(planned: PlannedAction, stuck: list[FieldRefusal]) -> list[FieldChange]:
@@ -109,13 +88,6 @@ def _changes_at(planned: PlannedAction, stuck: list[FieldRefusal]) -> list[Field
 def _is_near(change: FieldChange, refusal: FieldRefusal) -> bool:
     length = min(len(change.path), len(refusal.path))
     return change.path[:length] == refusal.path[:length]
-
-
-def _of_unknown(why: str, refs: list[ObjectRef]) -> Finding:
-    names = sorted(str(ref) for ref in refs)
-    which = names[0] if len(names) == 1 else f"{len(names)} objects"
-    message = f"Whether the API server accepts {which} is not known before apply: {why}"
-    return _UNKNOWN.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=why)
 
 
 CHECK = Check("built-in kinds", changes=_changes)

@@ -60,19 +60,17 @@ def _of_owners(planned: PlannedAction, new: JsonObject, facts: Facts) -> Iterato
 def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:
     """What goes with a CRD; `old` is what it was, if that is known."""
     spec = mapping((old or {}).get("spec"))
-    kind = mapping(spec.get("names")).get("kind") or "its kind"
+    kind = mapping(spec.get("names")).get("kind")
     stored = [str(one) for one in mapping((old or {}).get("status")).get("storedVersions") or []]
-    message = f"Deletes {said(ref)}, and with it every {kind} in the cluster"
-    return _GONE.at(ref, message, evidence={"kind": str(kind), "storedVersions": stored, "live": True})
+    return _GONE.finding("deleted", ref, kind=str(kind) if kind else None, storedVersions=stored, live=True)
 
 
 def created(ref: ObjectRef, new: JsonObject) -> Iterator[Finding]:
     """Why the API server will refuse a CRD that it has not yet."""
     for error in validate_crd(new):
-        start = "may be refused, nobody could find out" if error.is_unknown else "will be refused"
-        message = f"{said(ref)} {start}: {error.path}: {unescaped(error.message)}"
-        rule = _NOT_COMPARED if error.is_unknown else _INVALID
-        yield rule.at(ref, message, evidence={"path": error.path}, key=[error.path, error.message])
+        rule, variant = (_NOT_COMPARED, "may-be-refused") if error.is_unknown else (_INVALID, "will-be-refused")
+        key, words = [error.path, error.message], unescaped(error.message)
+        yield rule.finding(variant, ref, key=key, path=error.path, words=words)
 
 
 def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) -> Iterator[Finding]:
@@ -80,10 +78,7 @@ def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) 
     if old is None and planned.action is Action.CREATE:
         yield from created(ref, new)
     elif old is None:
-        message = (
-            f"{said(ref)} changes, and what it is now could not be read: nothing is known of what the change breaks"
-        )
-        yield _NOT_COMPARED.at(ref, message)
+        yield _NOT_COMPARED.finding("not-read", ref)
     elif planned.action is not Action.ADOPT:
         for found in compare_crds(old, new):
             yield with_message(replace(found, ref=found.ref or ref))

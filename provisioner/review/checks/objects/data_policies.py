@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.workloads.mounts import mounts_of
 from provisioner.review.workloads.pod_changes import PodChange, pod_changes
-from provisioner.sentences import some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _GOES = ReviewRule("DEL-03", Section.OBJECTS, Severity.DANGEROUS)
@@ -20,10 +19,7 @@ _VOLUME = GroupKind("", "PersistentVolume")
 _WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT})
 _CLAIM = "persistentVolumeClaim"
 _RETAIN, _DELETE = "Retain", "Delete"
-_OF_CLAIMS = {
-    "whenDeleted": "when it is deleted",
-    "whenScaled": "when it runs fewer pods",
-}
+_OF_CLAIMS = ("whenDeleted", "whenScaled")
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -40,30 +36,25 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_mounts(change: PodChange) -> Iterator[Finding]:
     """Folders that were a claim and are something else now: the claim stays, and nobody reads or writes it there."""
-    told = []
+    found = []
     for old, new in change.kept():
         now = {one.path: one.source for one in mounts_of(change.after, new)}
         for one in mounts_of(change.before, old):
             if one.kind == _CLAIM and now.get(one.path) != one.source:
-                there = now.get(one.path) or "the image's own files"
-                told.append(f"{one.path} of {new.name} is {there} and no longer {one.source}")
-    if told:
-        message = f"{said(change.ref)} no longer finds its data where it was: {some(told)}"
-        yield _GOES.at(change.ref, message, path=(*change.after.path, "volumes"), evidence={"mounts": told}, key=told)
+                mount = {"path": one.path, "container": new.name, "before": one.source}
+                found.append({**mount, "after": now.get(one.path)})
+    if found:
+        yield _GOES.finding("mounts", change.ref, where=(*change.after.path, "volumes"), key=found, mounts=found)
 
 
 def _of_claims(planned: PlannedAction) -> Iterator[Finding]:
     old, new = (_policy(side) for side in (planned.before, planned.after))
-    for field, when in _OF_CLAIMS.items():
+    for field in _OF_CLAIMS:
         before, after = str(old.get(field) or _RETAIN), str(new.get(field) or _RETAIN)
-        if before == after:
-            continue
-        goes = after == _DELETE
-        words = f"the volume claims of its pods are deleted {when}" if goes else f"the volume claims stay {when}"
-        message = f"{said(planned.ref)}: {words}{', with their data' if goes else ''}"
-        path = ("spec", "persistentVolumeClaimRetentionPolicy", field)
-        evidence = {"before": before, "after": after}
-        yield _rule(planned, goes=goes).at(planned.ref, message, path=path, evidence=evidence, key=[before, after])
+        if before != after:
+            path, goes = ("spec", "persistentVolumeClaimRetentionPolicy", field), after == _DELETE
+            variant, told = "claims-go" if goes else "claims-stay", {"when": field, "before": before, "after": after}
+            yield _rule(planned, goes=goes).finding(variant, planned.ref, where=path, key=[before, after], **told)
 
 
 def _policy(obj: JsonObject | None) -> Any:
@@ -75,15 +66,10 @@ def _of_volume(planned: PlannedAction) -> Iterator[Finding]:
     before, after = (
         str(mapping((side or {}).get("spec")).get(field) or _RETAIN) for side in (planned.before, planned.after)
     )
-    if before == after:
-        return
-    goes = after != _RETAIN
-    words = "its data is deleted as soon as its claim is" if goes else "its data stays when its claim is deleted"
-    message = f"{said(planned.ref)}: {words}"
-    evidence = {"before": before, "after": after}
-    yield _rule(planned, goes=goes).at(
-        planned.ref, message, path=("spec", field), evidence=evidence, key=[before, after]
-    )
+    if before != after:
+        variant, goes = ("data-goes", True) if after != _RETAIN else ("data-stays", False)
+        rule, path = _rule(planned, goes=goes), ("spec", field)
+        yield rule.finding(variant, planned.ref, where=path, key=[before, after], before=before, after=after)
 
 
 def _rule(planned: PlannedAction, *, goes: bool) -> ReviewRule:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
-from provisioner.retention import claims_of, left_out, scaling_words, takes_claims_along
-from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, mapping, maps, said
+from provisioner.retention import claims_of, left_out, takes_claims_along
+from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, mapping, maps
 from provisioner.review.base.messages import with_message
 from provisioner.review.base.sizes import in_words
 from provisioner.review.crds.given import GOING, unused
@@ -209,8 +209,9 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         is_written = planned.ref.group_kind == _STATEFUL_SET and planned.action in {Action.UPDATE, Action.ADOPT}
         if not is_written or planned.before is None or planned.after is None:
             continue
-        if words := scaling_words(said(planned.ref), left_out(planned.before, planned.after)):
-            yield _SCALED_DOWN.at(planned.ref, words)
+        if pods := left_out(planned.before, planned.after):
+            ranges = [{"first": one.start, "last": one.stop - 1 if len(one) > 1 else None} for one in pods]
+            yield _SCALED_DOWN.finding("scaled-down", planned.ref, pods=ranges)
 
 
 CHECK = Check("deletions", changes=_changes, wants=_wants, lists=_lists, settles=_settles)

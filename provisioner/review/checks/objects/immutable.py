@@ -21,21 +21,22 @@ _ALSO_FIXED: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
 }
 # A claim may grow.
 _FREE: dict[GroupKind, tuple[str, ...]] = {_CLAIM: ("spec", "resources")}
-CONSEQUENCES = {
-    GroupKind("", "ConfigMap"): "pods that start in between fail",
-    _CLAIM: "its data is lost unless the volume is kept",
-    GroupKind("", "Secret"): "pods that start in between fail",
-    GroupKind("", "Service"): "it gets another address, and connections break",
-    GroupKind("apps", "DaemonSet"): "all its pods stop before new ones start",
-    GroupKind("apps", "Deployment"): "all its pods stop before new ones start",
-    GroupKind("apps", "StatefulSet"): "all its pods stop before new ones start; its volume claims stay",
-    GroupKind("batch", "Job"): "it runs again from the start",
-    GroupKind("scheduling.k8s.io", "PriorityClass"): "pods that ask for it in between are refused; running ones keep "
-    "their old value",
-    GroupKind("storage.k8s.io", "StorageClass"): "volumes that exist keep the old settings; claims in between wait",
-    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): "its subjects are without these rights in between",
-    GroupKind(RBAC_GROUP, "RoleBinding"): "its subjects are without these rights in between",
+# Phrases of IMM-01, of other kinds LOSS.
+LOSSES = {
+    GroupKind("", "ConfigMap"): "pods-fail",
+    _CLAIM: "data",
+    GroupKind("", "Secret"): "pods-fail",
+    GroupKind("", "Service"): "address",
+    GroupKind("apps", "DaemonSet"): "pods-stop",
+    GroupKind("apps", "Deployment"): "pods-stop",
+    GroupKind("apps", "StatefulSet"): "pods-stop-claims-stay",
+    GroupKind("batch", "Job"): "runs-again",
+    GroupKind("scheduling.k8s.io", "PriorityClass"): "priority",
+    GroupKind("storage.k8s.io", "StorageClass"): "storage-class",
+    GroupKind(RBAC_GROUP, "ClusterRoleBinding"): "rights",
+    GroupKind(RBAC_GROUP, "RoleBinding"): "rights",
 }
+LOSS = "itself"
 
 
 def never_changing(kind: GroupKind, found: Iterable[FieldChange]) -> list[FieldChange]:

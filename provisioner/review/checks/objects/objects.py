@@ -21,10 +21,9 @@ from provisioner.review.base.changes import FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
 from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.changed_values import evidence_of
-from provisioner.review.checks.objects.immutable import CONSEQUENCES, never_changing
-from provisioner.review.checks.objects.offline import OfflineResult, is_untried, try_offline
+from provisioner.review.checks.objects.immutable import LOSS, LOSSES, never_changing
+from provisioner.review.checks.objects.offline import Untried, is_untried, of_several, try_offline
 from provisioner.review.preflight.places import evidence_of as evidence_of_absence
-from provisioner.sentences import some
 from provisioner.values import (
     Action,
     Finding,
@@ -37,6 +36,7 @@ from provisioner.values import (
 )
 
 Path = tuple[str | int, ...]
+NAMED = 3
 
 _CREATED = ReviewRule("OBJ-01", Section.OBJECTS, Severity.SAFE)
 _CHANGED = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
@@ -74,7 +74,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     known = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
-    untried: dict[str, list[ObjectRef]] = {}
+    untried: dict[Untried, list[ObjectRef]] = {}
     fitting: list[ObjectRef] = []
     for planned in facts.plan.actions:
         if planned.problem:
@@ -93,9 +93,10 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         yield from _of_others(planned, wished.get(planned.ref.identity))
         yield from _of_keys_that_stay(planned, known.get(planned.ref.identity), wished.get(planned.ref.identity))
     for why, refs in sorted(untried.items()):
-        yield _of_untried_group(why, refs)
-    if fitting:
-        yield _of_fitting(fitting)
+        yield of_several(_NOT_TRIED, why.variant, refs, why, **dict(why.params))
+    if fitting:  # validated offline, and marked so: what a new namespace cannot have against an object yet, once
+        namespaces = sorted({ref.namespace for ref in fitting})
+        yield of_several(_FIT_OFFLINE, "fits", fitting, namespaces, namespaces=namespaces)
 
 
 def _of_warnings(planned: PlannedAction, salt: str, *, is_new: bool) -> Iterator[Finding]:
@@ -106,77 +107,54 @@ def _of_warnings(planned: PlannedAction, salt: str, *, is_new: bool) -> Iterator
     """
     for place, words in enumerate(planned.warnings):
         key = [salt, words] if salt else place
-        warned = _WARNED.at(planned.ref, f"The API server warns of {said(planned.ref)}", key=key)
+        warned = _WARNED.finding("warned", planned.ref, key=key)
         yield replace(warned, is_new=is_new, server_words=words)
     for words in planned.notes:
-        yield replace(_WARNED.at(planned.ref, f"{said(planned.ref)}: {words}", key=words), is_new=is_new)
+        yield replace(_WARNED.finding("noted", planned.ref, key=words, words=words), is_new=is_new)
 
 
 def _of_action(planned: PlannedAction) -> Iterator[Finding]:
     ref = planned.ref
     if planned.action is Action.CREATE:
-        yield _CREATED.at(ref, f"Creates {said(ref)}")
+        yield _CREATED.finding("creates", ref)
     elif planned.action is Action.DELETE and planned.returns_as:
-        words = f"Renames {said(ref)} to {planned.returns_as}: its subjects may do the same as before"
-        yield _DELETED_ROLE.at(ref, words, evidence={"returnsAs": planned.returns_as}, key=planned.returns_as)
+        yield _DELETED_ROLE.finding("renames-role", ref, key=planned.returns_as, returnsAs=planned.returns_as)
+    elif planned.action is Action.DELETE and ref.group == RBAC_GROUP:
+        yield _DELETED_ROLE.finding("deletes-role", ref)
+    elif planned.action is Action.DELETE and ref.group_kind in CONSEQUENCE_OF_DELETION:
+        yield _DELETED_WITH_DATA.finding(f"deletes-{ref.kind.lower()}", ref)
     elif planned.action is Action.DELETE:
-        yield _of_deletion(ref)
+        yield _DELETED.finding("deletes", ref)
     elif planned.action is Action.ORPHAN:
-        yield _of_orphan(planned)
+        words = "; ".join(planned.notes).replace(str(ref), said(ref))
+        variant = "let-go-role" if ref.group == RBAC_GROUP else "let-go"
+        found = _ORPHANED.finding(variant, ref, key=words, words=words)
+        yield replace(found, server_words=planned.server_words)
     elif ref.group_kind == SECRET and planned.action is Action.UPDATE and planned.before == planned.after:
-        how = (
-            " and is immutable: if it changes, it is deleted and created again. O" if may_be_remade(planned) else ": o"
-        )
-        yield _UNTOLD.at(
-            ref, f"Writes {said(ref)}, which exists{how}nly people who may get it learn whether it changes"
-        )
-    elif planned.action in {Action.UPDATE, Action.REPLACE}:
-        found = changed_paths(planned.before, planned.after)
-        if planned.action is Action.REPLACE or is_remade(planned):
-            yield _of_replacement(planned, found)
-        else:
-            key = [[list(map(str, one.path)), one.after] for one in found] if ref.group_kind != SECRET else None
-            yield _CHANGED.at(
-                ref, f"Changes {_fields(found)} of {said(ref)}", evidence=evidence_of(found, planned), key=key
-            )
+        yield _UNTOLD.finding("written-immutable" if may_be_remade(planned) else "written", ref)
+    elif planned.action is Action.REPLACE or is_remade(planned):
+        yield _of_replacement(planned)
+    elif planned.action is Action.UPDATE:
+        changed = changed_paths(planned.before, planned.after)
+        key = [[list(map(str, one.path)), one.after] for one in changed] if ref.group_kind != SECRET else None
+        variant = "changes" if changed else "changes-unseen"
+        yield _CHANGED.finding(variant, ref, key=key, **_first_fields(changed), **evidence_of(changed, planned))
 
 
-def _of_deletion(ref: ObjectRef) -> Finding:
-    if ref.group == RBAC_GROUP:
-        return _DELETED_ROLE.at(ref, f"Deletes {said(ref)}; the section on permissions lists the rights that are lost")
-    consequence = CONSEQUENCE_OF_DELETION.get(ref.group_kind)
-    if consequence:
-        return _DELETED_WITH_DATA.at(ref, f"Deletes {said(ref)}: {consequence}")
-    return _DELETED.at(ref, f"Deletes {said(ref)}")
-
-
-def _of_orphan(planned: PlannedAction) -> Finding:
-    """What is let go, and whose it is then and what becomes of the rights that it gives."""
-    ref = planned.ref
-    words = "; ".join(planned.notes).replace(str(ref), said(ref))
-    rest = "it belongs to no deployment, and another installation meets it as an object of somebody else"
-    rights = "; Pratique does not take away the rights that it gives" if ref.group == RBAC_GROUP else ""
-    found = _ORPHANED.at(ref, f"{words}. From then on {rest}{rights}", key=words)
-    return replace(found, server_words=planned.server_words)
-
-
-def _of_replacement(planned: PlannedAction, found: list[FieldChange]) -> Finding:
+def _of_replacement(planned: PlannedAction) -> Finding:
     """Proved by dry-run: the server refused for nothing but fields that never change."""
-    ref = planned.ref
-    consequence = CONSEQUENCES.get(ref.group_kind, "it is gone in between")
+    ref, found = planned.ref, changed_paths(planned.before, planned.after)
     stuck = never_changing(ref.group_kind, found)
-    fields = _fields(stuck or found) if found or ref.group_kind != SECRET else "its type, or that it is immutable,"
-    message = f"Deletes {said(ref)} and creates it again, because {fields} cannot be changed: {consequence}"
-    rest = [one for one in found if one not in stuck]
-    return _REPLACED.at(ref, message, evidence=evidence_of([*stuck, *rest], planned))
+    variant = "replaced" if found else "replaced-secret" if ref.group_kind == SECRET else "replaced-unseen"
+    evidence = evidence_of([*stuck, *(one for one in found if one not in stuck)], planned)
+    loss = LOSSES.get(ref.group_kind, LOSS)
+    return _REPLACED.finding(variant, ref, loss=loss, **_first_fields(stuck or found), **evidence)
 
 
-def _fields(found: list[FieldChange]) -> str:
-    """Up to three fields in words."""
-    names = [".".join(str(part) for part in one.path) for one in found]
-    if not names:
-        return "nothing that is shown here"
-    return some(names, noun="fields")
+def _first_fields(found: list[FieldChange]) -> dict[str, Any]:
+    """The names of up to three fields, and how many more there are."""
+    names = [".".join(str(part) for part in one.path) for one in found[:NAMED]]
+    return {"fields": names or None, "more": len(found) - NAMED if len(found) > NAMED else None}
 
 
 _BY_CODE = {
@@ -191,7 +169,7 @@ _BY_CODE = {
 
 def _of_problem(facts: Facts, planned: PlannedAction) -> Finding:
     """Apply starts only on a plan without problems, so each of these stops it."""
-    ref, words = planned.ref, planned.problem
+    ref, action = planned.ref, "plan" if planned.action is Action.NONE else str(planned.action)
     rule = _BY_CODE.get(planned.problem_code, _NOT_PLANNED)
     if planned.action is Action.ADOPT:
         rule = _FOREIGN
@@ -199,21 +177,15 @@ def _of_problem(facts: Facts, planned: PlannedAction) -> Finding:
         rule = _WOULD_ESCALATE
     elif planned.problem_code == ClusterError.code and _says_no_namespace(planned.server_words, ref):
         rule = _NO_NAMESPACE
-    why = words.removeprefix("apply ").removeprefix(f"{ref}: ")
-    message = f"Cannot {_verb(planned.action)} {said(ref)}: {why}"
+    variant, words = "in-the-way", planned.problem.removeprefix("apply ").removeprefix(f"{ref}: ")
     if rule is _FOREIGN:
-        message = (
-            f"{words.replace(str(ref), said(ref))}. It will not be adopted, and nothing is applied while it exists"
-        )
-    evidence: dict[str, Any] = {"code": planned.problem_code}
+        variant, words = "not-adopted", planned.problem.replace(str(ref), said(ref))
+    code = planned.problem_code
+    found = rule.finding(variant, ref, key=code, code=code, action=action, words=words)
     if rule is _NO_KIND:
-        evidence |= evidence_of_absence(facts.around.absence_of(ref.group, ref.version, ref.kind))
-    found = rule.at(ref, message, evidence=evidence, key=planned.problem_code)
+        why = evidence_of_absence(facts.around.absence_of(ref.group, ref.version, ref.kind))
+        found = replace(found, evidence={**found.evidence, **why})
     return replace(found, server_words=planned.server_words)
-
-
-def _verb(action: Action) -> str:
-    return "plan" if action is Action.NONE else str(action)
 
 
 def _says_no_namespace(words: str, ref: ObjectRef) -> bool:
@@ -221,7 +193,7 @@ def _says_no_namespace(words: str, ref: ObjectRef) -> bool:
 
 
 def _of_untried(
-    facts: Facts, planned: PlannedAction, found: tuple[dict[str, list[ObjectRef]], list[ObjectRef]]
+    facts: Facts, planned: PlannedAction, found: tuple[dict[Untried, list[ObjectRef]], list[ObjectRef]]
 ) -> Iterator[Finding]:
     """The server could not be asked, so the object is held against the schema of its kind.
 
@@ -230,55 +202,28 @@ def _of_untried(
     ref = planned.ref
     untried, fitting = found
     answer = try_offline(facts, ref)
-    if answer.errors:
-        shown = "; ".join(answer.errors[:3])
-        message = f"{said(ref)} does not fit the schema of its kind: {shown}"
-        yield _REFUSED_OFFLINE.at(ref, message, evidence={"errors": answer.errors}, key=answer.errors)
+    if not answer.is_served:
+        yield _REFUSED_OFFLINE.finding("version-not-served", ref, key=ref.version, version=ref.version)
+    elif answer.errors:
+        yield _REFUSED_OFFLINE.finding("unfit", ref, key=answer.errors, errors=answer.errors)
     elif answer.pruned:
-        shown = ", ".join(answer.pruned[:5])
-        message = f"{said(ref)} loses fields that its kind does not know: {shown}"
-        yield _REFUSED_OFFLINE.at(ref, message, evidence={"pruned": answer.pruned}, key=answer.pruned)
+        yield _REFUSED_OFFLINE.finding("pruned", ref, key=answer.pruned, pruned=answer.pruned)
     elif facts.is_offline:
         return
     elif planned.notes:
-        untried.setdefault("; ".join(planned.notes), []).append(ref)
+        untried.setdefault(Untried("noted", (("words", "; ".join(planned.notes)),)), []).append(ref)
     elif answer.is_own_kind and answer.is_tried:
-        message = f"{said(ref)} fits its schema, but could not be tried: its kind comes with this bundle"
-        yield _TRIED_OFFLINE.at(ref, message)
+        yield _TRIED_OFFLINE.finding("fits-own-schema", ref)
     elif answer.is_tried and _comes_with_namespace(facts, ref):
         fitting.append(ref)
     else:
-        untried.setdefault(_why(facts, ref, answer), []).append(ref)
+        comes = Untried("namespace-comes", (("namespace", ref.namespace),))
+        otherwise = comes if _comes_with_namespace(facts, ref) else Untried("no-dry-run")
+        untried.setdefault(answer.why or otherwise, []).append(ref)
 
 
 def _comes_with_namespace(facts: Facts, ref: ObjectRef) -> bool:
     return any(one.ref.group_kind == _NAMESPACE and one.ref.name == ref.namespace for one in facts.content.manifests)
-
-
-def _of_fitting(refs: list[ObjectRef]) -> Finding:
-    """Validated offline, and marked so: what a new namespace cannot have against an object yet is said, once."""
-    names, places = sorted(str(ref) for ref in refs), sorted({ref.namespace for ref in refs})
-    which = names[0] if len(names) == 1 else f"{len(names)} objects"
-    message = (
-        f"{which} of the new namespace {', '.join(places)} fit the schemas that the cluster publishes, and could "
-        "not be tried: quotas, admission webhooks and checks in code are first asked at apply"
-    )
-    return _FIT_OFFLINE.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=places)
-
-
-def _why(facts: Facts, ref: ObjectRef, answer: OfflineResult) -> str:
-    if answer.why:
-        return answer.why
-    if _comes_with_namespace(facts, ref):
-        return f"the namespace {ref.namespace} comes with this bundle, and the cluster publishes no schema of the kind"
-    return "the cluster cannot try objects of this kind without creating them"
-
-
-def _of_untried_group(why: str, refs: list[ObjectRef]) -> Finding:
-    names = sorted(str(ref) for ref in refs)
-    which = names[0] if len(names) == 1 else f"{len(names)} objects"
-    message = f"Whether the cluster accepts {which} is not known before apply: {why}"
-    return _NOT_TRIED.at(refs[0] if len(refs) == 1 else None, message, evidence={"objects": names}, key=why)
 
 
 def _of_others(planned: PlannedAction, wished: JsonObject | None) -> Iterator[Finding]:
@@ -286,22 +231,14 @@ def _of_others(planned: PlannedAction, wished: JsonObject | None) -> Iterator[Fi
     if wished is None or planned.after is None or not planned.is_proved or planned.ref.group_kind == SECRET:
         return
     for path, name in _foreign_items(wished, planned.after, ()):
-        place = ".".join(str(part) for part in path)
-        message = (
-            f"{said(planned.ref)} keeps {name} in {place}, which this bundle does not set: somebody else put it there"
-        )
-        yield _ADDED_BY_OTHERS.at(planned.ref, message, path=path, evidence={"item": name}, key=name)
+        yield _ADDED_BY_OTHERS.finding("added-by-others", planned.ref, where=path, key=name, item=name)
 
 
 def _of_keys_that_stay(planned: PlannedAction, old: JsonObject | None, new: JsonObject | None) -> Iterator[Finding]:
     """Keys of a Secret that were written as stringData, and are written no more."""
     names = sorted(kept_keys(old, new)) if old and new and planned.action in {Action.UPDATE, Action.NONE} else []
     if names:
-        message = (
-            f"{said(planned.ref)} keeps {some([visible(name) for name in names], noun='keys')}, which this content "
-            "leaves out: what was written as stringData stays until somebody deletes it"
-        )
-        yield _KEY_STAYS.at(planned.ref, message, path=("data",), evidence={"keys": names}, key=names)
+        yield _KEY_STAYS.finding("keys-stay", planned.ref, where=("data",), key=names, keys=list(map(visible, names)))
 
 
 def _foreign_items(wished: object, found: object, path: Path) -> Iterator[tuple[Path, str]]:

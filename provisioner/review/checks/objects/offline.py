@@ -8,27 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from provisioner.errors import InvalidManifest
-from provisioner.review.base.facts import SECRET, Facts, mapping, maps
+from provisioner.review.base.facts import SECRET, Facts, ReviewRule, mapping, maps
 from provisioner.schema import admit
 from provisioner.sentences import unescaped
-from provisioner.values import Action, GroupKind, ObjectRef, PlannedAction
+from provisioner.values import Action, Finding, GroupKind, ObjectRef, PlannedAction
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
+class Untried(NamedTuple):
+    """Why an object could not be tried: the message of OBJ-04, and the values that this shows."""
+
+    variant: str
+    params: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class OfflineResult:
-    """`is_tried` where a schema was found, `is_own_kind` where it comes with the bundle; `why` says what else stood in
-    the way."""
+    """`is_tried` where a schema was found, `is_own_kind` where it comes with the bundle, `is_served` in this version;
+    `why` is what else stood in the way."""
 
     is_tried: bool
     errors: tuple[str, ...] = ()
     pruned: tuple[str, ...] = ()
-    why: str = ""
+    why: Untried | None = None
     is_own_kind: bool = False
+    is_served: bool = True
 
 
 def untried_kinds(facts: Facts) -> set[tuple[str, str, str]]:
@@ -51,11 +59,17 @@ def try_offline(facts: Facts, ref: ObjectRef) -> OfflineResult:
         return _answer(facts, ref, published) if published is not None else OfflineResult(False)
     version = next((one for one in maps(definition.get("versions")) if one.get("name") == ref.version), None)
     if version is None or not version.get("served"):
-        return OfflineResult(True, errors=(f"its kind is not served in version {ref.version}",))
+        return OfflineResult(True, is_served=False)
     schema = mapping(version.get("schema")).get("openAPIV3Schema")
     if not isinstance(schema, Mapping):
-        return OfflineResult(False, why=f"version {ref.version} of its kind has no schema")
+        return OfflineResult(False, why=Untried("no-schema", (("version", ref.version),)))
     return replace(_answer(facts, ref, schema), is_own_kind=True)
+
+
+def of_several(rule: ReviewRule, variant: str, refs: list[ObjectRef], key: object, **params: Any) -> Finding:
+    """One finding for all objects of which the same holds, which it names where it is one."""
+    which, ref = ("one", refs[0]) if len(refs) == 1 else ("several", None)
+    return rule.finding(variant, ref, key=key, objects=sorted(map(str, refs)), which=which, **params)
 
 
 def _answer(facts: Facts, ref: ObjectRef, schema: Mapping[str, Any]) -> OfflineResult:
@@ -63,7 +77,7 @@ def _answer(facts: Facts, ref: ObjectRef, schema: Mapping[str, Any]) -> OfflineR
     try:
         admission = admit(schema, body)
     except InvalidManifest as exc:
-        return OfflineResult(False, why=f"the schema of its kind cannot be read: {exc}")
+        return OfflineResult(False, why=Untried("schema-unreadable", (("problem", str(exc)),)))
     is_secret = ref.group_kind == SECRET
     errors = tuple(f"{one.path}: {'…' if is_secret else unescaped(one.message)}" for one in admission.refusals)
     return OfflineResult(True, errors, tuple(admission.pruned))

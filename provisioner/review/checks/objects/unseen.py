@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provisioner.review.base.difference import DiffLine, all_lines, replaced_lines
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, said
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
 from provisioner.review.base.long_lines import MAX_FULL, in_pieces
-from provisioner.sentences import number
 from provisioner.values import Action, Finding, PlannedAction, Section, Severity
 
 _UNSEEN = ReviewRule("TXT-05", Section.OBJECTS, Severity.UNKNOWN)
@@ -19,13 +18,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         is_shown = planned.action in _QUIET or planned.ref.group_kind == SECRET
         if is_shown or not (_has_long_line(planned.before) or _has_long_line(planned.after)):
             continue
-        count = _unseen(planned)
-        if count:
-            message = (
-                f"{said(planned.ref)} changes in {number(count, 'character')} that no page can show: they are in lines "
-                f"of more than {MAX_FULL:,} characters"
-            )
-            yield _UNSEEN.at(planned.ref, message, evidence={"characters": count}, key=count)
+        if count := _unseen(planned):
+            yield _UNSEEN.finding("unseen", planned.ref, key=count, characters=count, limit=MAX_FULL)
 
 
 def _has_long_line(value: object) -> bool:

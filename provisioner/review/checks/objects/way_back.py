@@ -7,10 +7,11 @@ replaced where objects are (IMM-01).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
 from provisioner.retention import takes_claims_along
-from provisioner.review.base.facts import Check, Facts, Gone, ReviewRule, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Gone, ReviewRule, mapping, maps
 from provisioner.review.workloads.volumes import CLAIM
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -20,13 +21,12 @@ _UNKNOWN = ReviewRule("HIS-01", Section.OBJECTS, Severity.UNKNOWN)
 _RUNS_AGAIN = ReviewRule("HIS-02", Section.OBJECTS, Severity.DANGEROUS)
 
 _JOB = GroupKind("batch", "Job")
-_DONE = {Action.DELETE: "deleted", Action.REPLACE: "made anew"}
-# What an object that is restored does not bring along.
+# The messages about what an object that is restored does not bring along.
 _WITHOUT = {
-    CLAIM: "without the data that it held",
-    GroupKind("", "Namespace"): "with nothing in it but what this revision holds",
-    GroupKind("", "PersistentVolume"): "without a volume; what its former storage still holds is not known",
-    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "without the objects of its kind",
+    CLAIM: "without-data",
+    GroupKind("", "Namespace"): "without-contents",
+    GroupKind("", "PersistentVolume"): "without-volume",
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "without-objects",
 }
 
 
@@ -37,17 +37,13 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     for gone in facts.way_back.gone:
         kind = gone.ref.group_kind
         if kind in _WITHOUT:
-            yield _LOST.at(gone.ref, f"{_since(gone)}: it is there {_WITHOUT[kind]}", evidence=_evidence(gone))
+            yield _LOST.finding(_WITHOUT[kind], gone.ref, **_since(gone))
         elif kind == _STATEFUL_SET:
             yield from _of_stateful_set(gone, bodies.get(gone.ref.identity) or {}, facts)
     yield from _of_jobs(facts, facts.way_back.revision)
 
 
-def _since(gone: Gone) -> str:
-    return f"{said(gone.ref)} was {_DONE[gone.action]} with revision {gone.revision}"
-
-
-def _evidence(gone: Gone) -> dict[str, object]:
+def _since(gone: Gone) -> dict[str, Any]:
     return {"revision": gone.revision, "action": str(gone.action)}
 
 
@@ -57,14 +53,13 @@ def _of_stateful_set(gone: Gone, body: JsonObject, facts: Facts) -> Iterator[Fin
     if not claims:
         return
     found = [facts.around.exists.get(one.identity) for one in claims]
-    names = ", ".join(one.name for one in claims)
-    rule, words = _KEPT, f"claims of its own are still there ({names}), and it takes them up again"
+    rule, variant = _KEPT, "claims-kept"
     if False in found:
-        rule, words = _LOST, f"its volumes begin empty ({names})"
+        rule, variant = _LOST, "claims-gone"
     elif None in found:
-        why = "it took them along" if takes_claims_along(body) else "it was told to leave them"
-        rule, words = _UNKNOWN, f"nobody could look up whether its claims are still there ({names}); {why}"
-    yield rule.at(gone.ref, f"{_since(gone)}: {words}", evidence={**_evidence(gone), "claims": names}, key=str(rule))
+        rule, variant = _UNKNOWN, "claims-taken-along" if takes_claims_along(body) else "claims-left"
+    key, names = str(rule.severity), [one.name for one in claims]
+    yield rule.finding(variant, gone.ref, key=key, **_since(gone), claims=names)
 
 
 def _first_claims(ref: ObjectRef, body: JsonObject) -> list[ObjectRef]:
@@ -76,8 +71,7 @@ def _first_claims(ref: ObjectRef, body: JsonObject) -> list[ObjectRef]:
 def _of_jobs(facts: Facts, revision: int) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         if planned.ref.group_kind == _JOB and planned.action is Action.CREATE:
-            words = f"{said(planned.ref)} runs again, as it did when revision {revision} was applied"
-            yield _RUNS_AGAIN.at(planned.ref, words, evidence={"revision": revision})
+            yield _RUNS_AGAIN.finding("runs-again", planned.ref, revision=revision)
 
 
 def _mentions(facts: Facts) -> Iterator[ObjectRef]:

@@ -11,6 +11,7 @@ from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
+from provisioner.schema.fields import FieldError
 from provisioner.values import Action, ObjectRef, Severity
 from tests.support.provisioner.contents import facts, planned
 from tests.support.provisioner.shapes import TEXT, JsonDict, crd_of, obj
@@ -138,3 +139,11 @@ def test_crd_diff_says_names_that_two_crds_of_a_file_want() -> None:
         "others.example.com": BREAKING,
     }
     assert {it.verdict for it in differences(new, new)} == {SAFE}
+
+
+def test_a_new_crd_that_nobody_could_try_may_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = FieldError("spec.versions[0]", "it took too long", is_unknown=True)
+    monkeypatch.setattr(crds, "validate_crd", lambda _: [error])
+    (found,) = crds.created(ObjectRef.of(THING), THING)
+    assert (found.rule, found.severity, found.variant) == ("CRD-00", Severity.UNKNOWN, "may-be-refused")
+    assert found.message.endswith("spec.versions[0]: it took too long")

@@ -74,6 +74,13 @@ def test_discovery_is_the_truth_about_kinds(
             id="removed",
         ),
         pytest.param(
+            ("apiextensions.k8s.io/v9", "CustomResourceDefinition"),
+            "CRD one: the cluster serves no CustomResourceDefinition in apiextensions.k8s.io/v9, an API of Kubernetes "
+            "itself that this release does not have, or that is not enabled; it serves this kind in "
+            "apiextensions.k8s.io/v1",
+            id="not in this release",
+        ),
+        pytest.param(
             ("shop.example.com/v9", "Order"),
             "Order.shop.example.com shop/one: the cluster serves no Order in shop.example.com/v9; it serves this kind in "
             "shop.example.com/v1",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from provisioner.builtin import Judgement, Unknown
 from provisioner.errors import InvalidObject
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings
@@ -78,6 +81,15 @@ def test_a_claim_that_grows_is_unknown_and_one_that_shrinks_is_refused() -> None
     assert [one.severity for one in grows if one.rule == "OBJ-04"] == [Severity.UNKNOWN]
     shrinks = look_offline(content_with(claim("1Gi")), content_with(claim("2Gi"))).findings
     assert [one.rule for one in shrinks if one.rule in {*REFUSING, "OBJ-04"}] == ["IMM-01"]
+
+
+@pytest.mark.parametrize("unknown", Unknown)
+def test_what_cannot_be_judged_is_said_once_of_all_objects(unknown: Unknown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtin, "judge", lambda *_, **__: Judgement(unknown=(unknown,)))
+    given = facts(*(planned(one, Action.CREATE, is_proved=False) for one in (claim("1Gi"), scaler(1))), is_offline=True)
+    (found,) = judged_by(given, [builtin.CHECK])
+    assert (found.rule, found.severity, found.variant) == ("OBJ-04", Severity.UNKNOWN, unknown)
+    assert found.message.startswith("Whether the API server accepts 2 objects is not known before apply: ")
 
 
 def test_settings_that_never_change_are_said_once() -> None:

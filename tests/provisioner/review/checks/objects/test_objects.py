@@ -74,8 +74,8 @@ def test_why_nothing_serves_a_kind_is_evidence(api: tuple[str, str], told: dict[
     action = planned(obj, Action.CREATE, problem=words, problem_code=UnknownKind.code, is_proved=False)
     (found,) = found_by(action, around=ClusterSurroundings(kinds=kinds, version="v1.36.3"))
     assert found.rule == "PRE-07"
-    assert found.evidence == {"code": UnknownKind.code, **told}
-    assert found.message.endswith("/one: the cluster serves no such kind")
+    said = {"code": UnknownKind.code, "action": "create", "words": "the cluster serves no such kind"}
+    assert (found.variant, found.evidence) == ("in-the-way", {**said, **told})
     assert found.message.count("one") == 1, "the object is named once"
 
 
@@ -183,6 +183,27 @@ def test_of_a_secret_only_key_names_are_said() -> None:
     (found,) = found_by(planned(after, Action.UPDATE, before=before))
     assert "Pl4nted" not in str(found)
     assert "UGw0bnRlZA" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("action", "is_immutable", "told"),
+    [
+        pytest.param(Action.UPDATE, False, ("SEC-07", "written"), id="written"),
+        pytest.param(Action.UPDATE, True, ("SEC-07", "written-immutable"), id="made anew where it changes"),
+        pytest.param(Action.REPLACE, False, ("IMM-01", "replaced-secret"), id="made anew"),
+    ],
+)
+def test_of_a_secret_that_nobody_may_get_is_said_what_is_done_with_it(
+    action: Action, is_immutable: bool, told: tuple[str, str]
+) -> None:
+    secret = an_object("v1", "Secret", "a", "shop", immutable=is_immutable)
+    (found,) = found_by(planned(secret, action, before=secret))
+    assert (found.rule, found.variant) == told
+
+
+def test_how_an_object_is_applied_is_a_finding() -> None:
+    (found, *_) = (one for one in found_by(planned(MAP, Action.NONE, notes=("it is new",))) if one.rule == "OBJ-05")
+    assert (found.variant, found.message) == ("noted", "ConfigMap shop/settings: it is new")
 
 
 def test_each_warning_of_the_server_is_a_finding() -> None:

@@ -42,6 +42,13 @@ def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:
     assert {len(one.evidence["objects"]) for one in told} == {27, 1}
 
 
+def test_of_very_many_objects_all_are_counted_and_some_named() -> None:
+    (told,) = found(*(owned(f"m{at:04}", HELM) for at in range(owners.MAX_NAMES + 600)))
+    assert told.message.startswith("1,100 objects belong to")
+    assert "prod/m0001 and 1,098 more." in told.message
+    assert len(told.evidence["objects"]) == owners.MAX_NAMES
+
+
 def test_nobody_is_advised_to_adopt_what_belongs_to_kubernetes() -> None:
     obj = an_object("v1", "Namespace", "kube-system")
     (told,) = found(replace(planned(obj, Action.UPDATE, before=obj), owner="Kubernetes itself"))

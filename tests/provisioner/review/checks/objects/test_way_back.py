@@ -97,19 +97,21 @@ def test_what_comes_back_empty_is_said(obj: dict[str, Any], action: Action, sinc
 
 
 @pytest.mark.parametrize(
-    ("exists", "severity", "words"),
+    ("exists", "policy", "severity", "variant"),
     [
-        pytest.param(True, Severity.NOTABLE, "are still there (data-db-0), and it takes them up again", id="kept"),
-        pytest.param(False, Severity.DANGEROUS, "its volumes begin empty (data-db-0)", id="gone"),
-        pytest.param(None, Severity.UNKNOWN, "nobody could look up whether", id="promise 4 not looked up"),
+        pytest.param(True, "Retain", Severity.NOTABLE, "claims-kept", id="kept"),
+        pytest.param(False, "Retain", Severity.DANGEROUS, "claims-gone", id="gone"),
+        pytest.param(None, "Retain", Severity.UNKNOWN, "claims-left", id="promise 4 not looked up"),
+        pytest.param(None, "Delete", Severity.UNKNOWN, "claims-taken-along", id="promise 4 taken along, not looked up"),
     ],
 )
 def test_a_stateful_set_finds_its_volumes_again_or_begins_empty(
-    exists: bool | None, severity: Severity, words: str
+    exists: bool | None, policy: str, severity: Severity, variant: str
 ) -> None:
-    (found,) = going_back(stateful_set("data"), CREATE, DELETE, exists=exists)
-    assert (found.rule, found.severity) == ("HIS-01", severity)
-    assert words in found.message
+    obj = stateful_set("data", persistentVolumeClaimRetentionPolicy={"whenDeleted": policy})
+    (found,) = going_back(obj, CREATE, DELETE, exists=exists)
+    assert (found.rule, found.severity, found.variant) == ("HIS-01", severity, variant)
+    assert found.evidence["claims"] == ["data-db-0"]
 
 
 def test_one_volume_that_is_gone_is_enough() -> None:
