@@ -55,12 +55,13 @@ class Lack(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Absence:
     """That a cluster does not serve a kind in a version. `served` are the API versions in which it has the kind,
-    `removed_in` is the release of Kubernetes that removed it, "" where none did."""
+    `removed_in` is the release of Kubernetes that removed it, "" where none did, and `instead` what takes its place."""
 
     lack: Lack
     words: str
     served: tuple[str, ...] = ()
     removed_in: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,8 @@ def absence_of(
     if removal is not None and (minor is None or minor >= removal.minor):
         gone = f"which Kubernetes no longer serves as of 1.{removal.minor}"
         instead = instead or f"; {removal.instead} takes its place"
-        return Absence(Lack.REMOVED, f"{words}, {gone}{instead}", elsewhere, f"1.{removal.minor}")
+        words = f"{words}, {gone}{instead}"
+        return Absence(Lack.REMOVED, words, elsewhere, f"1.{removal.minor}", "" if elsewhere else removal.instead)
     if group in KUBERNETES_GROUPS:
         own = "an API of Kubernetes itself that this release does not have, or that is not enabled"
         return Absence(Lack.NOT_IN_RELEASE, f"{words}, {own}{instead}", elsewhere)

@@ -14,7 +14,8 @@ else a template can do:
     {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
     {makers:or} {roles:either}  a or b or c; a, b or c
-    {places:and} {x:and of}   a and b and c; a and of b
+    {places:and} {verbs:all}  a and b and c; a, b and c
+    {places:and of}           a and of b
     {tokens:clauses}          a, and b, and c
     {names:code 3}            `a`, `b`, `c` and 2 more; `code` for all
     {subject:account}         `shop/web`, Group `ops`: an account, or as `account 3` the first of several
@@ -56,7 +57,7 @@ _NONE = "(none)"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_OF_LISTS = r"some \d+(?: .+)?|phrases \d+|or|either|and(?: \w+)?|clauses|code(?: \d+)?|account(?: \d+)?"
+_OF_LISTS = r"some \d+(?: .+)?|phrases \d+|or|either|all|and(?: \w+)?|clauses|code(?: \d+)?|account(?: \d+)?"
 _FORMATS = re.compile(
     rf"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|cut \d+|else .+|jsons?|number|range|types|rule|phrase|message|"
     rf"(?:each(?: |$))?(?:{_OF_LISTS}|)"
@@ -230,9 +231,9 @@ def _listed(value: Any, way: str, rest: str) -> str:
             return some([_account(item) for item in items], int(rest or 1))
         case "clauses":
             return ", and ".join(map(_text, items))
-        case "either":
-            words = [_text(item) for item in items]
-            return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+        case "either" | "all":
+            words, last = [_text(item) for item in items], " or " if way == "either" else " and "
+            return last.join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
         case "or" | "and":
             return f" {' '.join(filter(None, [way, rest]))} ".join(map(_text, items))
     return ", ".join(map(_text, items))

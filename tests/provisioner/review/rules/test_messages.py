@@ -19,6 +19,8 @@ from provisioner.review.rules import Phrase, messages_of, rule_ids
 from provisioner.review.rules.messages import messages_in
 from provisioner.values import ObjectRef, Section, Severity
 
+# Phrases that stand in evidence and in no sentence.
+IN_EVIDENCE_ALONE = {"PRE-01": {"said"}}
 WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
 
 
@@ -36,6 +38,7 @@ WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
         ("{names:or}", {"names": ["a", "b"]}, "a or b"),
         ("{roles:either}", {"roles": ["a", "b", "c"]}, "a, b or c"),
         ("{roles:either}", {"roles": ["a"]}, "a"),
+        ("{verbs:all}", {"verbs": ["a", "b", "c"]}, "a, b and c"),
         ("{places:and}", {"places": ["a", "b"]}, "a and b"),
         ("{names:code 1}", {"names": ["a", "b"]}, "`a` and 1 more"),
         ("{subject:account}", {"subject": RbacSubject("ServiceAccount", "web", "shop")}, "`shop/web`"),
@@ -112,7 +115,7 @@ def test_the_messages_of_every_rule_can_be_read_and_their_phrases_belong_to_a_va
         messages = messages_of(rule)
         shown = {field.name for template in messages.templates.values() for field in template.fields}
         own = {name.partition(".")[0] for name in messages.templates if "." in name} - {"proof"}
-        assert own <= shown, rule
+        assert own - IN_EVIDENCE_ALONE.get(rule, set()) <= shown, rule
 
 
 def test_what_somebody_may_do_is_said_in_the_file_of_its_rule() -> None:
