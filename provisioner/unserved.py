@@ -55,7 +55,8 @@ class Lack(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Absence:
     """That a cluster does not serve a kind in a version. `served` are the API versions in which it has the kind,
-    `removed_in` is the release of Kubernetes that removed it, "" where none did, and `instead` what takes its place."""
+    `removed_in` is the release of Kubernetes that removed it, "" where none did, and `instead` what takes its place
+    where the cluster has the kind in no version."""
 
     lack: Lack
     words: str
@@ -155,9 +156,9 @@ def absence_of(
     minor = minor_of(release)
     if removal is not None and (minor is None or minor >= removal.minor):
         gone = f"which Kubernetes no longer serves as of 1.{removal.minor}"
-        instead = instead or f"; {removal.instead} takes its place"
-        words = f"{words}, {gone}{instead}"
-        return Absence(Lack.REMOVED, words, elsewhere, f"1.{removal.minor}", "" if elsewhere else removal.instead)
+        other = "" if elsewhere else removal.instead
+        words = f"{words}, {gone}{instead or f'; {other} takes its place'}"
+        return Absence(Lack.REMOVED, words, elsewhere, f"1.{removal.minor}", other)
     if group in KUBERNETES_GROUPS:
         own = "an API of Kubernetes itself that this release does not have, or that is not enabled"
         return Absence(Lack.NOT_IN_RELEASE, f"{words}, {own}{instead}", elsewhere)
