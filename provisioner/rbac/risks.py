@@ -316,7 +316,7 @@ def _why_dead(rule: PolicyRule) -> _Details:
     if rule.resource_names and _carry_no_name(rule.verbs, rule.resources):
         return (("reason", "no-name"),)
     if (absent := nowhere(rule)) and len(absent) == len(rule.resources):
-        groups = tuple(group or "the core group" for group in rule.api_groups)
+        groups = tuple(group or None for group in rule.api_groups)
         return (("reason", "not-served"), ("resources", tuple(absent)), ("groups", groups))
     unknown = [verb for verb in rule.verbs if verb not in KNOWN_VERBS and verb != verb.lower()]
     return (("reason", "no-verb"), ("verb", unknown[0])) if len(unknown) == len(rule.verbs) else ()

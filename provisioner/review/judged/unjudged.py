@@ -10,18 +10,16 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any
 
 from provisioner.builtin import knows
 from provisioner.masking import CHANGED, masked_value
 from provisioner.review.base.claims import Claim, Claims
-from provisioner.review.base.facts import Facts, ReviewRule, said
+from provisioner.review.base.facts import Facts, ReviewRule
 from provisioner.review.base.places import FIELDS, UNCLAIMED, UNJUDGED
 from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.harmless import harmless_here
 from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, Leaf, Path, changed_leaves
-from provisioner.sentences import number, some, some_phrases, verb
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 NOT_SET = "not set"
@@ -174,10 +172,11 @@ def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
         for pattern, leaves in fields.items():
             places[(one.kind, pattern)].append((one, leaves))
     for (_, pattern), found in places.items():
-        changes = list(dict.fromkeys(_words(leaf) for _, leaves in found for leaf in leaves))
-        words = f"no rule judges {pattern}: {some_phrases(changes, MAX_VALUES)}"
+        values = list(dict.fromkeys(_cut_values(leaf) for _, leaves in found for leaf in leaves))
+        shown = [{"before": before, "after": after} for before, after in values[:MAX_VALUES]]
+        more = len(values) - len(shown) or None
         for one, leaves in found:
-            yield _finding(one, leaves, words)
+            yield _finding("changed", one, leaves, field=pattern, values=shown, more=more)
 
 
 def _of_new(left: Sequence[_Left]) -> Iterator[Finding]:
@@ -188,54 +187,54 @@ def _of_new(left: Sequence[_Left]) -> Iterator[Finding]:
             kinds[one.kind].append(one)
     for found in kinds.values():
         fields = list(dict.fromkeys(pattern_of(leaf.path) for one in found for leaf in one.leaves))
-        words = f"no rule judges {number(len(fields), 'field')} of the new object: {some(fields, MAX_NAMED)}"
+        shown = fields[:MAX_NAMED]
+        more = len(fields) - len(shown) or None
         for one in found:
-            yield _finding(one, one.leaves, words)
+            yield _finding("new", one, one.leaves, total=len(fields), first=shown, more=more)
 
 
-def _finding(left: _Left, leaves: Sequence[Leaf], words: str) -> Finding:
-    rule = ReviewRule(UNJUDGED, Section.OBJECTS, left.severity)
-    ref = left.planned.ref
-    evidence = {"action": str(left.planned.action), **_evidence(leaves)}
-    return rule.at(ref, f"{said(ref)}: {words}", evidence=evidence, key=_key(leaves))
+def _finding(variant: str, left: _Left, leaves: Sequence[Leaf], **params: Any) -> Finding:
+    rule, action = ReviewRule(UNJUDGED, Section.OBJECTS, left.severity), str(left.planned.action)
+    params |= _evidence(leaves)
+    return rule.finding(variant, left.planned.ref, key=_key(leaves), action=action, **params)
 
 
 def _of_unknown_kind(left: _Left) -> Finding:
     """An object of a kind that no rule names, whole."""
-    planned = left.planned
-    words = "read its fields to judge what they do" if left.is_new else _first_changes(left.leaves)
-    message = f"{planned.action.capitalize()}s {said(planned.ref)}, which no check looks at: {words}"
-    rule = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity)
-    evidence = {"action": str(planned.action), **_evidence(left.leaves)}
-    return rule.at(planned.ref, message, evidence=evidence, key=[str(planned.action), *_key(left.leaves)])
+    planned, action = left.planned, str(left.planned.action)
+    inside = [leaf for leaf in left.leaves if leaf.path[0] != "metadata"]
+    if left.is_new:
+        variant, params = "new", {}
+    elif inside:
+        variant, params = "changed", _first_changes(inside, total=len(left.leaves))
+    else:
+        parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in left.leaves))
+        variant, params = "metadata", {"total": len(left.leaves), "parts": parts}
+    params |= _evidence(left.leaves)
+    rule, key = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity), [action, *_key(left.leaves)]
+    return rule.finding(variant, planned.ref, key=key, action=action, **params)
 
 
-def _first_changes(leaves: Sequence[Leaf]) -> str:
-    """As many changes as a line or two hold, with their values. Of metadata alone only where it changes."""
-    inside = [leaf for leaf in leaves if leaf.path[0] != "metadata"]
-    if not inside:
-        parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in leaves))
-        return f"{number(len(leaves), 'value')} of {some(parts, 1)} {verb(len(leaves), 'change')}"
-    phrases = [f"{pattern_of(leaf.path)} {_words(leaf)}" for leaf in inside[:MAX_VALUES]]
-    lengths = accumulate(map(len, phrases))
-    fitting = sum(length <= MAX_TOGETHER for length in lengths)
-    return some_phrases(phrases, max(fitting, 1), total=len(leaves))
+def _first_changes(leaves: Sequence[Leaf], *, total: int) -> dict[str, Any]:
+    """As many changes as a line or two hold, with their values, and how many more there are."""
+    first: list[dict[str, str]] = []
+    length = 0
+    for leaf in leaves[:MAX_VALUES]:
+        field, (before, after) = pattern_of(leaf.path), _cut_values(leaf)
+        length += len(f"{field} {before} → {after}")
+        if not first or length <= MAX_TOGETHER:
+            first.append({"field": field, "before": before, "after": after})
+    return {"first": first, "more": total - len(first) or None}
 
 
 def _of_harmless(left: _Left) -> Finding:
-    fields = list(dict.fromkeys(pattern_of(leaf.path) for leaf in left.harmless))
-    message = f"{said(left.planned.ref)}: harmless by nature {verb(len(fields), 'are')} {some(fields)}"
-    evidence, key = _evidence(left.harmless), _key(left.harmless)
-    return ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE).at(
-        left.planned.ref, message, evidence=evidence, key=key
-    )
+    rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _key(left.harmless)
+    return rule.finding("harmless", left.planned.ref, key=key, **_evidence(left.harmless))
 
 
 def _of_unshown(planned: PlannedAction, *, is_known: bool) -> Finding:
     rule = ReviewRule(UNJUDGED if is_known else UNCLAIMED, Section.OBJECTS, Severity.UNKNOWN)
-    words = "its fields could not be shown, so that no rule judges them"
-    message = f"{planned.action.capitalize()}s {said(planned.ref)}: {words}"
-    return rule.at(planned.ref, message, evidence={"action": str(planned.action)}, key=str(planned.action))
+    return rule.finding("unshown", planned.ref, key=str(planned.action), action=str(planned.action))
 
 
 def _evidence(leaves: Sequence[Leaf]) -> dict[str, Any]:
@@ -253,9 +252,9 @@ def _key(leaves: Sequence[Leaf]) -> list[list[str]]:
     return [[pattern_of(leaf.path), _text(leaf.after)] for leaf in leaves]
 
 
-def _words(leaf: Leaf) -> str:
+def _cut_values(leaf: Leaf) -> tuple[str, str]:
     before, after = _values(leaf)
-    return f"{_cut(before)} → {_cut(after)}"
+    return _cut(before), _cut(after)
 
 
 def _values(leaf: Leaf) -> tuple[str, str]:

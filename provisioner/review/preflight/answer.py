@@ -9,7 +9,7 @@ from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import PolicyRule, RbacSubject, ScopedRule
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, who
+from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts
 from provisioner.review.preflight.held import Missing, RightsStep, Walk
 from provisioner.review.preflight.needs import walk
 from provisioner.review.preflight.users import by_name, of_users
@@ -60,31 +60,28 @@ def preflight(facts: PreflightFacts) -> Preflight:
     findings = [_as_known(one, facts) for one in found.findings]
     excess: tuple[ScopedRule, ...] = ()
     if facts.roles is None:
-        words = f"What {who(facts.account)} holds is not known: "
-        words += "the API server was asked about each step" if facts.answers else "no cluster was asked"
-        findings.append(UNKNOWN.at(None, words, key="roles"))
+        variant = "roles-not-read" if facts.answers else "roles-not-asked"
+        findings.append(UNKNOWN.finding(variant, None, key="roles", account=facts.account))
     else:
         try:
             excess = tuple(_excess(found))
             findings += _of_excess(facts, excess)
         except TooManyRights as exc:
-            findings.append(_undecided(facts, "holds more than this bundle needs", exc))
+            findings.append(_undecided(facts, "excess-undecided", exc))
         try:
             findings += of_users(facts.account, found.roles)
         except TooManyRights as exc:
-            findings.append(_undecided(facts, "can be used by others for what they do not hold", exc))
+            findings.append(_undecided(facts, "users-undecided", exc))
     missing: tuple[MissingRule, ...] = ()
     try:
         missing = _minimal(found.missing)
     except TooManyRights as exc:
-        findings.append(_undecided(facts, "lacks rules, and which are the fewest,", exc))
+        findings.append(_undecided(facts, "missing-undecided", exc))
     return Preflight(facts.account, worst_first(findings), missing, excess, tuple(found.steps))
 
 
-def _undecided(facts: PreflightFacts, what: str, exc: TooManyRights) -> Finding:
-    why = f"because there are too many rights to compare: {exc}"
-    words = f"Whether {who(facts.account)} {what} could not be found out, {why}"
-    return UNKNOWN.at(_ref(facts.account), words, key=[what, str(exc)])
+def _undecided(facts: PreflightFacts, variant: str, exc: TooManyRights) -> Finding:
+    return UNKNOWN.finding(variant, _ref(facts.account), key=variant, problem=str(exc))
 
 
 def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
@@ -130,19 +127,15 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
         for one in rbac.risks(replace(held, grants=grants))
         if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by
     ]
-    rule = _EXCESS if powers else _LITTLE_EXCESS
-    more = f": it {powers[0]}" if powers else ""
-    message = f"{who(facts.account)} holds more than this bundle needs{more}"
-    evidence = {
-        "powers": powers,
-        "bindings": sorted({str(one.binding) for one in grants}),
-        "rules": [{"scope": one.scope, **one.rule.to_object()} for one in excess],
-    }
-    yield rule.at(
+    rules = [{"scope": one.scope, **one.rule.to_object()} for one in excess]
+    yield (_EXCESS if powers else _LITTLE_EXCESS).finding(
+        "excess",
         _ref(facts.account),
-        message,
-        evidence=evidence,
-        key=evidence["rules"],
+        key=rules,
+        worst=powers[0] if powers else None,
+        powers=powers,
+        bindings=sorted({str(one.binding) for one in grants}),
+        rules=rules,
     )
 
 

@@ -22,6 +22,7 @@ from provisioner.values import (
 NAMESPACE = GroupKind("", "Namespace")
 TOO_EARLY = ReviewRule("PRE-08", Section.PREFLIGHT, Severity.BREAKING)
 UNKNOWN = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
+REMEDY = ReviewRule("PRE-RULES", Section.PREFLIGHT, Severity.NOTABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,3 @@ class PreflightFacts:
     def known(self) -> RbacObjects:
         """The roles, sorted out; none where nobody could be asked."""
         return self.roles.known if isinstance(self.roles, RolesRead) else RbacObjects.of(self.roles or ())
-
-
-def who(account: RbacSubject) -> str:
-    return f"`{account.namespace}/{account.name}`"

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import Forbidden
-from provisioner.review.base.facts import Facts, Gap, ReviewRule
+from provisioner.review.base.facts import Facts, Gap
 from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.facts import PreflightFacts, ResourceWord, who
+from provisioner.review.preflight.facts import REMEDY, PreflightFacts, ResourceWord
 from provisioner.review.preflight.text import MAX_REASONS, as_yaml
-from provisioner.sentences import number
 from provisioner.values import (
     AccessRequest,
     Finding,
@@ -28,7 +27,6 @@ from provisioner.values import (
     worst_first,
 )
 
-_REMEDY = ReviewRule("PRE-RULES", Section.PREFLIGHT, Severity.NOTABLE)
 _REFUSED = "PRE-09"
 _IN_EXCESS = "PRE-10"
 _OTHERS = "PRE-11"
@@ -49,7 +47,9 @@ def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
     found = [_in_report(one, facts) for one in answer.findings if _is_ours(one)]
     if not wanted.manifests:  # a removal needs next to nothing, which says nothing about the account
         found = [one for one in found if one.rule != _IN_EXCESS]
-    return worst_first([*found, *_remedy(answer, is_known=wanted.roles is not None)])
+    if answer.missing:
+        found.append(_remedy(answer, is_known=wanted.roles is not None))
+    return worst_first(found)
 
 
 def questions(facts: Facts) -> list[AccessRequest]:
@@ -110,7 +110,7 @@ def said_once(findings: Iterable[Finding]) -> list[Finding]:
 
 def yaml_of(finding: Finding) -> str:
     """The missing rules as YAML where `finding` is the one that brings them, "" elsewhere."""
-    return str(finding.evidence.get("yaml") or "") if finding.rule == _REMEDY.id else ""
+    return str(finding.evidence.get("yaml") or "") if finding.rule == REMEDY.id else ""
 
 
 def _is_of_dry_run(finding: Finding) -> bool:
@@ -138,20 +138,12 @@ def _in_report(finding: Finding, facts: Facts) -> Finding:
     return replace(finding, severity=severity, is_new=facts.previous is None and finding.rule != _OTHERS)
 
 
-def _remedy(answer: Preflight, *, is_known: bool) -> list[Finding]:
+def _remedy(answer: Preflight, *, is_known: bool) -> Finding:
     """The fewest rules that are missing, in one finding."""
-    if not answer.missing:
-        return []
-    count, lacks = len(answer.missing), "lacks" if is_known else "may lack"
-    them = "it" if count == 1 else "them"
-    message = (
-        f"{who(answer.account)} {lacks} {number(count, 'rule')} that this bundle needs: the YAML that grants {them} is "
-        "here, for somebody who may apply it"
-    )
-    evidence = {"yaml": as_yaml(answer), "rules": [_rule_record(one) for one in answer.missing]}
     ref = ObjectRef.of_service_account(answer.account.namespace, answer.account.name)
     key = [[one.scope, one.rule.to_object()] for one in answer.missing]
-    return [_REMEDY.at(ref, message, evidence=evidence, key=key)]
+    rules = [_rule_record(one) for one in answer.missing]
+    return REMEDY.finding("lacks" if is_known else "may-lack", ref, key=key, yaml=as_yaml(answer), rules=rules)
 
 
 def _rule_record(missing: MissingRule) -> dict[str, Any]:

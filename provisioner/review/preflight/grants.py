@@ -9,14 +9,14 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import PolicyRule
-from provisioner.review.base.facts import ReviewRule, mapping, said
-from provisioner.review.preflight.facts import TOO_EARLY, UNKNOWN, who
+from provisioner.review.base.facts import ReviewRule, mapping
+from provisioner.review.preflight.facts import TOO_EARLY, UNKNOWN
 from provisioner.review.preflight.held import Walk, rule_of
-from provisioner.sentences import some
 from provisioner.values import AccessRequest, Action, Finding, JsonObject, Manifest, ObjectRef, Section, Severity
 
 # Each missing rule is supposed to be there from then on, and looked at for every later object.
 MAX_MISSING = 10_000
+MAX_SHOWN = 3
 _GRANTS = ReviewRule("PRE-02", Section.PREFLIGHT, Severity.BREAKING)
 _BINDS = ReviewRule("PRE-03", Section.PREFLIGHT, Severity.BREAKING)
 _AGGREGATES = ReviewRule("PRE-04", Section.PREFLIGHT, Severity.BREAKING)
@@ -30,7 +30,7 @@ def of_grants(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterat
 
 
 def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterator[Finding]:
-    ref, account = manifest.ref, who(found.facts.account)
+    ref, account = manifest.ref, found.facts.account
     check = rbac.may_write_role(found.held, manifest.body, old=old)
     resource = "clusterroles" if ref.kind == "ClusterRole" else "roles"
     escalate = AccessRequest("escalate", RBAC_GROUP, resource, "", ref.namespace, ref.name)
@@ -39,26 +39,27 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
         return
     if found.may(escalate, ref):
         return
+    count = len(found.missing) + len(check.missing)
     if not check.missing:
-        yield UNKNOWN.at(ref, f"Whether {account} may write {said(ref)} cannot be told: {check.reason}")
-    elif len(found.missing) + len(check.missing) > MAX_MISSING:
-        count = len(found.missing) + len(check.missing)
-        words = f"{count} missing rules were found so far, and no more than {MAX_MISSING} are gone through"
-        yield UNKNOWN.at(ref, f"Whether {account} may write {said(ref)} cannot be told: {words}")
+        yield UNKNOWN.finding("cannot-tell", ref, account=account, problem=check.reason)
+    elif count > MAX_MISSING:
+        yield UNKNOWN.finding("too-many-missing", ref, account=account, count=count, most=MAX_MISSING)
     elif check.missing == rbac.FULL_AUTHORITY:
-        found.lacks(ref.namespace, rule_of(escalate), f"needed to write {said(ref)}, which has an aggregationRule")
-        message = (
-            f"{said(ref)} collects the rules of other roles (aggregationRule), which only a cluster-admin may write, "
-            f"or who may escalate it; {account} may neither"
-        )
-        yield _AGGREGATES.at(ref, message, path=("aggregationRule",))
+        found.lacks(ref.namespace, rule_of(escalate), "aggregate", ref)
+        yield _AGGREGATES.finding("aggregates", ref, where=("aggregationRule",), account=account)
     else:
         for holder, rule in _escalating(found, ref, escalate) or [(ref, rule) for rule in check.missing]:
-            reason = f"held by {said(holder)}, and nobody may grant what they do not hold"
-            found.lacks(holder.namespace, rule, reason)
-        lack = "does not hold itself" if found.facts.roles is not None else "has to hold itself"
-        message = f"{said(ref)} would grant rights that {account} {lack}: {_some(check.missing)}"
-        yield _GRANTS.at(ref, message, evidence=_rules(check.missing), key=_rules(check.missing))
+            found.lacks(holder.namespace, rule, "grant", holder)
+        rules, shown = _rules(check.missing), check.missing[:MAX_SHOWN]
+        yield _GRANTS.finding(
+            "exceeds" if found.facts.roles is not None else "may-exceed",
+            ref,
+            key=rules,
+            account=account,
+            rights=[f"{'/'.join(rule.verbs)} {'/'.join(rule.resources or rule.non_resource_urls)}" for rule in shown],
+            more=len(check.missing) - len(shown) or None,
+            **rules,
+        )
 
 
 def _escalating(found: Walk, ref: ObjectRef, escalate: AccessRequest) -> list[tuple[ObjectRef, PolicyRule]]:
@@ -78,7 +79,7 @@ def _escalating(found: Walk, ref: ObjectRef, escalate: AccessRequest) -> list[tu
 
 
 def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:
-    ref, account = manifest.ref, who(found.facts.account)
+    ref, account, is_known = manifest.ref, found.facts.account, found.facts.roles is not None
     check = rbac.may_write_binding(found.held, manifest.body, found.roles)
     wanted = mapping(manifest.body.get("roleRef"))
     resource = "clusterroles" if wanted.get("kind") == "ClusterRole" else "roles"
@@ -91,21 +92,23 @@ def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:
         return
     named = f"{wanted.get('kind')} {wanted.get('name')}"
     if role is None:
-        is_known = found.facts.roles is not None
-        rule = TOO_EARLY if is_known else UNKNOWN
-        words = "which does not exist when it is written" if is_known else "and nobody could say what that grants"
-        found.lacks(ref.namespace, rule_of(bind), f"needed to write {said(ref)}, whose role is not there")
-        yield rule.at(ref, f"{said(ref)} binds the {named}, {words}", path=("roleRef",), key=named)
+        rule, variant = (TOO_EARLY, "before-role") if is_known else (UNKNOWN, "role-unknown")
+        found.lacks(ref.namespace, rule_of(bind), "bind-unknown", ref)
+        yield rule.finding(variant, ref, where=("roleRef",), key=named, role=named)
         return
     if not check.missing:
-        yield UNKNOWN.at(ref, f"Whether {account} may write {said(ref)} cannot be told: {check.reason}")
+        yield UNKNOWN.finding("cannot-tell", ref, account=account, problem=check.reason)
         return
-    found.lacks(ref.namespace, rule_of(bind), f"needed to write {said(ref)}; or to hold all that the {named} grants")
-    message = f"{account} may not bind the {named} by {said(ref)}, nor does it hold what that grants"
-    if found.facts.roles is None:
-        message = f"{account} has to be allowed to bind the {named} by {said(ref)}, or to hold what that grants"
-    evidence = {**_rules(check.missing), "reason": check.reason}
-    yield _BINDS.at(ref, message, path=("roleRef",), evidence=evidence, key=named)
+    found.lacks(ref.namespace, rule_of(bind), "bind", ref, role=named)
+    yield _BINDS.finding(
+        "may-not-bind" if is_known else "has-to-bind",
+        ref,
+        where=("roleRef",),
+        key=named,
+        account=account,
+        role=named,
+        **_rules(check.missing),
+    )
 
 
 def _count_as_used(found: Walk, ref: ObjectRef, role: JsonObject, by_right: AccessRequest) -> None:
@@ -117,11 +120,6 @@ def _count_as_used(found: Walk, ref: ObjectRef, role: JsonObject, by_right: Acce
         found.used += [(ref.namespace, rule) for rule in rbac.role_rules(found.roles, role)]
     except InvalidManifest:
         return  # an aggregated role that collects a broken one: its own rules were what counted
-
-
-def _some(rules: tuple[PolicyRule, ...]) -> str:
-    shown = [f"{'/'.join(rule.verbs)} {'/'.join(rule.resources or rule.non_resource_urls)}" for rule in rules[:3]]
-    return some(shown, total=len(rules))
 
 
 def _rules(rules: tuple[PolicyRule, ...]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import EffectiveRules, Grant, PolicyRule, RbacObjects
-from provisioner.review.preflight.facts import NAMESPACE, PreflightFacts
+from provisioner.review.preflight.facts import NAMESPACE, REMEDY, PreflightFacts
+from provisioner.review.rules import Phrase
 from provisioner.values import AccessRequest, Finding, JsonObject, ObjectRef
 
 
@@ -17,7 +18,7 @@ class Missing:
 
     scope: str
     rule: PolicyRule
-    reason: str
+    reason: Phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,14 @@ class Walk:
         self.roles.add(RbacObjects.of([role_or_binding]))
         self._held = None
 
-    def lacks(self, scope: str, rule: PolicyRule, reason: str) -> None:
-        """`rule` is missing; from here on it is supposed to be there.
+    def lacks(self, scope: str, rule: PolicyRule, why: str, ref: ObjectRef, **params: str) -> None:
+        """`rule` is missing, for the object `ref` and the reason `why`; from here on it is supposed to be there.
 
         In a namespace that the bundle itself makes nothing can be granted before, but for the whole cluster.
         """
+        reason = Phrase.of(REMEDY.id, f"reason.{why}", object=ref, **params)
         if scope and scope not in (self.facts.namespaces or ()) and scope in self._made:
-            scope, reason = "", f"{reason} (in the whole cluster, for its namespace comes with the bundle)"
+            scope, reason = "", Phrase.of(REMEDY.id, "reason.in-whole-cluster", reason=reason)
         self.missing.append(Missing(scope, rule, reason))
         missing = ObjectRef(RBAC_GROUP, "v1", "RoleBinding" if scope else "ClusterRoleBinding", scope, "(missing)")
         self._supposed.append(Grant(rule, scope, self.facts.account, missing, missing, missing, 0))

@@ -13,11 +13,12 @@ from dataclasses import replace
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidObject
 from provisioner.retention import may_be_remade
-from provisioner.review.base.facts import Gap, ReviewRule, mapping, maps, said
-from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, ResourceWord, who
+from provisioner.review.base.facts import ReviewRule, mapping, maps
+from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, ResourceWord
 from provisioner.review.preflight.grants import of_grants
 from provisioner.review.preflight.held import Walk, rule_of
 from provisioner.review.preflight.places import kind_of, of_no_kind, of_place
+from provisioner.review.rules import Phrase
 from provisioner.values import (
     AccessRequest,
     Action,
@@ -52,7 +53,7 @@ def walk(facts: PreflightFacts) -> Walk:
             kind = kind_of(facts, planned.ref, {})
             if kind is not None:
                 found.findings += _of_verbs(found, planned.ref, kind, ("get", "delete"))
-    found.findings += [_of_gap(gap) for gap in facts.gaps]
+    found.findings += [UNKNOWN.finding("gap", None, key=gap.what, what=gap.what, why=gap.why) for gap in facts.gaps]
     return found
 
 
@@ -73,8 +74,8 @@ def _of_object(
         findings += of_grants(found, manifest, planned.before if planned else None)
     yield from findings
     if planned is not None and not findings and _is_refused(planned):
-        message = f"The API server refuses {said(ref)}: {planned.problem}"
-        found_by = _REFUSED.at(ref, message, evidence={"code": planned.problem_code}, key=planned.problem_code)
+        code, problem = planned.problem_code, planned.problem
+        found_by = _REFUSED.finding("refused", ref, key=code, code=code, problem=problem)
         yield replace(found_by, server_words=planned.server_words)
 
 
@@ -102,14 +103,13 @@ def _of_verbs(found: Walk, ref: ObjectRef, kind: ResourceWord, verbs: tuple[str,
         return
     purpose = next((verb for verb in ("create", "delete") if verb in verbs), "update")
     for request in denied:
-        found.lacks(ref.namespace, rule_of(request), f"needed to {purpose} {said(ref)}")
+        found.lacks(ref.namespace, rule_of(request), purpose, ref)
     lacking = [request.verb for request in denied]
     is_known = found.facts.roles is not None or any(request in found.facts.answers for request in denied)
     rule = _NO_VERB if is_known else replace(_NO_VERB, severity=Severity.UNKNOWN)
-    lack = f"may not {_listed(lacking, 'or')}" if is_known else f"has to be allowed to {_listed(lacking, 'and')}"
-    message = f"{who(found.facts.account)} {lack} {said(ref)}"
-    evidence = {"verbs": lacking, "said": [_answer(found.facts, request) for request in denied]}
-    yield rule.at(ref, message, evidence=evidence, key=lacking)
+    answers = [_answer(found.facts, request) for request in denied]
+    variant, account = "may-not" if is_known else "has-to-be-allowed", found.facts.account
+    yield rule.finding(variant, ref, key=lacking, account=account, verbs=lacking, said=answers)
 
 
 def _of_owners(found: Walk, manifest: Manifest) -> Iterator[Finding]:
@@ -125,22 +125,13 @@ def _of_owners(found: Walk, manifest: Manifest) -> Iterator[Finding]:
         place = ref.namespace if kind.is_namespaced else ""
         request = AccessRequest("update", group, kind.plural, "finalizers", place, str(owner.get("name")))
         if not found.may(request, ref):
-            found.lacks(place, rule_of(request), f"needed for blockOwnerDeletion of {said(ref)}")
-            words = f"where owner references are checked, {said(ref)} is refused"
-            message = f"{who(found.facts.account)} may not {request}: {words}"
-            yield _NO_OWNER.at(ref, message, path=("metadata", "ownerReferences"), key=str(request))
+            found.lacks(place, rule_of(request), "block-owner", ref)
+            where, account = ("metadata", "ownerReferences"), found.facts.account
+            yield _NO_OWNER.finding("blocks", ref, where=where, key=str(request), account=account, request=str(request))
 
 
-def _of_gap(gap: Gap) -> Finding:
-    return UNKNOWN.at(None, f"Could not find out {gap.what}: {gap.why}", key=gap.what)
-
-
-def _answer(facts: PreflightFacts, request: AccessRequest) -> str:
+def _answer(facts: PreflightFacts, request: AccessRequest) -> Phrase:
     answer = facts.answers.get(request)
     if answer is None:
-        return f"{request}: by the roles and bindings; the API server was not asked"
-    return f"{request}: the API server says no{f' ({answer.reason})' if answer.reason else ''}"
-
-
-def _listed(words: list[str], last: str) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+        return Phrase.of(_NO_VERB.id, "said.not-asked", request=request)
+    return Phrase.of(_NO_VERB.id, "said.no", request=request, reason=answer.reason)

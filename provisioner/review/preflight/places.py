@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from provisioner.rbac import BUILT_IN_RESOURCES, plural_of
-from provisioner.review.base.facts import ReviewRule, mapping, maps, said
+from provisioner.review.base.facts import ReviewRule, mapping, maps
 from provisioner.review.preflight.facts import NAMESPACE, TOO_EARLY, UNKNOWN, PreflightFacts, ResourceWord
 from provisioner.unserved import Absence, Lack, absence_of
 from provisioner.values import Finding, GroupKind, Manifest, ObjectIdentity, ObjectRef, Section, Severity
@@ -23,31 +24,33 @@ def of_place(
     namespace = (NAMESPACE.group, NAMESPACE.kind, "", ref.namespace)
     if not ref.namespace or facts.namespaces is None or ref.namespace in facts.namespaces or namespace in seen:
         return
+    where = ("metadata", "namespace")
     if namespace in coming:
-        yield TOO_EARLY.at(ref, f"{said(ref)} comes before its namespace", path=("metadata", "namespace"))
+        yield TOO_EARLY.finding("before-namespace", ref, where=where)
     else:
-        message = f"{said(ref)} needs the namespace {ref.namespace}, which neither exists nor comes with the bundle"
-        yield _NO_NAMESPACE.at(ref, message, path=("metadata", "namespace"), key=ref.namespace)
+        yield _NO_NAMESPACE.finding("not-there", ref, where=where, key=ref.namespace, namespace=ref.namespace)
 
 
 def of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
     if _definition(facts.manifests, ref) is not None:
-        return TOO_EARLY.at(ref, f"{said(ref)} comes before the CRD that defines its kind", path=("kind",))
+        return TOO_EARLY.finding("before-definition", ref, where=("kind",))
     if facts.kinds is None:
-        message = (
-            f"Which rights {said(ref)} needs is not known: its kind is not Kubernetes' own, and no cluster was asked"
-        )
-        return UNKNOWN.at(ref, message, path=("kind",))
+        return UNKNOWN.finding("kind-unknown", ref, where=("kind",))
     if ref.group in facts.unanswered:
-        words = f"the server of {ref.group} does not answer"
-        return UNKNOWN.at(ref, f"Which rights {said(ref)} needs is not known: {words}", path=("kind",))
+        return UNKNOWN.finding("server-silent", ref, where=("kind",), group=ref.group)
     absence = absence_of(ref.group, ref.version, ref.kind, facts.kinds, release=facts.release)
-    message = f"{said(ref)}: {absence.words}"
-    if absence.lack is Lack.UNDEFINED:
-        message = (
-            f"Nobody serves {ref.kind} in {ref.api_version}, which {said(ref)} needs, nor does the bundle define it"
-        )
-    return _NO_KIND.at(ref, message, path=("kind",), evidence=evidence_of(absence), key=ref.api_version)
+    found = _NO_KIND.finding(
+        str(absence.lack),
+        ref,
+        where=("kind",),
+        key=ref.api_version,
+        kind=ref.kind,
+        api=ref.api_version,
+        removedIn=absence.removed_in or None,
+        servedIn=list(absence.served) or None,
+        instead=absence.instead or None,
+    )
+    return replace(found, evidence={**found.evidence, **evidence_of(absence)})
 
 
 def evidence_of(absence: Absence) -> dict[str, Any]:

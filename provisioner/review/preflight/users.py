@@ -5,14 +5,13 @@ Not by impersonation: Pratique asks that right of everybody who installs with th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from provisioner import rbac
-from provisioner.rbac import CLUSTER, EffectiveRules, PolicyRule, RbacObjects, RbacSubject, RoleKey
+from provisioner.rbac import CLUSTER, EffectiveRules, RbacObjects, RbacSubject, RoleKey
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.facts import who
-from provisioner.sentences import number, some_phrases
+from provisioner.review.rules import Phrase
 from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity
 
 EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
@@ -41,13 +40,24 @@ def of_users(account: RbacSubject, roles: RbacObjects) -> Iterator[Finding]:
     users = _users(account, roles)
     if not users:
         return
-    shown = [f"{name} {way}" for name, way in users.items()]
-    them = number(len(users), "other")
-    message = f"{them} can get the permissions of {who(account)} without an approval: {some_phrases(shown, MAX_NAMED)}"
-    listed = dict(list(users.items())[:MAX_LISTED])
-    evidence = {"users": listed, "count": len(users), "left_out": len(users) - len(listed)}
+    listed = {name: _phrase_of(way) for name, way in list(users.items())[:MAX_LISTED]}
     wide = [name for name in users if name.removeprefix("Group ").startswith(EVERYBODY)]
-    yield _USABLE.at(ref, message, evidence=evidence, key=[sorted(set(users.values())), wide])
+    yield _USABLE.finding(
+        "usable",
+        ref,
+        key=[sorted(set(map(str, users.values()))), wide],
+        users=listed,
+        count=len(users),
+        left_out=len(users) - len(listed),
+        first=list(listed)[:MAX_NAMED],
+        more=max(0, len(users) - MAX_NAMED) or None,
+    )
+
+
+def _phrase_of(way: AccessRequest) -> Phrase:
+    if way.subresource == "token":
+        return Phrase.of(_USABLE.id, "users.token")
+    return Phrase.of(_USABLE.id, "users.pods", resource=way.resource, namespace=way.namespace)
 
 
 def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
@@ -57,12 +67,12 @@ def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
     return replace(held, grants=own)
 
 
-def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, str]:
+def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, AccessRequest]:
     """The way of each, by name."""
     held = by_name(rbac.effective_rules(account.identity, roles), account)
     places = {CLUSTER, *held.scopes}
     known: dict[frozenset[tuple[str, RoleKey]], bool] = {}
-    found: dict[str, str] = {}
+    found: dict[str, AccessRequest] = {}
     for subject, way in _makers(account, roles).items():
         if subject == account or not _is_somebody(subject):
             continue
@@ -78,9 +88,11 @@ def _holds_as_much(other: EffectiveRules, held: EffectiveRules) -> bool:
     return all(rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes)
 
 
-def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, str]:
+def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, AccessRequest]:
     """Everybody whom a binding lets act as the account, each with the first way that there is."""
-    ways = _ways(account)
+    place = account.namespace
+    token = AccessRequest("create", "", "serviceaccounts", "token", place, account.name)
+    ways = [token, *(AccessRequest("create", group, resource, "", place) for group, resource in _MAKES_PODS)]
     places = (CLUSTER, account.namespace)
     found: dict[RbacSubject, int] = {}
     for key, bindings in roles.bound().items():
@@ -88,25 +100,11 @@ def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, st
         counting = [one for one in bindings if one[1] in places]
         if role is None or not counting:
             continue
-        way = _first(ways, (one.rule for one in roles.rules_of(role)[0]))
+        held = [one.rule for one in roles.rules_of(role)[0]]
+        way = next((number for number, request in enumerate(ways) if rbac.allows(held, request)), None)
         for subject in (it for one in counting if way is not None for it in rbac.binding_subjects(roles.bindings[one])):
             found[subject] = min(way or 0, found.get(subject, len(ways)))
-    return {subject: ways[way][1] for subject, way in found.items()}
-
-
-def _ways(account: RbacSubject) -> list[tuple[AccessRequest, str]]:
-    place = account.namespace
-    token = AccessRequest("create", "", "serviceaccounts", "token", place, account.name)
-    pods = [
-        (AccessRequest("create", group, resource, "", place), f"can create {resource} in {place}")
-        for group, resource in _MAKES_PODS
-    ]
-    return [(token, "can request its token"), *pods]
-
-
-def _first(ways: list[tuple[AccessRequest, str]], rules: Iterable[PolicyRule]) -> int | None:
-    held = list(rules)
-    return next((place for place, (request, _) in enumerate(ways) if rbac.allows(held, request)), None)
+    return {subject: ways[way] for subject, way in found.items()}
 
 
 def _is_somebody(subject: RbacSubject) -> bool:

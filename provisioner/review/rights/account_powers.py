@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from provisioner import rbac
 from provisioner.errors import TooManyRights
-from provisioner.rbac import NO_SUCH_ROLE, EffectiveRules, RbacSubject, ScopedRule
+from provisioner.rbac import NO_SUCH_ROLE, EffectiveRules, RbacSubject, Risk, ScopedRule
 from provisioner.review.base.facts import Facts
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rules import Phrase
 from provisioner.review.rules.risk_words import sentence_of
 from provisioner.review.workloads.pod_specs import PodSpec
 from provisioner.values import GroupKind, Severity
@@ -20,13 +21,22 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """`powers` are the dangerous ones in words, `is_critical` if one of them is; `added` all rights that are more;
-    `unknown` why nobody knows, as POD-32 names the reasons."""
+    """`risks` are the dangerous ones, `added` all rights that are more; `unknown` why nobody knows, as POD-32 names the
+    reasons."""
 
-    powers: tuple[str, ...] = ()
-    is_critical: bool = False
+    risks: tuple[Risk, ...] = ()
     added: tuple[ScopedRule, ...] = ()
     unknown: tuple[str | Mapping[str, str], ...] = ()
+
+    @property
+    def powers(self) -> list[Phrase]:
+        """The risks as sentences of the account."""
+        return list(map(sentence_of, self.risks))
+
+    @property
+    def sense(self) -> list[tuple[object, ...]]:
+        """The risks as what makes a finding of them this one."""
+        return [(risk.id, risk.scope, *risk.sense) for risk in self.risks]
 
 
 def account_of(pod: PodSpec, install_namespace: str) -> RbacSubject:
@@ -57,20 +67,18 @@ class AccountPowers:
         before = rbac.effective_rules(old.identity, self.states.before) if old else EffectiveRules(new.identity)
         after = rbac.effective_rules(new.identity, self.states.after)
         known = {(risk.id, risk.scope, risk.sense) for risk in self._risks(before)}
-        gained = [
+        gained = tuple(
             risk
             for risk in self._risks(after)
             if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.is_among(known)
-        ]
-        powers = tuple(map(sentence_of, gained))
-        is_critical = any(risk.severity is Severity.CRITICAL for risk in gained)
+        )
         try:
             added = rbac.diff(before, after).added
         except TooManyRights:
-            return Gain(powers, is_critical, unknown=("too-many",))
-        return Gain(powers, is_critical, added, tuple(self._unknown(new, after)))
+            return Gain(gained, unknown=("too-many",))
+        return Gain(gained, added, tuple(self._unknown(new, after)))
 
-    def _risks(self, held: EffectiveRules) -> list[rbac.Risk]:
+    def _risks(self, held: EffectiveRules) -> list[Risk]:
         return [one for one in rbac.risks(held, sensitive=[self.install_namespace]) if not one.implied_by]
 
     def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, str]]:

@@ -14,6 +14,6 @@ def power_of(risk: Risk, place: str = "") -> Phrase:
     return Phrase.of(risk.id, f"power.{place}", what=risk.what, scope=risk.place, **dict(risk.details))
 
 
-def sentence_of(risk: Risk) -> str:
+def sentence_of(risk: Risk) -> Phrase:
     """A risk as a sentence of its account."""
-    return power_of(risk) if risk.what == HELD else f"can {power_of(risk)}"
+    return power_of(risk) if risk.what == HELD else Phrase.of(risk.id, "power.can", power=power_of(risk))

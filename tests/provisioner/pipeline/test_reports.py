@@ -235,7 +235,8 @@ def test_the_yaml_of_a_report_applied_makes_the_next_look_clean(
     assert all("API server says no" in " ".join(one.evidence["said"]) for one in stopped if one.rule == "PRE-01")
     assert all("dry_run" in one.evidence for one in stopped if one.rule == "PRE-01")
     assert len([one for one in first.plan.actions if one.problem]) == len(content.manifests)
-    assert from_record(json.loads(json.dumps(to_record(first)))).findings == first.findings
+    record = json.loads(json.dumps(to_record(first)))
+    assert to_record(from_record(record)) == record
 
     remedy = next(one for one in first.findings if one.rule == "PRE-RULES")
     assert remedy.evidence["yaml"].rstrip() in as_text(first)

@@ -18,6 +18,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_object,
 )
 from provisioner.review.checks.network.webhooks import Webhook, webhooks_of
+from provisioner.review.rules import Phrase
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -104,7 +105,7 @@ def _of(held: list[_Held]) -> Finding:
         key=[kinds, operations, sees_system, own],
         webhooks=[one.webhook.name for one in held],
         who="one" if len(held) == 1 else "several",
-        kinds=kinds,
+        kinds=list(map(_shown, kinds)),
         operations=operations,
         limits=limits,
         seesSystem=sees_system,
@@ -119,9 +120,9 @@ def _united(parts: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _kinds(webhook: Webhook) -> list[str]:
-    """The resources of its rules, as `kubectl` names them."""
+    """The resources of its rules, as `kubectl` names them; `*` for anything, `*.GROUP` for anything of a group."""
     found = [
-        _kind_in_words(str(resource), str(group))
+        _kind(str(resource), str(group))
         for rule in webhook.rules()
         for group in items(rule.get("apiGroups"))
         for resource in items(rule.get("resources"))
@@ -129,10 +130,16 @@ def _kinds(webhook: Webhook) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _kind_in_words(resource: str, group: str) -> str:
+def _kind(resource: str, group: str) -> str:
     if resource in {"*", "*/*"}:
-        return "anything" if group == "*" else f"anything of {group or 'the core group'}"
+        return "*" if group == "*" else f"*.{group}"
     return resource if group in {"", "*"} else f"{resource}.{group}"
+
+
+def _shown(kind: str) -> str:
+    if kind == "*":
+        return Phrase.of(_HOLDS_UP.id, "kinds.anything")
+    return Phrase.of(_HOLDS_UP.id, "kinds.of-group", group=kind[2:] or None) if kind.startswith("*.") else kind
 
 
 def _operations(webhook: Webhook) -> list[str]:

@@ -62,8 +62,10 @@ def sees_more(before: Body, after: Body) -> bool:
     return bool(no_longer_seen(maps(after.get("rules")), maps(before.get("rules"))))
 
 
-def no_longer_seen(before: Iterable[Body], after: Iterable[Body], *, is_equivalent: bool = False) -> list[str]:
-    """What rules of `before` reach and no rule of `after` does, in words, sorted: `CREATE deployments.apps`.
+def no_longer_seen(
+    before: Iterable[Body], after: Iterable[Body], *, is_equivalent: bool = False
+) -> list[dict[str, str | list[str]]]:
+    """What rules of `before` reach and no rule of `after` does, sorted: operation, resource and names of objects.
 
     `is_equivalent` rules (matchPolicy) are asked about the same objects in whatever version and group.
     """
@@ -71,7 +73,8 @@ def no_longer_seen(before: Iterable[Body], after: Iterable[Body], *, is_equivale
     if is_equivalent:
         now = {one.in_any_version for one in now}
     old = ((one, one.in_its_own_group if is_equivalent else one) for one in _reach(before))
-    return sorted({one.words for one, meant in old if not any(rule.holds(meant) for rule in now)})
+    lost = sorted({one.shown for one, meant in old if not any(rule.holds(meant) for rule in now)})
+    return [{"operation": operation, "resource": what, "names": [*names]} for operation, what, names in lost]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,9 @@ class _Reached:
     names: frozenset[str] = frozenset()
 
     @property
-    def words(self) -> str:
+    def shown(self) -> tuple[str, str, tuple[str, ...]]:
         what = self.resource if self.group in {"", "*"} else f"{self.resource}.{self.group}"
-        named = f" named {', '.join(sorted(self.names))}" if self.names else ""
-        return f"{self.operation} {what}{named}"
+        return self.operation, what, tuple(sorted(self.names))
 
     @property
     def in_its_own_group(self) -> _Reached:

@@ -10,7 +10,7 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.webhook_reach import (
     SYSTEM,
     is_looser,
@@ -73,10 +73,6 @@ class Webhook:
     @property
     def name(self) -> str:
         return str(self.body.get("name") or self.path[-1])
-
-    @property
-    def words(self) -> str:
-        return f"The webhook {self.name} of {said(self.ref)}"
 
     @property
     def is_mutating(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, RbacSubject
 from provisioner.review.base.facts import SECRET, Facts, ReviewRule, StateFacts, mapping
-from provisioner.review.checks.own.advice import OWN_ACCOUNT
+from provisioner.review.checks.own.advice import advice_of
 from provisioner.review.checks.own.power import Judge, judge_of, told
 from provisioner.review.rights.permission_words import ways_of
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -102,7 +102,7 @@ def of_named_accounts(state: StateFacts) -> Iterator[Finding]:
     """What runs as an account that is known by its name alone: installers, and those of the control plane."""
     for use in uses_of(state):
         if variant := _why_strong(state, use.account):
-            yield use.finding(_STRONG, variant, advice=OWN_ACCOUNT)
+            yield use.finding(_STRONG, variant, advice=advice_of(_STRONG))
 
 
 def _why_strong(state: StateFacts, account: tuple[str, str]) -> str:
@@ -162,7 +162,7 @@ class _Held:
         namespace, name = account
         grants, powers, unread = judge.held(RbacSubject("ServiceAccount", name, namespace))
         by = ways_of(grants, judge.files)
-        held = {**told(powers), "by": by, "advice": OWN_ACCOUNT} if powers else {}
+        held = {**told(powers), "by": by, "advice": advice_of(_STRONG)} if powers else {}
         only_destroys = all(one.means is Means.DESTROY for one in powers)
         severity = Severity.DANGEROUS if only_destroys else Severity.CRITICAL
         return cls(held, tuple(unread), severity)

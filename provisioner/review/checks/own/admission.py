@@ -17,7 +17,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_writes,
 )
 from provisioner.review.checks.network.webhooks import webhooks_of
-from provisioner.review.checks.own.advice import EXCLUDE_NAMESPACES
+from provisioner.review.checks.own.advice import advice_of
 from provisioner.values import Content, Finding, GroupKind, ObjectRef, Section, Severity
 
 _REACHES = ReviewRule("OWN-PRATIQUE-06", Section.WEBHOOKS, Severity.CRITICAL)
@@ -85,7 +85,7 @@ def of_admission(state: StateFacts) -> Iterator[Finding]:
                 webhook=one.webhook,
                 namespaces=reached,
                 resources=resources,
-                advice=EXCLUDE_NAMESPACES,
+                advice=advice_of(_REACHES),
             )
 
 

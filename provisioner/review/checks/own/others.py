@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provisioner.rbac import CONTROL_PLANE, IDENTITIES, OTHER_DEPLOYERS, plural_of
 from provisioner.review.base.facts import SECRET, ReviewRule, mapping, maps, what_it_says
-from provisioner.review.checks.own.advice import BRING_THEM
+from provisioner.review.checks.own.advice import advice_of
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _DEPLOYS = ReviewRule("OWN-PRATIQUE-07", Section.CONTENT, Severity.CRITICAL)
@@ -23,7 +23,7 @@ _SIGNERS_OF_KUBERNETES = "kubernetes.io/"
 
 def of_other_ways(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     if _is_deployed(ref, obj):
-        yield _DEPLOYS.finding("deploys", ref, key=what_it_says(obj), group=ref.group, advice=BRING_THEM)
+        yield _DEPLOYS.finding("deploys", ref, key=what_it_says(obj), group=ref.group, advice=advice_of(_DEPLOYS))
     signer = str(mapping(obj.get("spec")).get("signerName") or "") if ref.group_kind in _SIGNING else ""
     if signer.startswith(_SIGNERS_OF_KUBERNETES):
         yield _CERTIFICATE.finding("signed", ref, where=("spec", "signerName"), key=what_it_says(obj), signer=signer)

@@ -76,8 +76,8 @@ def _of_object(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> Iterator[
         variant = "never-carried" if ref.kind in _NEVER_IN_CONTENT else "carried"
         yield _OWN_KIND.finding(variant, ref, key=what_it_says(obj))
     elif variant := _own_place(ref, obj, own_namespace):
-        group = mapping(obj.get("spec")).get("group") or "(core)"
-        yield _OWN_PLACE.finding(variant, ref, key=what_it_says(obj), group=group if variant == "api-service" else None)
+        group = mapping(obj.get("spec")).get("group") if variant == "api-service" else None
+        yield _OWN_PLACE.finding(variant, ref, key=what_it_says(obj), group=group or None)
     yield from of_other_ways(ref, obj)
 
 

@@ -21,7 +21,7 @@ from provisioner.rbac import (
     RbacSubject,
 )
 from provisioner.review.base.facts import Facts, ReviewRule, mapping
-from provisioner.review.checks.own.advice import LIMIT_RIGHTS
+from provisioner.review.checks.own.advice import advice_of
 from provisioner.review.rights.altered import RoleChange, altered_by, holders_alike, is_given_by_bundle
 from provisioner.review.rights.permission_words import about, files_of, ref_of, ways_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
@@ -269,5 +269,5 @@ def _finding(
 ) -> Finding:
     key = [*(power.key for power in found), *map(str, accounts)]
     params |= {"accounts": accounts} if accounts else {}
-    made = _POWER.finding(variant, ref, where=where, key=key, advice=LIMIT_RIGHTS, **told(found), **params)
+    made = _POWER.finding(variant, ref, where=where, key=key, advice=advice_of(_POWER), **told(found), **params)
     return replace(made, severity=_weight(found))

@@ -10,6 +10,7 @@ from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import STATED, Check, Facts, ReviewRule
 from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
+from provisioner.review.rules import Phrase
 from provisioner.review.workloads.pod_changes import PodChange, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Action, Finding, GroupKind, Section, Severity
@@ -40,27 +41,27 @@ def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: Acco
     gain = powers.gained(old, new)
     rule, variant = _judged(gain)
     params: dict[str, Any] = {"before": str(old), "after": str(new), "account": new.name, "old_account": old.name}
-    stated = {STATED: _MOVED.finding("moved", change.ref, **params).message}
-    key = [str(old), str(new), gain.powers]
+    stated = {STATED: Phrase.of(_MOVED.id, "moved", subject=change.ref, **params)}
+    key = [str(old), str(new), gain.sense]
     where = (*change.after.path, "serviceAccountName")
     return rule.finding(variant, change.ref, where=where, key=key, **params, **stated, **_params(gain))
 
 
 def _judged(gain: Gain) -> tuple[ReviewRule, str]:
-    if gain.powers:
-        return _of_powers(gain), "gains"
+    if gain.risks:
+        return _of_risks(gain), "gains"
     if gain.unknown:
         return _UNKNOWN, "unknown"
     return _MOVED, "may-do-more" if gain.added else "may-do-no-more"
 
 
-def _of_powers(gain: Gain) -> ReviewRule:
+def _of_risks(gain: Gain) -> ReviewRule:
     """As bad as what is gained: to run as an account is to have its rights."""
-    return _GAINING_CRITICAL if gain.is_critical else _GAINING
+    return _GAINING_CRITICAL if any(risk.severity is Severity.CRITICAL for risk in gain.risks) else _GAINING
 
 
 def _params(gain: Gain) -> dict[str, Any]:
-    params = {"powers": list(gain.powers), "added": rules_record(gain.added), "rights": words_of(gain.added) or None}
+    params = {"powers": gain.powers, "added": rules_record(gain.added), "rights": words_of(gain.added) or None}
     return {**params, "unknown": list(gain.unknown) or None}
 
 
@@ -79,11 +80,11 @@ def _created_as_others(facts: Facts) -> Iterator[PodSpec]:
 def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> Iterator[Finding]:
     """What is not known here is said where the account is looked for (SEC-04) or roles could not be read."""
     gain = powers.gained(None, account)
-    if gain.powers:
+    if gain.risks:
         params: dict[str, Any] = {"after": str(account), "account": account.name}
-        stated = {STATED: _MOVED.finding("new", pod.ref, **params).message}
-        where, key = (*pod.path, "serviceAccountName"), [str(account), gain.powers]
-        rule = _of_powers(gain)
+        stated = {STATED: Phrase.of(_MOVED.id, "new", subject=pod.ref, **params)}
+        where, key = (*pod.path, "serviceAccountName"), [str(account), gain.sense]
+        rule = _of_risks(gain)
         yield rule.finding("new-with-powers", pod.ref, where=where, key=key, **params, **stated, **_params(gain))
 
 

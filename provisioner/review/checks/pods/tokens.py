@@ -63,8 +63,8 @@ def _said_by_accounts(state: StateFacts) -> dict[RbacSubject, Any]:
 
 def _of_token(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> Finding:
     gain = powers.gained(None, account)
-    rule, key = _STRONG if gain.powers else _TOKEN, [str(account), gain.powers]
-    params = {"after": str(account), "account": account.name, "powers": list(gain.powers)}
+    rule, key = _STRONG if gain.risks else _TOKEN, [str(account), gain.sense]
+    params = {"after": str(account), "account": account.name, "powers": gain.powers}
     return rule.finding("mounts", pod.ref, where=(*pod.path, _AUTOMOUNT), key=key, **params)
 
 

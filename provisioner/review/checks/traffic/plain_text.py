@@ -7,6 +7,7 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps
+from provisioner.review.rules import Phrase
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _PLAIN = ReviewRule("ING-04", Section.OBJECTS, Severity.DANGEROUS)
@@ -15,7 +16,7 @@ _INGRESS = GroupKind("networking.k8s.io", "Ingress")
 _TLS = ("spec", "tls")
 _STAYING = frozenset({Action.UPDATE, Action.REPLACE, Action.ADOPT})
 # The entry without hosts is for every host that no other one names.
-_EVERY = "every host"
+_EVERY = "*"
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
@@ -31,13 +32,18 @@ def _of_hosts(planned: PlannedAction) -> Iterator[Finding]:
     staying = _served(planned.before) & _served(planned.after)
     plain = sorted(host for host in staying if {host, _EVERY} & old.keys() and not {host, _EVERY} & now.keys())
     if plain:
-        yield _PLAIN.finding("plain-text", planned.ref, where=_TLS, key=plain, hosts=plain)
+        hosts = sorted(map(_host, plain))
+        yield _PLAIN.finding("plain-text", planned.ref, where=_TLS, key=plain, hosts=hosts)
     for host in sorted(old.keys() & now.keys()):
         if old[host] != now[host]:
             before, after = (side[host] or None for side in (old, now))
             variant = "certificate" if before and after else "own-certificate" if after else "default-certificate"
-            evidence = {"host": host, "before": before, "after": after}
+            evidence = {"host": _host(host), "before": before, "after": after}
             yield _CERTIFICATE.finding(variant, planned.ref, where=_TLS, key=[host, before, after], **evidence)
+
+
+def _host(host: str) -> str:
+    return Phrase.of(_PLAIN.id, "hosts.every") if host == _EVERY else host
 
 
 def _by_tls(ingress: JsonObject) -> dict[str, str]:

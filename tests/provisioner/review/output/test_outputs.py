@@ -11,13 +11,15 @@ from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.places import path_text
 from provisioner.review.base.statements import Statement, statements
 from provisioner.review.base.text import visible
-from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
+from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.output.evidence import EvidenceFact, facts_of
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 from tests.support.provisioner.cases import CASES, report_of
+
+LIMIT_RIGHTS = "Limit these rights to the namespaces that the program works in"
 
 
 def hostile_report() -> Report:

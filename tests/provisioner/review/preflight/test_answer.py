@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from provisioner.rbac import PolicyRule, RbacSubject, covers
+from provisioner.rbac import held as rbac_held
 from provisioner.review.base.facts import Gap
+from provisioner.review.preflight import grants as grants_of
 from provisioner.review.preflight.answer import Preflight, preflight, questions
 from provisioner.review.preflight.facts import PreflightFacts, ResourceWord
 from provisioner.review.preflight.text import as_text, as_yaml
@@ -382,6 +384,33 @@ def test_what_nobody_could_find_out_is_unknown_and_not_fine() -> None:
     assert preflight(PreflightFacts(INSTALLER, ())).verdict is Severity.UNKNOWN
     answer = found(gaps=(Gap("which namespaces exist", "forbidden", Section.PREFLIGHT),))
     assert (answer.verdict, ids(answer)) == (Severity.UNKNOWN, {"PRE-12"})
+
+
+def unknowns(answer: Preflight) -> set[str]:
+    return {one.variant for one in answer.findings if one.rule == "PRE-12"}
+
+
+def test_what_is_too_much_to_compare_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    dev = (role("shop", "dev", rule("create", "pods")), bound("dev", user("ann"), namespace="shop", kind="Role"))
+    grants = role("shop", "r", rule("list", "secrets"))
+    with monkeypatch.context() as patched:
+        patched.setattr(grants_of, "MAX_MISSING", 0)
+        assert unknowns(found(grants, held=WRITER)) == {"too-many-missing"}
+    monkeypatch.setattr(rbac_held, "MAX_RULES", 0)
+    undecided = {"excess-undecided", "users-undecided", "missing-undecided"}
+    reader = role("shop", "reader", rule("get", "configmaps"))
+    held = (reader, bound("reader", account("installer"), namespace="shop", kind="Role"), *dev)
+    assert unknowns(found(SETTINGS, grants, held=held)) == {"cannot-tell", *undecided}
+
+
+def test_the_rights_on_an_unknown_kind_are_unknown_where_nobody_was_asked() -> None:
+    assert unknowns(found(ORDER, kinds=None)) == {"kind-unknown"}
+
+
+def test_without_the_roles_what_a_binding_of_the_bundle_takes_is_said_as_needed() -> None:
+    strong, weak = (cluster_role("strong", rule("escalate", "clusterroles", group=API)), cluster_role("weak", WRITES))
+    answer = found(strong, weak, bound("weak", account("x"), namespace="shop"), roles=None)
+    assert "has-to-bind" in {one.variant for one in answer.findings}
 
 
 def test_without_the_roles_the_api_servers_no_is_still_a_no() -> None:

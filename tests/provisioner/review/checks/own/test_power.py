@@ -9,7 +9,7 @@ import pytest
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, Facts
 from provisioner.review.checks.own import own
-from provisioner.review.checks.own.advice import ADVICE, LIMIT_RIGHTS
+from provisioner.review.checks.own.advice import ADVICE
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule, user
@@ -35,7 +35,7 @@ def test_S22_it_is_one_sentence_for_each_who_gets_it() -> None:
         "read the Secrets in the namespace pratique; run programs in the namespace pratique as its accounts; "
         "change Secrets, services and settings in the namespace pratique"
     )
-    assert one.evidence[ADVICE] == LIMIT_RIGHTS
+    assert "Limit these rights" in one.evidence[ADVICE]
 
 
 def test_what_only_destroys_weighs_less() -> None:
@@ -152,7 +152,7 @@ def test_what_was_held_before_is_said_and_is_not_new() -> None:
     assert (
         one.message == "`shop/robot` can bypass the approvals of Pratique: read the Secrets in the namespace pratique"
     )
-    assert one.evidence[ADVICE] == LIMIT_RIGHTS
+    assert "Limit these rights" in one.evidence[ADVICE]
     assert not one.is_new
 
 
