@@ -12,6 +12,7 @@ from provisioner.review.base.facts import Facts, Listed, Listing
 from provisioner.review.crds.given import kind_of
 from provisioner.review.crds.stored import Fate, fates, triable_versions
 from provisioner.review.crds.writers import managers_by_version
+from provisioner.review.rules import Phrase
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.fields import same_json
 from provisioner.schema.forms import is_crd
@@ -72,15 +73,19 @@ class CrdObjects:
         return [one.name for one in self.new.served_versions if one.name not in tried]
 
     @property
+    def looked_at(self) -> dict[str, Any]:
+        """How many objects were checked; `quality` says how good that is, in the messages `checked-objects`."""
+        listed = self.listed
+        quality = "unread" if listed.problem else "part"
+        if listed.is_whole:
+            quality = "whole" if listed.objects else "none"
+        known = {"problem": listed.problem or None, "quality": quality}
+        return {"checked": len(listed.objects), "total": listed.total, **known}
+
+    @property
     def quality(self) -> str:
-        """How good the evidence is, in words."""
-        count, total = len(self.listed.objects), self.listed.total
-        if self.listed.problem:
-            return f"no object was checked: {self.listed.problem}"
-        if self.listed.is_whole:
-            return f"{count:,} of {count:,} objects checked" if count else "no object exists"
-        many = f"{total:,}" if total is not None else "more"
-        return f"only the first {count:,} of {many} objects checked, in the order of namespace and name"
+        """The same in words."""
+        return Phrase.of("LIV-07", f"quality.{self.looked_at['quality']}", **self.looked_at)
 
 
 def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObject]]:

@@ -10,11 +10,14 @@ colon and its template. A template only shows values, it never decides: which va
 else a template can do:
 
     {pods:count pod}          1 pod, 2 pods          (`count entry/entries` where an s does not make the plural)
-    {pods:is|are}             the first for one, else the second
-    {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields)
+    {pods:count}              1,204
+    {pods:is|are} {pods:|s}   the first for one, else the second; nothing for one, else an s
+    {names:some 4}            a, b, c, d and 2 more  (`some 4 fields`: and 2 more fields); of a mapping its keys
     {reasons:phrases 3}       a; b, c; and 2 more    for what has commas of its own
+    {names:some 4 of total}   the same of a list that is kept in part: `total` is how many there are; `phrases`, too
     {makers:or} {roles:either}  a or b or c; a, b or c
     {places:and} {x:and of}   a and b and c; a and of b
+    {changes:all}             a, b and c
     {tokens:clauses}          a, and b, and c
     {names:code 3}            `a`, `b`, `c` and 2 more; `code` for all
     {subject:account}         `shop/web`, Group `ops`: an account, or as `account 3` the first of several
@@ -56,9 +59,11 @@ _NONE = "(none)"
 _NAME = re.compile(r"[a-z][a-z0-9-]*(?:\.[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_OF_LISTS = r"some \d+(?: .+)?|phrases \d+|or|either|and(?: \w+)?|clauses|code(?: \d+)?|account(?: \d+)?"
+_OF_LISTS = (
+    r"some \d+(?: .+)?|phrases \d+(?: of \w+)?|or|either|all|and(?: \w+)?|clauses|code(?: \d+)?|account(?: \d+)?"
+)
 _FORMATS = re.compile(
-    rf"count [^/]+(?:/[^/]+)?|[^|]+\|[^|]+|cut \d+|else .+|jsons?|number|range|types|rule|phrase|message|"
+    rf"count(?: [^/]+(?:/[^/]+)?)?|[^|]*\|[^|]+|cut \d+|else .+|jsons?|number|range|types|rule|phrase|message|"
     rf"(?:each(?: |$))?(?:{_OF_LISTS}|)"
 )
 
@@ -140,12 +145,12 @@ class Messages:
                 yield self.find(params[part.name]).render(params[f"{part.name}_{VARIANT}"], params)
             elif part.is_of_each:
                 told = [self._of_item(part.name, item, params) for item in params[part.name]]
-                yield _show(told, part.format.removeprefix(EACH).lstrip())
+                yield _show(told, part.format.removeprefix(EACH).lstrip(), params)
             elif part.format.startswith("else "):
                 value = params.get(part.name)
                 yield part.format.removeprefix("else ") if value is None else _text(value)
             else:
-                yield _show(params[part.name], part.format)
+                yield _show(params[part.name], part.format, params)
 
     def _of_item(self, name: str, item: Any, params: Mapping[str, Any]) -> str:
         if isinstance(item, Mapping):
@@ -199,7 +204,7 @@ def _pieces(name: str, text: str) -> Iterator[str | Placeholder]:
         yield rest
 
 
-def _show(value: Any, how: str) -> str:
+def _show(value: Any, how: str, params: Mapping[str, Any]) -> str:
     if "|" in how:
         single, _, several = how.partition("|")
         return single if _size(value) == 1 else several
@@ -208,31 +213,39 @@ def _show(value: Any, how: str) -> str:
         return _ONE_VALUE[way](value)
     if way == "count":
         noun, _, plural = rest.partition("/")
-        return number(_size(value), noun, plural)
+        return number(_size(value), noun, plural) if noun else f"{_size(value):,}"
     if way == "cut":
         text = _text(value)
         return text if len(text) <= int(rest) else f"{text[: int(rest)]}…"
-    return _listed(value, way, rest)
+    return _first(value, way, rest, params) if way in {"some", "phrases"} else _listed(value, way, rest)
+
+
+def _first(value: Any, way: str, rest: str, params: Mapping[str, Any]) -> str:
+    """The first of a list, of the keys of a mapping or of one value, and how many more there are."""
+    items = value if _is_list(value) else list(value) if isinstance(value, Mapping) else [value]
+    which, _, total = rest.partition(" of ")
+    most, _, noun = which.partition(" ")
+    count = _size(params[total]) if total else len(items)
+    names = [_text(item) for item in items[:count]]
+    if way == "phrases":
+        return some_phrases(names, int(most), total=count)
+    return some(names, int(most), total=count, noun=noun)
 
 
 def _listed(value: Any, way: str, rest: str) -> str:
     """A list, or one value as a list of itself, shown in this `way`."""
     items = value if _is_list(value) else [value]
     match way:
-        case "some":
-            most, _, noun = rest.partition(" ")
-            return some([_text(item) for item in items], int(most), noun=noun)
-        case "phrases":
-            return some_phrases([_text(item) for item in items], int(rest))
         case "code":
             return some([f"`{_text(item)}`" for item in items], int(rest or len(items)))
         case "account":
             return some([_account(item) for item in items], int(rest or 1))
         case "clauses":
             return ", and ".join(map(_text, items))
-        case "either":
+        case "either" | "all":
             words = [_text(item) for item in items]
-            return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+            last = " or " if way == "either" else " and "
+            return last.join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
         case "or" | "and":
             return f" {' '.join(filter(None, [way, rest]))} ".join(map(_text, items))
     return ", ".join(map(_text, items))
