@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.network.api_services import API_SERVICE, service_of
 from provisioner.review.checks.network.webhooks import webhooks_of
 from provisioner.review.crds.live_scene import CRD
@@ -29,10 +29,10 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     staying = [*facts.state().objects, *(previous[ref.identity] for ref in kept)] if lost else []
     for obj in staying:
         ref = ObjectRef.of(obj)
-        for rule, caller, service, consequence in _calls(ref, obj):
-            if service.identity in lost:
-                words = f"{caller} stays and calls {said(service)}, {lost[service.identity]}: {consequence}"
-                yield rule.at(ref, words, evidence={"service": said(service)}, key=[str(service), caller])
+        for rule, variant, service, webhook in _calls(ref, obj):
+            if why := lost.get(service.identity):
+                key = [str(service), webhook]
+                yield rule.finding(variant, ref, key=key, service=service, webhook=webhook, why=why)
 
 
 def _lost_services(
@@ -40,7 +40,7 @@ def _lost_services(
 ) -> dict[ObjectIdentity, str]:
     """The Services that nobody answers for afterwards, each with why: it goes, or it is kept and its pods go."""
     lost = {
-        one.ref.identity: "which this change deletes"
+        one.ref.identity: "deleted"
         for one in facts.plan.actions
         if one.action is Action.DELETE and one.ref.group_kind == _SERVICE
     }
@@ -50,27 +50,25 @@ def _lost_services(
         was, now = list(pod_specs(tuple(previous.values()))), list(pod_specs(staying))
         for service in services:
             if pods_of_service(service, was) and not pods_of_service(service, now):
-                lost[ObjectRef.of(service).identity] = "whose pods this change deletes"
+                lost[ObjectRef.of(service).identity] = "without-pods"
     return lost
 
 
-def _calls(ref: ObjectRef, obj: JsonObject) -> Iterator[tuple[ReviewRule, str, ObjectRef, str]]:
-    """(rule, caller in words, Service, what follows) of each call that the API server makes for this object."""
+def _calls(ref: ObjectRef, obj: JsonObject) -> Iterator[tuple[ReviewRule, str, ObjectRef, str | None]]:
+    """(rule, variant, Service, webhook) of each call that the API server makes for this object."""
     for webhook in webhooks_of([obj]):
         if webhook.service is not None and webhook.fails_closed:
-            yield _STOPS, webhook.words, webhook.service, "the API server refuses every write that it is asked about"
+            yield _STOPS, "webhook-refuses", webhook.service, webhook.name
         elif webhook.service is not None:
-            passes = "what it would change" if webhook.is_mutating else "what it would refuse"
-            yield _LETS_PASS, webhook.words, webhook.service, f"{passes} is let through as it is"
+            variant = "webhook-changes-nothing" if webhook.is_mutating else "webhook-checks-nothing"
+            yield _LETS_PASS, variant, webhook.service, webhook.name
     if ref.group_kind == API_SERVICE and (service := service_of(obj)) is not None:
-        follows = "discovery reports errors, namespaces cannot be deleted, and nobody can use its API"
-        yield _STOPS, said(ref), service, follows
+        yield _STOPS, "api", service, None
     if ref.group_kind == CRD and (crd := Crd(obj)).uses_webhook:
         called = mapping(mapping(crd.conversion.get("webhookClientConfig")).get("service"))
         if called:
             service = ObjectRef("", "v1", _SERVICE.kind, str(called.get("namespace") or ""), str(called.get("name")))
-            follows = "its objects can be read and written only in the version in which each is stored"
-            yield _STOPS, f"The conversion of {said(ref)}", service, follows
+            yield _STOPS, "conversion", service, None
 
 
 CHECK = Check("callers", changes=_changes)
