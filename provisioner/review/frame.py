@@ -352,18 +352,15 @@ def _named(finding: Finding) -> Finding:
 def _of_crash(check: Check, exc: Exception) -> Finding:
     """The exception's own words stay out: they may quote a value of the content."""
     rule = ReviewRule("CRASHED", Section.CONTENT, Severity.UNKNOWN)
-    evidence = {"check": check.name, "error": type(exc).__name__}
+    name, error = check.name, type(exc).__name__
     if check.plugin and isinstance(exc, PluginFailed):
-        message = f"The check {check.name} did not finish: {exc}. What it looks for was not checked"
-        return rule.at(None, message, evidence={**evidence, "package": check.plugin.package}, key=check.name)
+        package = check.plugin.package
+        return rule.finding("plugin-failed", None, key=name, check=name, error=error, words=str(exc), package=package)
     last = traceback.extract_tb(exc.__traceback__)[-1]
     place = f"{PurePath(last.filename).name}:{last.lineno}"
-    message = (
-        f"The check {check.name} did not finish ({type(exc).__name__} at {place}): what it looks for was not checked"
-    )
-    return rule.at(None, message, evidence=evidence, key=check.name)
+    return rule.finding("crashed", None, key=name, check=name, error=error, place=place)
 
 
 def _of_gap(gap: Gap) -> Finding:
-    message = f"Could not find out {gap.what}: {gap.why}"
-    return ReviewRule("GAP", gap.section, Severity.UNKNOWN).at(None, message, evidence={"what": gap.what}, key=gap.what)
+    rule = ReviewRule("GAP", gap.section, Severity.UNKNOWN)
+    return rule.finding("not-read", None, key=gap.what, what=gap.what, why=gap.why)

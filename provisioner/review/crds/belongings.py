@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.base.facts import Facts, Listing, mapping, maps, said
 from provisioner.selectors import selects
-from provisioner.sentences import number
 from provisioner.values import JsonObject, ObjectRef
 
 BUDGETS = Listing("policy", "", "PodDisruptionBudget")
@@ -45,12 +43,6 @@ def owned(facts: Facts, owner: OwnerKind) -> list[ObjectRef]:
     """What of the kinds OWNED names the owner, as far as those lists were read."""
     found = (ObjectRef.of(obj) for listing in OWNED for obj in _listed(facts, listing) if owner.owns(obj))
     return sorted(found)
-
-
-def in_kinds(refs: Iterable[ObjectRef]) -> str:
-    """Objects by their kinds, in words: `2 Deployments, 1 Service`."""
-    counted = Counter(one.kind for one in refs)
-    return ", ".join(number(count, kind) for kind, count in sorted(counted.items()))
 
 
 def budgets(facts: Facts, owner: OwnerKind) -> list[str]:

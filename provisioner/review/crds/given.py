@@ -38,6 +38,4 @@ def counted(finding: Finding, kind: GroupKind, stored: Stored) -> Finding:
 
 def nothing_said(old: JsonObject, new: JsonObject) -> Finding:
     """That the objects which were given say nothing of a CRD: none is of its kind, and no empty list is."""
-    kind = kind_of(old)
-    words = f"No {kind} is among the objects, and no empty list says that none is stored: they settle nothing here"
-    return _NOTHING_SAID.at(ObjectRef.of(new), words, evidence={"checked": 0, "total": None})
+    return _NOTHING_SAID.finding("not-given", ObjectRef.of(new), kind=str(kind_of(old)), checked=0)

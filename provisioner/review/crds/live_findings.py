@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from provisioner.review.base.facts import ReviewRule, said
-from provisioner.review.crds.comparison import compare_crds
+from provisioner.review.base.facts import ReviewRule
+from provisioner.review.crds.comparison import compare_crds, phrase_of
 from provisioner.review.crds.live_scene import CrdObjects
 from provisioner.review.crds.stored import Fate, general, masked, shape, value_at
-from provisioner.review.crds.writers import counted
+from provisioner.review.crds.writers import most_first
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -24,7 +24,6 @@ from provisioner.schema.verdicts import (
     SchemaVerdict,
     U,
 )
-from provisioner.sentences import number, some, verb
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 MAX_EXAMPLES = 20
@@ -66,24 +65,15 @@ def object_findings(scene: CrdObjects, *, is_needed: bool) -> Iterator[Finding]:
 
 
 def _of_quality(scene: CrdObjects, unchecked: ReviewRule) -> Iterator[Finding]:
-    evidence: dict[str, Any] = {
-        "checked": len(scene.listed.objects),
-        "total": scene.listed.total,
-        "resourceVersion": scene.listed.resource_version,
-        "readAs": scene.read_as,
-        "versions": sorted(scene.by_version),
-    }
-    message = f"{said(scene.ref)}: {scene.quality}"
-    if scene.listed.problem:
-        words = f"{message}. Only the schemas were compared"
-        yield unchecked.at(scene.ref, words, evidence=evidence)
-    else:
-        rule = _CHECKED if scene.listed.is_whole else _SAMPLED
-        yield rule.at(scene.ref, message, evidence=evidence)
-    if scene.untried and not scene.listed.problem:
-        names = ", ".join(scene.untried)
-        words = f"{said(scene.ref)}: a webhook converts, and what it makes of the objects as {names} is not known"
-        yield unchecked.at(scene.ref, words, evidence={"versions": scene.untried}, key=scene.untried)
+    listed = scene.listed
+    told: dict[str, Any] = {"resourceVersion": listed.resource_version, "readAs": scene.read_as, **scene.looked_at}
+    told["versions"] = sorted(scene.by_version)
+    if listed.problem:
+        yield unchecked.finding("unread", scene.ref, **told)
+        return
+    yield (_CHECKED if listed.is_whole else _SAMPLED).finding("checked", scene.ref, **told)
+    if scene.untried:
+        yield unchecked.finding("untried", scene.ref, key=scene.untried, versions=scene.untried)
 
 
 def _of_refusals(
@@ -98,31 +88,25 @@ def _of_refusals(
     later = [one for one in found if one.when_edited and not one.refused and not one.is_unknown]
     valid = len(scene.listed.objects) - len(unknown) - len(refused) - len(later)
     counts = {"valid": valid, "rejectsNextWrite": len(refused), "rejectsWhenEdited": len(later)}
+    told: dict[str, Any] = {"version": version, **counts}
     groups = (
-        (_REFUSED, refused, "refused with any next write"),
-        (_REFUSED, later, "refused once the part concerned is edited"),
-        (_NOT_JUDGED, unknown, "under a rule that only the server can evaluate"),
+        (_REFUSED, "refused", refused),
+        (_REFUSED, "refused-when-edited", later),
+        (_NOT_JUDGED, "not-judged", unknown),
     )
-    for rule, concerned, words in groups:
-        if concerned:
-            message = (
-                f"{_objects(concerned, scene)} {verb(len(concerned), 'are')} {words}, as {version}: "
-                f"{_named(concerned)}; {scene.quality}"
-            )
-            examples = [_example(one, bodies) for one in concerned[:MAX_EXAMPLES]]
-            evidence = {"version": version, **counts, "examples": examples}
-            yield rule.at(scene.ref, message, evidence=evidence, key=[version, words])
+    for rule, variant, fates in groups:
+        if fates:
+            examples = [_example(fate, bodies) for fate in fates[:MAX_EXAMPLES]]
+            concerned = {"examples": examples, **_concerned(fates, scene)}
+            yield rule.finding(variant, scene.ref, key=[version, variant], **told, **concerned)
     if scene.listed.objects and valid == len(scene.listed.objects):
-        message = f"Every {scene.kind} object that was checked stays valid as {version}; {scene.quality}"
-        yield _ALL_VALID.at(scene.ref, message, evidence={"version": version, **counts}, key=[version, "valid"])
+        told |= {"kind": scene.kind, **scene.looked_at}
+        yield _ALL_VALID.finding("valid", scene.ref, key=[version, "valid"], **told)
 
 
-def _named(fates: list[Fate]) -> str:
-    return some(sorted(one.ref.place for one in fates))
-
-
-def _objects(fates: list[Fate], scene: CrdObjects) -> str:
-    return number(len(fates), f"{scene.kind} object")
+def _concerned(fates: Collection[Fate], scene: CrdObjects) -> dict[str, Any]:
+    objects = sorted(fate.ref.place for fate in fates)[:MAX_EXAMPLES]
+    return {"kind": scene.kind, "count": len(fates), "objects": objects, **scene.looked_at}
 
 
 def _example(fate: Fate, bodies: dict[ObjectRef, JsonObject]) -> dict[str, Any]:
@@ -140,66 +124,47 @@ def _of_losses(
             paths[general(path)].append((fate, path))
     if not paths:
         return
-    count = len([one for one in found if one.pruned])
     listed = {}
     for path, places in sorted(paths.items())[:MAX_PATHS]:
         first, place = places[0]
         example = {"object": first.ref.place, "value": shape(value_at(bodies[first.ref], place))}
         listed[path] = {"objects": len({fate.ref for fate, _ in places}), "example": example}
-    names = some(list(listed), total=len(paths), noun="fields")
-    message = (
-        f"{number(count, f'{scene.kind} object')} {verb(count, 'lose')} {names} when read or written as {version}: "
-        f"{_named([one for one in found if one.pruned])}; {scene.quality}"
-    )
-    evidence = {"version": version, "count": count, "paths": listed, "left_out": max(0, len(paths) - MAX_PATHS)}
-    yield _LOST.at(scene.ref, message, evidence=evidence, key=[version, sorted(paths)])
+    told = {"version": version, **_concerned([one for one in found if one.pruned], scene)}
+    told |= {"paths": listed, "fields": len(paths), "left_out": max(0, len(paths) - MAX_PATHS)}
+    yield _LOST.finding("lost", scene.ref, key=[version, sorted(paths)], **told)
 
 
 def _of_defaults(scene: CrdObjects, version: str, found: list[Fate]) -> Iterator[Finding]:
-    counts: Counter[str] = Counter()
+    readers: dict[str, list[Fate]] = defaultdict(list)
     for fate in found:
-        counts.update({general(path) for path in fate.flipped})
-    for path, count in sorted(counts.items())[:MAX_PATHS]:
-        names = sorted(one.ref.place for one in found if path in {general(it) for it in one.flipped})
-        message = (
-            f"{number(count, f'{scene.kind} object')} {verb(count, 'read')} a new default for {path} as {version}: "
-            f"{some(names)}; {scene.quality}"
-        )
-        evidence = {"version": version, "field": path, "count": count, "objects": names[:MAX_EXAMPLES]}
-        yield _FLIPPED.at(scene.ref, message, evidence=evidence, key=[version, path])
+        for path in {general(flipped) for flipped in fate.flipped}:
+            readers[path].append(fate)
+    for path, fates in sorted(readers.items())[:MAX_PATHS]:
+        told = {"version": version, "field": path, **_concerned(fates, scene)}
+        yield _FLIPPED.finding("new-default", scene.ref, key=[version, path], **told)
 
 
 def _of_writers(scene: CrdObjects) -> Iterator[Finding]:
     """Who writes by a version that goes: they get 404, and their entries break server-side apply."""
     kept = {one.name for one in scene.new.served_versions}
     for version in sorted(set(scene.managers) & {one.name for one in scene.old.versions} - kept):
-        managers = scene.managers[version]
-        message = f"{scene.kind} objects were written as {version}, which is removed, by {counted(managers)}"
-        evidence = {"version": version, "managers": dict(sorted(managers.items()))}
-        yield _WRITERS.at(scene.ref, message, evidence=evidence, key=[version, sorted(managers)])
+        managers = dict(sorted(scene.managers[version].items()))
+        told: dict[str, Any] = {"version": version, "managers": managers, "writers": most_first(managers)}
+        yield _WRITERS.finding("written", scene.ref, key=[version, list(managers)], kind=scene.kind, **told)
 
 
 def _of_way_back(scene: CrdObjects) -> Iterator[Finding]:
     """The same comparison the other way round, as the cluster would make it after this change."""
-    stored = list(dict.fromkeys([*scene.old.stored_versions, *_storage(scene)]))
-    after = {**scene.new.body, "status": {"storedVersions": stored}}
+    storage = scene.new.storage_version
+    stored = dict.fromkeys([*scene.old.stored_versions, *([storage.name] if storage is not None else [])])
+    after = {**scene.new.body, "status": {"storedVersions": list(stored)}}
     back = compare_crds(after, scene.old.body)
-    refused = [one for one in back if one.verdicts.get("api") is Severity.BREAKING]
+    refused = [phrase_of(one) for one in back if one.verdicts.get("api") is Severity.BREAKING]
     losing = sorted({".".join(map(str, one.path)) for one in back if one.rule in {"SCH-01", "SRV-01"}})
     if refused:
-        message = (
-            f"{said(scene.ref)}: this cannot be undone, because the API server would refuse the old definition: "
-            f"{refused[0].message}"
-        )
-        evidence: dict[str, Any] = {"refused": [one.message for one in refused]}
-        yield _NO_WAY_BACK.at(scene.ref, message, evidence=evidence, key="refused")
+        yield _NO_WAY_BACK.finding("refused", scene.ref, key="refused", why=refused[0], refused=refused)
     elif losing:
-        message = f"{said(scene.ref)}: undoing this loses what is written until then into {some(losing)}"
-        yield _LOSSY_WAY_BACK.at(scene.ref, message, evidence={"fields": losing[:MAX_PATHS]}, key=losing)
+        told: dict[str, Any] = {"fields": losing[:MAX_PATHS], "count": len(losing)}
+        yield _LOSSY_WAY_BACK.finding("lossy", scene.ref, key=losing, **told)
     else:
-        yield _WAY_BACK.at(scene.ref, f"{said(scene.ref)}: this can be undone without losing a field", key="open")
-
-
-def _storage(scene: CrdObjects) -> list[str]:
-    version = scene.new.storage_version
-    return [version.name] if version is not None else []
+        yield _WAY_BACK.finding("open", scene.ref, key="open")

@@ -72,15 +72,14 @@ class CrdObjects:
         return [one.name for one in self.new.served_versions if one.name not in tried]
 
     @property
-    def quality(self) -> str:
-        """How good the evidence is, in words."""
-        count, total = len(self.listed.objects), self.listed.total
-        if self.listed.problem:
-            return f"no object was checked: {self.listed.problem}"
-        if self.listed.is_whole:
-            return f"{count:,} of {count:,} objects checked" if count else "no object exists"
-        many = f"{total:,}" if total is not None else "more"
-        return f"only the first {count:,} of {many} objects checked, in the order of namespace and name"
+    def looked_at(self) -> dict[str, Any]:
+        """How many objects were checked; `quality` says how good that is, in the messages `shared/objects`."""
+        listed = self.listed
+        quality = "unread" if listed.problem else "part"
+        if listed.is_whole:
+            quality = "whole" if listed.objects else "none"
+        known = {"problem": listed.problem or None, "quality": quality}
+        return {"checked": len(listed.objects), "total": listed.total, **known}
 
 
 def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObject]]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.facts import ReviewRule, ServedKind, items, mapping, maps, said
+from provisioner.review.base.facts import ReviewRule, ServedKind, items, mapping, maps
 from provisioner.review.crds.writers import owners_of
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import GONE, D, SchemaVerdict
@@ -28,25 +28,26 @@ _MARKS = (
 )
 _OURSELVES = "pratique"
 _RESOURCES, _KINDS = "resource", "kind"
+_NAMES = ("spec", "names")
 
 
 def twice_taken(crds: Iterable[JsonObject]) -> Iterator[Finding]:
     """Names that two of `crds`, all of them in one cluster, want: only the first to come is served under them."""
     wanted: dict[tuple[str, str, str], list[Crd]] = defaultdict(list)
     for crd in map(Crd, crds):
-        for space, name in sorted(_names(crd)):
+        for space, name in sorted(_names_of(crd)):
             wanted[crd.group, space, name].append(crd)
     for (group, space, name), several in sorted(wanted.items(), key=lambda it: it[0]):
         others = {one.name: one for one in several}
         for crd in others.values() if len(others) > 1 else ():
             rivals = sorted(set(others) - {crd.name})
-            yield _taken(ObjectRef.of(crd.body), f"{space} {name} of {group}", " and ".join(rivals))
+            yield _taken(ObjectRef.of(crd.body), space, name, group, rivals)
 
 
 def taken_in_cluster(crd: JsonObject, kinds: Iterable[ServedKind]) -> Iterator[Finding]:
     """Names that a kind of the cluster, one of another CRD or of the API server itself, has already."""
     new = Crd(crd)
-    plural, wanted = str(new.names.get("plural") or ""), _names(new)
+    plural, wanted = str(new.names.get("plural") or ""), _names_of(new)
     rivals = {
         (space, name, f"{one.plural}.{one.group}")
         for one in kinds
@@ -55,16 +56,15 @@ def taken_in_cluster(crd: JsonObject, kinds: Iterable[ServedKind]) -> Iterator[F
     }
     for space, name, other in sorted(rivals):
         if (space, name) in wanted:
-            yield _taken(ObjectRef.of(crd), f"{space} {name} of {new.group}", other)
+            yield _taken(ObjectRef.of(crd), space, name, new.group, [other])
 
 
 def refused_names(crd: JsonObject) -> Iterator[Finding]:
     """What the API server itself says of the names of a CRD that it holds."""
     for condition in maps(mapping(crd.get("status")).get("conditions")):
         if condition.get("type") == "NamesAccepted" and condition.get("status") == "False":
-            ref = ObjectRef.of(crd)
-            words = f"{said(ref)} is not served: its names are taken ({condition.get('message') or 'no reason given'})"
-            yield _TAKEN.at(ref, words, path=("spec", "names"), evidence={"basis": "objects"}, key="NamesAccepted")
+            told: dict[str, Any] = {"reason": condition.get("message") or None, "basis": "objects"}
+            yield _TAKEN.finding("not-accepted", ObjectRef.of(crd), where=_NAMES, key="NamesAccepted", **told)
 
 
 def owned_by_others(old: JsonObject, new: JsonObject) -> Iterator[Finding]:
@@ -73,21 +73,19 @@ def owned_by_others(old: JsonObject, new: JsonObject) -> Iterator[Finding]:
     before, after = _marks(old), _marks(new)
     differing = {mark: it for mark, it in before.items() if it != after.get(mark) and (mark in after or not after)}
     if differing:
-        owners = ", ".join(f"{mark} {it}" for mark, it in sorted(differing.items()))
-        words = f"{said(ref)} belongs to somebody else ({owners}): two owners will undo each other's changes"
-        yield _OWNED.at(ref, words, path=("metadata",), evidence={"old": differing, "new": after}, key=differing)
+        differing = dict(sorted(differing.items()))
+        yield _OWNED.finding("marked", ref, where=("metadata",), key=differing, old=differing, new=after)
     others = sorted(_appliers(old))
     if others:
-        words = f"{said(ref)} is applied by {', '.join(others)} as well: two owners will undo each other's changes"
-        yield _OWNED.at(ref, words, path=("spec",), evidence={"managers": others, "basis": "objects"}, key=others)
+        yield _OWNED.finding("applied", ref, where=("spec",), key=others, managers=others, basis="objects")
 
 
-def _taken(ref: ObjectRef, what: str, by: str) -> Finding:
-    words = f"{said(ref)} wants {what}, which {by} has: the API server serves only the first of them"
-    return _TAKEN.at(ref, words, path=("spec", "names"), evidence={"name": what, "by": by}, key=[what, by])
+def _taken(ref: ObjectRef, space: str, name: str, group: str, by: list[str]) -> Finding:
+    key = [f"{space} {name} of {group}", " and ".join(by)]
+    return _TAKEN.finding("taken", ref, where=_NAMES, key=key, space=space, name=name, group=group, by=by)
 
 
-def _names(crd: Crd) -> set[tuple[str, str]]:
+def _names_of(crd: Crd) -> set[tuple[str, str]]:
     """All names in the two spaces in which the API server wants each once per group."""
     names = crd.names
     resources = [names.get("plural"), names.get("singular"), *items(names.get("shortNames"))]

@@ -3,19 +3,19 @@ and roles that name it, and what belongs to its objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
 from provisioner.review.base.messages import with_message
-from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, OwnerKind, budgets, in_kinds, needs_scale, owned
+from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, OwnerKind, budgets, needs_scale, owned
 from provisioner.review.crds.live_scene import CRD, CrdObjects
 from provisioner.review.crds.severity_from_objects import OBJECTS
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, SchemaVerdict, U
-from provisioner.sentences import number, some, verb
 from provisioner.values import Action, Finding, JsonObject, Note, ObjectRef, Section, Severity
 
 AUTOSCALERS = (
@@ -44,11 +44,9 @@ def of_references(scene: CrdObjects, facts: Facts) -> Iterator[Finding]:
         found = sorted({*_webhooks_on(scene, version, facts), *_targets_of(scene, version, facts)})
         found += budgets(facts, owner)
         if found:
-            message = f"{some(found)} {verb(len(found), 'count')} on {scene.kind} as {version}, which goes"
-            evidence = {"version": version, "objects": found[:MAX_NAMES]}
-            yield _COUNTS_ON_VERSION.at(scene.ref, message, evidence=evidence, key=[version, found])
-        why = "the garbage collector cannot look that owner up, so they stay behind when it is deleted"
-        yield from _of_owned(scene.ref, owned(facts, owner), f"{scene.kind} as {version}, which goes: {why}", owner)
+            key, told = [version, found], {"kind": scene.kind, "version": version, **_counted(found)}
+            yield _COUNTS_ON_VERSION.finding("names-version", scene.ref, key=key, **told)
+        yield from _of_owned(scene.ref, owner, facts)
     if gone:
         yield from _of_gaps(scene.ref, scene.kind, facts)
 
@@ -62,19 +60,23 @@ def of_deleted(facts: Facts) -> Iterator[Finding]:
         found = sorted({*_targets(facts, crd.group, kind), *_webhooks(facts, crd.group, plural)})
         found += [*budgets(facts, owner), *sorted(_roles(facts, crd.group, plural))]
         if found:
-            message = f"{some(found)} {verb(len(found), 'name')} {kind}, whose definition goes"
-            yield _COUNTS_ON_VERSION.at(ref, message, evidence={"objects": found[:MAX_NAMES]}, key=found)
-        words = f"{kind}, whose definition goes: the garbage collector deletes them with it"
-        yield from _of_owned(ref, owned(facts, owner), words, owner)
+            yield _COUNTS_ON_VERSION.finding("names-kind", ref, key=found, kind=kind, **_counted(found))
+        yield from _of_owned(ref, owner, facts)
         yield from _of_gaps(ref, kind, facts)
 
 
-def _of_owned(ref: ObjectRef, found: list[ObjectRef], words: str, owner: OwnerKind) -> Iterator[Finding]:
+def _of_owned(ref: ObjectRef, owner: OwnerKind, facts: Facts) -> Iterator[Finding]:
+    found = owned(facts, owner)
     if found:
-        names = [str(one) for one in found]
-        message = f"{in_kinds(found)} {verb(len(found), 'belong')} to objects of {words}"
-        evidence = {"count": len(found), "objects": names[:MAX_NAMES]}
-        yield _COUNTS_ON_VERSION.at(ref, message, evidence=evidence, key=["owned", owner.version])
+        variant = "owned-by-version" if owner.version else "owned-by-kind"
+        kinds = dict(sorted(Counter(obj.kind for obj in found).items()))
+        told: dict[str, Any] = {"kind": owner.kind, "version": owner.version or None, "kinds": kinds}
+        told |= _counted([str(obj) for obj in found])
+        yield _COUNTS_ON_VERSION.finding(variant, ref, key=["owned", owner.version], **told)
+
+
+def _counted(names: Sequence[str]) -> dict[str, Any]:
+    return {"count": len(names), "objects": names[:MAX_NAMES]}
 
 
 def _of_gaps(ref: ObjectRef, kind: str, facts: Facts) -> Iterator[Finding]:
@@ -82,17 +84,15 @@ def _of_gaps(ref: ObjectRef, kind: str, facts: Facts) -> Iterator[Finding]:
     for listing in (*AUTOSCALERS, *SEEKERS, BUDGETS):
         listed = facts.around.lists.get(listing)
         if listed is not None and not listed.is_whole:
-            message = f"Whether a {listing.kind} counts on {kind} was not fully checked: {listed.problem}"
-            yield _NOT_LOOKED.at(ref, message.rstrip(": "), key=listing.kind)
+            why, name = listed.problem or None, listing.kind
+            yield _NOT_LOOKED.finding("not-checked", ref, key=name, kind=kind, looked_for=name, problem=why)
     read = {listing: facts.around.lists.get(listing) for listing in OWNED}
-    missing = {one.kind: it.problem for one, it in read.items() if it is not None and not it.is_whole}
-    if missing:
-        reasons = sorted({why for why in missing.values() if why}) or ["there are more than are read"]
-        what = f"objects of {number(len(missing), 'kind')} ({', '.join(sorted(missing))})"
-        if PODS.kind in missing and _has_budgets(facts):
-            what += ", and so the pods of some PodDisruptionBudgets,"
-        message = f"Whether {what} belong to objects of {kind} was not fully checked: {reasons[0]}"
-        yield _NOT_LOOKED.at(ref, message, evidence={"problems": missing}, key=["owned", sorted(missing)])
+    found = sorted((one.kind, it.problem) for one, it in read.items() if it is not None and not it.is_whole)
+    if found:
+        missing = dict(found)
+        variant = "budgets-not-checked" if PODS.kind in missing and _has_budgets(facts) else "owned-not-checked"
+        why, key = min(filter(None, missing.values()), default=None), ["owned", list(missing)]
+        yield _NOT_LOOKED.finding(variant, ref, key=key, kind=kind, problems=missing, problem=why)
 
 
 def _has_budgets(facts: Facts) -> bool:

@@ -152,12 +152,8 @@ def _note(name: str, **params: Any) -> Note:
 
 def quality(scene: CrdObjects) -> Note:
     """How good the evidence is; one that says that all was looked at is left out in short."""
-    count, total = len(scene.listed.objects), scene.listed.total
-    if scene.listed.problem:
-        return _note("unchecked", problem=scene.listed.problem)
-    if scene.listed.is_whole:
-        return Note(OBJECTS, "all-checked" if count else "no-object", {"checked": count}, is_minor=bool(count))
-    return _note("first-checked", checked=count, total=total)
+    looked_at = scene.looked_at
+    return Note(OBJECTS, "checked", looked_at, is_minor=looked_at["quality"] == "whole")
 
 
 def _noted(finding: Finding, basis: str, notes: Sequence[Note], shown: Mapping[str, Any] | None = None) -> Finding:

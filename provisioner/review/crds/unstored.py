@@ -6,16 +6,16 @@ decide and what clients meet at a version that goes are told by themselves, as e
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from provisioner.review.base.facts import ReviewRule, fingerprint, said
 from provisioner.review.base.places import COUNTED, DIFFERING, PLACES, version_of
 from provisioner.review.base.record import plain
 from provisioner.review.crds.live_scene import CrdObjects
+from provisioner.review.rules.messages import VARIANT
 from provisioner.schema.verdicts import SchemaVerdict
-from provisioner.sentences import number, verb
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 UNSTORED = "unstored"  # in the evidence of a finding that is told with the others of its CRD: the kind of the objects
@@ -26,6 +26,8 @@ _MERGING = frozenset({"SCH-48", "SCH-49", "SCH-50"})
 # Objects do not settle these where there are some: each has a value there, or reads it.
 _OF_ALL_OBJECTS = frozenset({"SCH-02", "SCH-03", "SCH-06", "SCH-19"})
 _STRICTER = "stricter"
+# What may become of a field, in the order in which the message says it.
+_PARTS = (_STRICTER, "removed", "defaults", "merging")
 _BAD = frozenset({Severity.BREAKING, Severity.DANGEROUS})
 
 
@@ -62,13 +64,13 @@ def _together(group: Sequence[Finding], ref: ObjectRef) -> Finding:
     paths: dict[str, set[tuple[str | int, ...]]] = {}
     for one in group:
         paths.setdefault(_part(one), set()).add(one.path)
-    counts = Counter({part: len(found) for part, found in paths.items()})
-    kind = str(group[0].evidence[UNSTORED])
-    made = _TOLD.at(
-        ref,
-        f"{said(ref)}: {_words(counts)}; no {kind} exists{_clients(counts)}",
-        evidence={"basis": "objects", COUNTED: dict(counts), PLACES: [_place(one) for one in group]},
-    )
+    counts = {part: len(paths[part]) for part in _PARTS if part in paths}
+    parts: list[dict[str, Any]] = [{VARIANT: part, "count": count} for part, count in counts.items()]
+    parts[0]["fields"] = parts[0]["count"]  # the noun, once
+    clients = "refused" if _STRICTER in counts else "dropped" if "removed" in counts else None
+    told: dict[str, Any] = {"kind": group[0].evidence[UNSTORED], "parts": parts, "clients": clients, COUNTED: counts}
+    told[PLACES] = [_place(one) for one in group]
+    made = _TOLD.finding("unstored", ref, basis="objects", **told)
     return replace(made, fingerprint=fingerprint(made.rule, ref, (), sorted(one.fingerprint for one in group)))
 
 
@@ -78,26 +80,6 @@ def _part(finding: Finding) -> str:
     if finding.rule in _DEFAULTS:
         return "defaults"
     return "merging" if finding.rule in _MERGING else _STRICTER
-
-
-def _words(counts: Counter[str]) -> str:
-    """`25 fields are stricter, 2 are removed and 9 have another default`."""
-    told = [
-        (counts[_STRICTER], ("are stricter", "is stricter")),
-        (counts["removed"], ("are removed", "is removed")),
-        (counts["defaults"], ("have other defaults", "has another default")),
-        (counts["merging"], ("merge in another way", "merges in another way")),
-    ]
-    words = [f"{count:,} {verb(count, *phrase)}" for count, phrase in told if count]
-    first = next((count, phrase) for count, phrase in told if count)
-    words[0] = f"{number(first[0], 'field')} {verb(first[0], *first[1])}"
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-
-
-def _clients(counts: Counter[str]) -> str:
-    if counts[_STRICTER]:
-        return "; clients that write what is no longer accepted will be refused"
-    return "; what clients write there will be dropped" if counts["removed"] else ""
 
 
 def _place(finding: Finding) -> dict[str, object]:

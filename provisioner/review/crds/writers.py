@@ -30,11 +30,14 @@ def owners_of(obj: JsonObject, place: tuple[str | int, ...]) -> set[str]:
     }
 
 
-def counted(managers: Mapping[str, int], *, at_most: int = 5) -> str:
+def most_first(managers: Mapping[str, int]) -> list[str]:
+    """The names of managers, those of most objects first."""
+    return sorted(managers, key=lambda name: (-managers[name], name))
+
+
+def counted(managers: Mapping[str, int]) -> str:
     """Managers in words: `helm (12 objects), kubectl (1 object)`."""
-    ordered = sorted(managers.items(), key=lambda one: (-one[1], one[0]))
-    words = [f"{name} ({number(count, 'object')})" for name, count in ordered[:at_most]]
-    return some(words, at_most, total=len(ordered))
+    return some([f"{name} ({number(managers[name], 'object')})" for name in most_first(managers)], 5)
 
 
 def _entries(obj: JsonObject) -> list[Mapping[str, Any]]:

@@ -17,10 +17,10 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.masking import masked
 from provisioner.review.base.facts import SECRET, STATED, Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
-from provisioner.sentences import number, some, some_phrases
+from provisioner.review.rules.messages import VARIANT
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
-MAX_SHOWN, MAX_NAMED = 200, 20
+MAX_SHOWN = 200
 # As many as a content keeps.
 MAX_VALUES = 5_000
 # Whoever may get all of them may get the one whose name nobody gave.
@@ -44,17 +44,14 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     by_spec = facts.previous.spec_values | facts.content.spec_values
     changed = sorted(found, key=lambda path: not _is_under(path, by_spec))
     count = sum(_is_under(path, by_spec) for path in found)
-    of_spec = f", {count} of them by the spec" if 0 < count < len(found) else ""
-    words = f"{number(len(changed), 'value')} of the chart changed{of_spec}"
-    shown = [(path, *sides[path]) for path in changed[:MAX_SHOWN]]
-    told = some_phrases([_told(*side) for side in shown], total=len(changed))
-    entries = [{"path": visible(path), "before": old, "after": new} for path, old, new in shown]
-    evidence: dict[str, Any] = {"values": entries, "left_out": len(changed) - len(shown)}
+    named: dict[str, Any] = {"count": len(changed), "by_spec": count if 0 < count < len(found) else None}
+    values = [_change_of(visible(path), *sides[path]) for path in changed[:MAX_SHOWN]]
+    left_out = len(changed) - len(values)
     # Its name is made of paths alone: values could be guessed from it.
-    finding = _CHANGED.at(None, f"{words}: {told}", evidence=evidence, key=found)
+    finding = _CHANGED.finding("changed", None, key=found, values=values, left_out=left_out, **named)
     if facts.bundle is not None:
-        stated = f"{words}: {some([f'`{visible(path)}`' for path in changed], MAX_NAMED)}"
-        finding = replace(finding, evidence={**evidence, STATED: stated}, sources=_readable_with(facts))
+        stated = _CHANGED.finding("named", None, names=[visible(path) for path in changed], **named).message
+        finding = replace(finding, evidence={**finding.evidence, STATED: stated}, sources=_readable_with(facts))
     yield finding
 
 
@@ -74,26 +71,19 @@ def _is_under(path: str, paths: frozenset[str]) -> bool:
     return not paths.isdisjoint(accumulate(path.split("."), lambda above, step: f"{above}.{step}"))
 
 
-def _told(path: str, before: str | None, after: str | None) -> str:
-    name = f"`{visible(path)}`"
-    if before is None:
-        return f"{name} is new, {visible(after or '')}"
-    if after is None:
-        return f"{name} is gone, was {visible(before)}"
-    return _of_lists(name, before, after) or f"{name} was {visible(before)}, is {visible(after)}"
-
-
-def _of_lists(name: str, before: str, after: str) -> str:
-    """What came to a list and went from it; "" where one is none, or cut off."""
+def _change_of(path: str, before: str | None, after: str | None) -> dict[str, Any]:
+    """One value that changed, in the variant that says it; of two lists what came to it and went from it."""
+    variant = "new" if before is None else "gone" if after is None else "changed"
+    sides = {name: None if text is None else visible(text) for name, text in (("before", before), ("after", after))}
     try:
-        old, new = json.loads(before), json.loads(after)
-    except ValueError:
-        return ""
+        old, new = json.loads(before or ""), json.loads(after or "")
+    except ValueError:  # no list, or cut off
+        old = new = None
     if not (isinstance(old, list) and isinstance(new, list) and old and new):
-        return ""
+        return {VARIANT: variant, "path": path, **sides}
     gained, lost = _without(new, old), _without(old, new)
-    told = [f"{verb} {some(items)}" for verb, items in (("gains", gained), ("loses", lost)) if items]
-    return f"{name} {' and '.join(told) or 'has another order'}"
+    variant = ("gains-and-loses" if lost else "gains") if gained else "loses" if lost else "reordered"
+    return {VARIANT: variant, "path": path, **sides, "gained": gained, "lost": lost}
 
 
 def _without(items: list[Any], others: list[Any]) -> list[str]:

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from provisioner.errors import InvalidRange
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.apis import brought_kinds
-from provisioner.unserved import Lack
+from provisioner.unserved import Lack, removal_of
 from provisioner.values import Finding, Requirement, RequirementKind, Section, Severity
 from provisioner.versions import version_of
 
-_VERSION, _API, _PACKAGE, _CONSTRAINT, _FIELD = "REQ-01", "REQ-02", "REQ-03", "REQ-04", "REQ-05"
+_RULES = {
+    RequirementKind.KUBERNETES: "REQ-01",
+    RequirementKind.OPENSHIFT: "REQ-01",
+    RequirementKind.API: "REQ-02",
+    RequirementKind.PACKAGE: "REQ-03",
+    RequirementKind.CONSTRAINT: "REQ-04",
+    RequirementKind.FIELD: "REQ-05",
+}
 _OPENSHIFT_GROUP = "config.openshift.io"
 
 
@@ -35,74 +43,62 @@ def _of(asked: Requirement, facts: Facts, brought: set[tuple[str, str, str]]) ->
         case RequirementKind.API:
             return _of_api(asked, facts, brought)
         case RequirementKind.PACKAGE:
-            versions = f" in version {visible(asked.version)}" if asked.version else ""
-            words = f"The bundle needs the package {visible(asked.name)}{versions}. Pratique cannot see which packages"
-            return _finding(_PACKAGE, Severity.NOTABLE, asked, f"{words} are installed")
+            return _finding(asked, "needed", Severity.NOTABLE)
         case RequirementKind.OPENSHIFT:
             return _of_openshift(asked, facts)
         case RequirementKind.CONSTRAINT:
-            words = "The bundle has a constraint for OLM that Pratique does not evaluate"
-            return _finding(_CONSTRAINT, Severity.UNKNOWN, asked, f"{words}: {visible(asked.version or asked.name)}")
+            return _finding(asked, "not-evaluated", Severity.UNKNOWN, constraint=visible(asked.version or asked.name))
         case RequirementKind.FIELD:
-            words = f"The bundle's {visible(asked.name)} has fields that Kubernetes does not have"
-            ends = f"{visible(asked.version)}. They are left out, as OLM leaves them out"
-            return _finding(_FIELD, Severity.NOTABLE, asked, f"{words}: {ends}")
+            return _finding(asked, "left-out", Severity.NOTABLE)
 
 
 def _of_version(asked: Requirement, facts: Facts) -> Finding:
-    words = f"The bundle needs Kubernetes {visible(asked.version)} or later"
     try:
         least = version_of(asked.version)
     except InvalidRange:
-        return _finding(_VERSION, Severity.UNKNOWN, asked, f"{words}, which is not a version")
+        return _finding(asked, "no-version", Severity.UNKNOWN)
     if facts.is_offline:
-        return _finding(_VERSION, Severity.NOTABLE, asked, f"{words}. No cluster was asked for its version")
+        return _finding(asked, "not-asked", Severity.NOTABLE)
     try:
         # A vendor's suffix, such as v1.30.4-gke.100, makes no pre-release of it.
         running = version_of(facts.around.version).finalize_version()
     except InvalidRange:
-        return _finding(_VERSION, Severity.UNKNOWN, asked, f"{words}. The cluster's version is not known")
-    if running.compare(least) < 0:
-        return _finding(_VERSION, Severity.BREAKING, asked, f"{words}; the cluster has {facts.around.version}")
-    return _finding(_VERSION, Severity.SAFE, asked, f"{words}; the cluster has {facts.around.version}")
+        return _finding(asked, "unknown", Severity.UNKNOWN)
+    severity = Severity.BREAKING if running.compare(least) < 0 else Severity.SAFE
+    return _finding(asked, "compared", severity, running=facts.around.version)
 
 
 def _of_api(asked: Requirement, facts: Facts, brought: set[tuple[str, str, str]]) -> Finding:
-    api = f"{asked.group}/{asked.version}" if asked.group else asked.version
-    words = f"The bundle needs {visible(asked.name)} in {visible(api)}"
+    api = visible(f"{asked.group}/{asked.version}" if asked.group else asked.version)
     if (asked.group, asked.version, asked.name) in brought:
-        return _finding(_API, Severity.SAFE, asked, f"{words}, which it brings")
+        return _finding(asked, "brought", Severity.SAFE, api=api)
     if facts.is_offline:
-        return _finding(_API, Severity.NOTABLE, asked, f"{words}. No cluster was asked whether it serves that")
+        return _finding(asked, "not-asked", Severity.NOTABLE, api=api)
     served = facts.around.serves(asked.group, asked.version, asked.name)
     if served is None:
-        return _finding(_API, Severity.UNKNOWN, asked, f"{words}. Whether the cluster serves that is not known")
+        return _finding(asked, "unknown", Severity.UNKNOWN, api=api)
     if served:
-        return _finding(_API, Severity.SAFE, asked, f"{words}, which the cluster serves")
+        return _finding(asked, "served", Severity.SAFE, api=api)
     absence = facts.around.absence_of(asked.group, asked.version, asked.name)
-    why = "the cluster does not serve it" if absence.lack is Lack.UNDEFINED else visible(absence.words)
-    return _finding(_API, Severity.BREAKING, asked, f"{words}. T{why[1:]}")
+    removal = removal_of(asked.group, asked.version, asked.name)
+    more: dict[str, Any] = {"servedIn": [visible(one) for one in absence.served] or None}
+    if absence.lack is Lack.REMOVED and removal is not None:
+        more |= {"removedIn": absence.removed_in, "instead": None if absence.served else removal.instead}
+    return _finding(asked, str(absence.lack), Severity.BREAKING, api=api, **more)
 
 
 def _of_openshift(asked: Requirement, facts: Facts) -> Finding:
-    words = f"The bundle is for OpenShift {visible(asked.version)} at most"
     kinds = facts.around.kinds
     is_answered = kinds is not None and _OPENSHIFT_GROUP not in facts.around.unanswered
     if is_answered and not any(one.group == _OPENSHIFT_GROUP for one in kinds or ()):
-        return _finding(_VERSION, Severity.SAFE, asked, f"{words}; the cluster is no OpenShift")
-    return _finding(_VERSION, Severity.NOTABLE, asked, f"{words}. Compare it with the cluster's version")
+        return _finding(asked, "no-openshift", Severity.SAFE)
+    return _finding(asked, "openshift", Severity.NOTABLE)
 
 
-def _finding(rule: str, severity: Severity, asked: Requirement, message: str) -> Finding:
-    evidence = {
-        key: visible(value)
-        for key, value in (
-            ("kind", asked.kind), ("name", asked.name), ("group", asked.group), ("version", asked.version)
-        )
-        if value
-    }  # fmt: skip
+def _finding(asked: Requirement, variant: str, severity: Severity, **more: Any) -> Finding:
     key = [asked.kind, asked.name, asked.group, asked.version]
-    return ReviewRule(rule, Section.CONTENT, severity).at(None, message, evidence=evidence, key=key)
+    more |= dict(zip(("kind", "name", "group", "version"), map(visible, key), strict=True))
+    return ReviewRule(_RULES[asked.kind], Section.CONTENT, severity).finding(variant, None, key=key, **more)
 
 
 CHECK = Check("requirements", changes=_changes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, said
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken

@@ -34,7 +34,8 @@ def _settles(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _of_old(finding: Finding, of: Rename) -> Finding:
-    evidence: dict[str, Any] = {**finding.evidence, "renamedTo": of.new.name, "losses": list(_losses(of))}
+    evidence: dict[str, Any] = {**finding.evidence, "oldName": of.old.name, "renamedTo": of.new.name}
+    evidence |= {"dnsName": f"{of.old.name}.{of.old.namespace}.svc", "losses": list(_losses(of))}
     evidence["names"] = "still" if of.still else "follow" if of.followed else "nobody"
     evidence |= {"followedBy": list(of.followed)} if of.followed else {}
     evidence |= {"stillNamedBy": list(of.still)} if of.still else {}

@@ -78,7 +78,10 @@ def test_how_many_fields_are_below_one_is_left_out_in_short() -> None:
 
 
 def test_that_every_object_was_looked_at_is_left_out_in_short() -> None:
-    notes = (Note(OBJECTS, "none-concerned"), Note(OBJECTS, "all-checked", {"checked": 3}, is_minor=True))
+    notes = (
+        Note(OBJECTS, "none-concerned"),
+        Note(OBJECTS, "checked", {"quality": "whole", "checked": 3, "total": 3}, is_minor=True),
+    )
     found = replace(default("a", 1, 2), notes=notes)
     assert words_anywhere(found).endswith("; no stored object is concerned; 3 of 3 objects checked")
     assert words_anywhere(found, is_short=True).endswith("; no stored object is concerned")

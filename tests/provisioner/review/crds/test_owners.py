@@ -56,7 +56,7 @@ def test_a_crd_does_not_rival_itself() -> None:
 def test_a_kind_that_the_cluster_serves_already_is_taken() -> None:
     rival = ServedKind("example.com", "v1", "Thing", "gadgets")
     (found,) = taken_in_cluster(THING, [rival, ServedKind("example.org", "v1", "Thing", "gadgets")])
-    assert (found.rule, found.severity, found.evidence["by"]) == ("CRD-07", BREAKING, "gadgets.example.com")
+    assert (found.rule, found.severity, found.evidence["by"]) == ("CRD-07", BREAKING, ["gadgets.example.com"])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_short_names_and_singulars_that_the_cluster_serves_already_are_taken(nam
     ]
     found = list(taken_in_cluster(named("things", kind="Thing", **names), rivals))
     assert [one.rule for one in found] == (["CRD-07"] if expected else [])
-    assert all(expected in one.message and one.evidence["by"] == "gadgets.example.com" for one in found)
+    assert all(expected in one.message and one.evidence["by"] == ["gadgets.example.com"] for one in found)
 
 
 def test_names_that_the_api_server_did_not_accept_are_said() -> None:

@@ -37,7 +37,7 @@ def test_values_that_changed_came_and_went_are_told() -> None:
     assert told.message == (
         '3 values of the chart changed: `image.tag` was "1", is "2"; `new` is new, []; `old` is gone, was true'
     )
-    assert told.evidence["values"][0] == {"path": "image.tag", "before": '"1"', "after": '"2"'}
+    assert told.evidence["values"][0] == {"variant": "changed", "path": "image.tag", "before": '"1"', "after": '"2"'}
 
 
 def test_what_the_spec_sets_or_set_before_comes_first() -> None:

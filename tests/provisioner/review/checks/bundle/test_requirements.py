@@ -150,6 +150,11 @@ def test_REQ_05_fields_that_were_left_out_are_listed() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", RequirementKind)
+def test_a_requirement_that_names_nothing_is_said(kind: RequirementKind) -> None:
+    assert only(asked_of(Requirement(kind), kinds=())).evidence["name"] == ""
+
+
 def test_a_requirement_is_new_unless_the_bundle_had_it_before() -> None:
     asked = asked_of(DATABASE, kinds=())
     before = replace(asked.content, requirements=(DATABASE,))
