@@ -8,9 +8,10 @@ from typing import Any
 
 from approvals.access.sight import is_in_the_way
 from approvals.models import Report, Request
-from provisioner.review.base.facts import said
+from provisioner.review.base.messages import words_after_subject
+from provisioner.review.base.record import finding_from
 from provisioner.sentences import some_phrases
-from provisioner.values import Action, ObjectRef
+from provisioner.values import Action, Finding
 
 TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
 # The findings that say what goes with an object; the first one that there is.
@@ -78,18 +79,16 @@ def _key(ref: Record) -> tuple[str, ...]:
     return tuple(str(ref.get(part) or "") for part in ("group", "kind", "namespace", "name"))
 
 
+def _consequence(finding: Finding) -> str:
+    """What goes with an object that is deleted or replaced; of another change all that is said of it."""
+    return words_after_subject(finding) if finding.variant.startswith(("delete", "replaced")) else finding.message
+
+
 def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
     """What findings say of the objects that go, beyond that they go."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for one in findings:
         ref = one["ref"]
         if one["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
-            found.setdefault(_key(ref), {})[one["rule"]] = _words(one)
+            found.setdefault(_key(ref), {})[one["rule"]] = _consequence(finding_from(one))
     return {key: next(words[rule] for rule in RULES if rule in words) for key, words in found.items()}
-
-
-def _words(finding: Record) -> str:
-    ref = ObjectRef(
-        *(str(finding["ref"].get(part) or "") for part in ("group", "version", "kind", "namespace", "name"))
-    )
-    return str(finding["message"]).removeprefix(f"Deletes {said(ref)}").lstrip(":,; ")

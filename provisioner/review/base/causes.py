@@ -5,13 +5,14 @@ Only findings that one waiver may cover stand together: nothing that nobody may 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from provisioner.review.base.facts import fingerprint, said
+from provisioner.review.base.facts import fingerprint
+from provisioner.review.base.messages import with_message
 from provisioner.review.base.places import UNJUDGED
-from provisioner.values import Finding, Severity
+from provisioner.review.rules import Phrase
+from provisioner.values import Finding, Note, Severity
 
 SAID_WITH = "said_with"  # in a finding's evidence
 _DELETED_CRD = ("CRD-08", "DEL-01")
@@ -19,17 +20,15 @@ _EVERYTHING = ("RB-01", "RB-03")
 _CLUSTER_ADMIN = "cluster-admin"
 # Rules that say what a field is now and what that does, of which nobody has to hear again that no rule judges it.
 _TELLING = frozenset({"AVL-01", "AVL-02", "OBJ-07", "OBJ-10"})
-# Rules that name fields which may not change, and not what they change to.
-_NAMING = frozenset({"IMM-01", "SEC-03"})
-_NO_RULE = ": no rule judges "
+# Rules that name fields which may not change, and not what they change to; the field where their evidence names none.
+_NAMING = {"IMM-01": (), "SEC-03": ("immutable",)}
 # What the first of two rules finds of an object implies what the second one finds there, as far as `_is_implied` says.
 _DELETED, _NOT_CHECKED = "DEL-01", "WH-10"
 _NO_VERSION, _NOT_SERVED = "CRD-14", "CRD-12"
 _NO_TLS, _HOST = "ING-04", "SV-02"
 _OF_NODE, _OTHER_MOUNTS = "POD-05", "POD-28"
 _IMPLIES = {_DELETED: _NOT_CHECKED, _NO_VERSION: _NOT_SERVED, _NO_TLS: _HOST, _OF_NODE: _OTHER_MOUNTS}
-_BETWEEN = re.compile(r"[:,;]?\s+")
-_POLICY, _ITS_PODS, _OTHER_PODS = "NP-02", "NP-05", ["other pods"]
+_POLICY, _ITS_PODS, OTHER_PODS = "NP-02", "NP-05", "other-pods"
 _Key = tuple[object, ...]
 _Path = tuple[str | int, ...]
 
@@ -71,14 +70,14 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
     if leading.rule in _IMPLIES:
         return finding.rule == _IMPLIES[leading.rule] and _is_implied(finding, leading)
     if finding.rule == _POLICY:
-        return leading.rule == _ITS_PODS and finding.evidence.get("changes") == _OTHER_PODS
+        return leading.rule == _ITS_PODS and finding.evidence.get("changes") == [OTHER_PODS]
     if finding.rule != UNJUDGED or finding.evidence.get("left_out") or leading.rule == _ITS_PODS:
         return False
     fields = _changed_paths(finding)
     if leading.rule in _NAMING:
-        words = _words_beside_the_name(leading)
+        told = leading.evidence.get("fields") or _NAMING[leading.rule]
         changed = [leading.path, *_changed_paths(leading)]
-        named = [one for one in changed if one and ".".join(map(str, one)) in words]
+        named = [one for one in changed if one and ".".join(map(str, one)) in told]
         return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
     return fields == [leading.path]
 
@@ -86,11 +85,9 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
 def _is_implied(finding: Finding, leading: Finding) -> bool:
     if Severity.UNKNOWN in (finding.severity, leading.severity) or finding.ref is None:
         return False
-    name = said(finding.ref)
     if leading.rule == _NO_TLS:
-        hosts = leading.evidence.get("hosts")
-        plain = [f"{name} serves {host}, without TLS" for host in hosts] if isinstance(hosts, list) else []
-        return finding.message in plain
+        host, hosts = finding.evidence.get("host"), leading.evidence.get("hosts")
+        return finding.evidence.get("lacks") == "tls" and isinstance(hosts, list) and host in hosts
     return leading.rule != _OF_NODE or _is_of_folders(finding, leading)
 
 
@@ -98,12 +95,6 @@ def _is_of_folders(finding: Finding, leading: Finding) -> bool:
     """Whether nothing differs but mounts of folders of the node, each of which `leading` names."""
     folders, named = finding.evidence.get("folders"), leading.evidence.get("items")
     return bool(folders) and isinstance(folders, list) and isinstance(named, list) and set(folders) <= set(named)
-
-
-def _words_beside_the_name(finding: Finding) -> frozenset[str]:
-    """Whole words: neither `spec.type` in `spec.typed`, nor what whoever named the object chose to be found there."""
-    name = finding.ref.name if finding.ref else ""
-    return frozenset(_BETWEEN.split(finding.message.replace(name, "", 1) if name else finding.message))
 
 
 def _changed_paths(finding: Finding) -> list[_Path]:
@@ -123,7 +114,8 @@ def _cause(finding: Finding) -> _Key | None:
 
 
 def _is_cluster_admin(finding: Finding) -> bool:
-    return finding.rule == _EVERYTHING[1] and f"holds {_CLUSTER_ADMIN} " in finding.message
+    held = finding.evidence.get("held")
+    return finding.rule == _EVERYTHING[1] and isinstance(held, Phrase) and held.params.get("role") == _CLUSTER_ADMIN
 
 
 def _together(group: Sequence[Finding]) -> list[Finding]:
@@ -138,10 +130,10 @@ def _together(group: Sequence[Finding]) -> list[Finding]:
 def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
     everything = [leading, *others]
     own = fingerprint(leading.rule, leading.ref, leading.path, sorted(one.fingerprint for one in everything))
-    return replace(
+    told = replace(
         leading,
         severity=min((one.severity for one in everything), key=lambda it: it.rank),
-        message=_words(leading, others),
+        notes=(*leading.notes, *_added(leading, others)),
         evidence={**leading.evidence, SAID_WITH: _said_with(others)},
         is_new=any(one.is_new for one in everything),
         fingerprint=own,
@@ -150,37 +142,20 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
         also=tuple(dict.fromkeys(one.rule for one in others)),
     )
+    return told if leading.is_withheld else with_message(told)
 
 
-def _words(leading: Finding, others: Sequence[Finding]) -> str:
-    """Of a deleted CRD both rules say the same, and what is implied is no news; what is critical loses none of its
-    words (S24)."""
+def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
+    """What the others add to the sentence: of a deleted CRD both rules say the same, and what is implied is no news;
+    what is critical loses none of its words (S24)."""
     if leading.rule == _DELETED:
-        return _with_consequences(leading, others)
+        consequence = "further-consequence" if leading.notes or leading.variant == "renamed" else "consequence"
+        return tuple(Note(one.rule, consequence, one.evidence) for one in others if one.variant == "deleted")
     if leading.rule in _NAMING:
-        return _with_values(leading.message, [one.message.partition(_NO_RULE)[2] for one in others])
-    if leading.rule in (_DELETED_CRD[0], _ITS_PODS, _NO_VERSION, _NO_TLS, _OF_NODE, *_TELLING):
-        return leading.message
-    name, _, _ = leading.message.partition("` ")
-    more = (one.message.removeprefix(f"{name}` ") for one in others)
-    return "; ".join((leading.message, *more))
-
-
-def _with_consequences(leading: Finding, others: Iterable[Finding]) -> str:
-    """That an object is deleted, with what follows from that."""
-    deletes = f"Deletes {said(leading.ref)}" if leading.ref else ""
-    more = "; ".join(one.message.removeprefix(f"{deletes}: ") for one in others if one.message.startswith(deletes))
-    between = ": " if leading.message == deletes else "; "
-    return f"{leading.message}{between}{more}" if more else leading.message
-
-
-def _with_values(message: str, changes: Iterable[str]) -> str:
-    """The words about fields with what each was and will be: behind its name where the words have it."""
-    for change in changes:
-        field, _, values = change.partition(": ")
-        named = f" {field},"
-        message = message.replace(named, f" {field} ({values}),", 1) if named in message else f"{message} ({change})"
-    return message
+        return tuple(Note(one.rule, "values", one.evidence) for one in others if one.variant == "changed")
+    if leading.rule == _EVERYTHING[0]:
+        return tuple(Note(one.rule, f"and-{one.variant}", one.evidence) for one in others)
+    return ()
 
 
 def _said_with(others: Sequence[Finding]) -> dict[str, object]:

@@ -97,8 +97,10 @@ def _in_versions(group: Sequence[Finding]) -> Finding:
     """One field of several versions. It stands for the first of them where one version has to be named."""
     first = group[0]
     pairs = [{"from": pair[0], "to": pair[1]} for one in group[1:] if (pair := _pair_of(one))]
-    evidence = {**first.evidence, **_common(group), "version": version_of(first)} if pairs else {**first.evidence}
-    return _one_of(group, [Note(FOLDED, "versions", {"pairs": pairs})] if pairs else [], evidence)
+    if not pairs:
+        return _one_of(group, [], {**first.evidence})
+    own = {name: first.evidence[name] for name in ("version", "from", "to")}
+    return _one_of(group, [Note(FOLDED, "versions", {"pairs": pairs})], _common(group), **own)
 
 
 def _at_places(group: Sequence[Finding]) -> Finding:
@@ -106,7 +108,7 @@ def _at_places(group: Sequence[Finding]) -> Finding:
     first, names = ordered[0], list(dict.fromkeys(display_name(one.ref) for one in ordered if one.ref))
     own = {"count": len(ordered), "objects": names, "version": version_of(first) or None}
     counts = {name: value for name, value in own.items() if value and name not in shown_names(first)}
-    return _one_of(ordered, [_elsewhere(ordered, names)], {**_common(ordered), **counts})
+    return _one_of(ordered, [_elsewhere(ordered, names)], _common(ordered), **counts)
 
 
 def _elsewhere(group: Sequence[Finding], names: Sequence[str]) -> Note:
@@ -120,13 +122,15 @@ def _elsewhere(group: Sequence[Finding], names: Sequence[str]) -> Note:
     return Note(FOLDED, "fields-of-objects", {**more, "objects": len(names), "others": names[:MAX_NAMES]})
 
 
-def _one_of(group: Sequence[Finding], notes: Sequence[Note], evidence: dict[str, object]) -> Finding:
+def _one_of(group: Sequence[Finding], notes: Sequence[Note], evidence: dict[str, object], **own: object) -> Finding:
+    """The first of a group with the evidence of all, `own` evidence of its own, and its places."""
     first = group[0]
     everywhere = [place for one in group for place in _each(one, evidence)]
     # Of a JSON value: two places that differ in nothing are one.
-    evidence[PLACES] = list({json.dumps(one, sort_keys=True, default=str): one for one in everywhere}.values())
-    own = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
-    return with_message(replace(first, evidence=evidence, fingerprint=own, notes=(*first.notes, *notes)))
+    places = list({json.dumps(one, sort_keys=True, default=str): one for one in everywhere}.values())
+    told = {**evidence, **own, PLACES: places}
+    named = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
+    return with_message(replace(first, evidence=told, fingerprint=named, notes=(*first.notes, *notes)))
 
 
 def _each(finding: Finding, evidence: Mapping[str, object]) -> Iterator[dict[str, object]]:

@@ -34,16 +34,27 @@ def with_message(finding: Finding) -> Finding:
 
 def message_of(finding: Finding, **instead: Any) -> str:
     """The sentence with the values `instead` of the finding's own; a value that it has not is none."""
-    return first_message(finding, {**dict.fromkeys(shown_names(finding) - _OF_PLACE), **finding.evidence, **instead})
+    return first_message(finding, {**_known(finding), **instead})
 
 
 def first_message(finding: Finding, values: Mapping[str, Any]) -> str:
     """The sentence with these values. Raises LookupError where the check gives not all that it shows."""
+    params = {**_place_values(finding), **values}
+    return f"{messages_of(finding.rule).render(finding.variant, params)}{_added(finding, params)}"
+
+
+def _known(finding: Finding) -> dict[str, Any]:
+    return {**dict.fromkeys(shown_names(finding) - _OF_PLACE), **finding.evidence}
+
+
+def _place_values(finding: Finding) -> dict[str, Any]:
     path = finding.path
-    place = {SUBJECT: finding.ref, WHERE: shown(path), LEAF: path[-1] if path else "", PLACE: _place(finding)}
-    params = {**place, **values}
+    return {SUBJECT: finding.ref, WHERE: shown(path), LEAF: path[-1] if path else "", PLACE: _place(finding)}
+
+
+def _added(finding: Finding, params: Mapping[str, Any]) -> str:
     notes = (messages_of(note.file).render(note.name, {**params, **note.params}) for note in finding.notes)
-    return "".join([messages_of(finding.rule).render(finding.variant, params), *notes])
+    return "".join(notes)
 
 
 def _place(finding: Finding) -> str | None:
@@ -118,14 +129,29 @@ def words_anywhere(finding: Finding, *, is_short: bool = False) -> str:
 
 def subject_and_words(finding: Finding) -> tuple[str, str]:
     """The object of a sentence that begins with it, and the rest of the sentence; else "" and all of it."""
-    template = messages_of(finding.rule).templates[finding.variant] if finding.variant else None
-    head = template.parts[0] if template and not finding.server_words else None
+    if not finding.variant or finding.server_words:
+        return "", finding.message
+    head = messages_of(finding.rule).templates[finding.variant].parts[0]
     if isinstance(head, Template) and PLACE in head.names and (place := _place(finding)):
         return place, message_of(finding, **{PLACE: None})
     if isinstance(head, Placeholder) and head.name == SUBJECT:
-        name = messages_of(finding.rule).show(head, {SUBJECT: finding.ref})
-        return name, finding.message.removeprefix(name).lstrip()
+        name, words = _around_subject(finding)
+        return name, words.lstrip()
     return "", finding.message
+
+
+def words_after_subject(finding: Finding) -> str:
+    """What the sentence says behind its object, without the punctuation between them."""
+    return _around_subject(finding)[1].lstrip(":,; ") if finding.variant else finding.message
+
+
+def _around_subject(finding: Finding) -> tuple[str, str]:
+    """The sentence up to its object, and the rest."""
+    messages, params = messages_of(finding.rule), {**_place_values(finding), **_known(finding)}
+    parts = messages.templates[finding.variant].parts
+    at = next((at for at, part in enumerate(parts, 1) if isinstance(part, Placeholder) and part.name == SUBJECT), 0)
+    told = [messages.show(part, params) for part in parts]
+    return "".join(told[:at]), f"{''.join(told[at:])}{_added(finding, params)}"
 
 
 def _variant(finding: Finding, *, is_short: bool) -> str:

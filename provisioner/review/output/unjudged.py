@@ -6,8 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from provisioner.review.base.places import places_of
+from provisioner.review.base.places import UNJUDGED, places_of
 from provisioner.review.base.statements import Statement, count
+from provisioner.review.rules import messages_of
 from provisioner.sentences import number, some
 from provisioner.values import Action
 
@@ -16,7 +17,6 @@ MAX_KINDS = 3
 MAX_WORDS = 100
 MAX_LINE = 60
 _METADATA = ".metadata."
-_SAID = "no rule judges "
 
 
 def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], int]:
@@ -51,11 +51,12 @@ def _names(one: Statement) -> str:
 
 def _words(one: Statement) -> str:
     """Cut, so that one field of many values leaves room for others; of a text of many lines those that differ."""
-    _, _, words = one.words.partition(_SAID)
-    changes = one.first.evidence.get("changes") or ()
+    evidence = one.first.evidence
+    words = messages_of(UNJUDGED).render("changed.few", evidence) if one.first.variant == "changed" else one.words
+    changes = evidence.get("changes") or ()
     texts = [(_text_of(change.get("before")), _text_of(change.get("after"))) for change in changes]
     if len(texts) == 1 and any("\n" in side for side in texts[0]):
-        return f"{words.partition(': ')[0]}: {_differing(*texts[0])}"
+        return f"{evidence.get('field')}: {_differing(*texts[0])}"
     return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.models import Request
 from approvals.services import Acknowledgement
-from provisioner.review.base.facts import said
-from provisioner.values import ObjectRef
+from provisioner.review.base.facts import ReviewRule
+from provisioner.review.base.messages import with_message
+from provisioner.review.base.record import to_record
+from provisioner.review.crds.given import GOING
+from provisioner.values import Note, ObjectRef, Plan, Report, Section, Severity
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 
@@ -31,8 +35,17 @@ def action(ref: ObjectRef, name: str = "delete") -> dict[str, Any]:
     return {"action": name, "ref": record(ref)}
 
 
-def finding(ref: ObjectRef, rest: str, rule: str = "DEL-01") -> dict[str, Any]:
-    return {"rule": rule, "ref": record(ref), "message": f"Deletes {said(ref)}{rest}"}
+SEVEN = Note(GOING, "counted", {"present": [{"variant": "objects", "count": 7, "kind": "Boat"}]})
+PODS = Note(GOING, "counted", {"present": [{"variant": "of-kind", "count": 3, "kinds": "Pods"}]})
+KEPT = Note(GOING, "deleted-with-it", {"size": "10Gi", "volume": "pv-1", "policy": "Delete"})
+
+
+def finding(ref: ObjectRef, variant: str, *notes: Note, rule: str = "DEL-01") -> dict[str, Any]:
+    made = ReviewRule(rule, Section.OBJECTS, Severity.BREAKING)
+    values = {"kind": "Boat", "fields": ["spec.storageClassName"], "more": None, "loss": "data"}
+    told = with_message(replace(made.finding(variant, ref, **values), notes=notes))
+    (found,) = to_record(Report((), (told,), Plan((), "")))["findings"]
+    return dict(found)
 
 
 def reported(request: Request, actions: list[dict[str, Any]], *findings: dict[str, Any]) -> list[Acknowledgement]:
@@ -43,59 +56,57 @@ def reported(request: Request, actions: list[dict[str, Any]], *findings: dict[st
 
 
 @pytest.mark.parametrize(
-    ("ref", "rest", "name", "words"),
+    ("found", "name", "words"),
     [
         pytest.param(
-            NAMESPACE,
-            ": everything in it goes with it: 2 PersistentVolumeClaims with 20Gi, 3 Pods at present",
+            finding(NAMESPACE, "deletes-namespace", PODS),
             "delete Namespace shop",
-            "everything in it goes with it: 2 PersistentVolumeClaims with 20Gi, 3 Pods at present",
+            "everything in it goes with it: 3 Pods at present",
             id="a namespace",
         ),
         pytest.param(
-            CLAIM,
-            ": its data may go with it: 10Gi on the volume pv-1, which is deleted with it (Delete)",
+            finding(CLAIM, "deletes-persistentvolumeclaim", KEPT),
             "delete PersistentVolumeClaim shop/data",
             "its data may go with it: 10Gi on the volume pv-1, which is deleted with it (Delete)",
             id="a claim",
         ),
         pytest.param(
-            VOLUME,
-            ": its data may go with it",
+            finding(VOLUME, "deletes-persistentvolume"),
             "delete PersistentVolume pv-1",
             "its data may go with it",
             id="a volume",
         ),
         pytest.param(
-            CRD,
-            ": every object of its kind goes with it: 7 Boat objects at present",
+            finding(CRD, "deletes-customresourcedefinition", SEVEN),
             "delete CustomResourceDefinition.apiextensions.k8s.io boats.example.com",
             "every object of its kind goes with it: 7 Boat objects at present",
             id="a CRD",
         ),
-        pytest.param(CONFIG, "", "delete ConfigMap shop/settings", "", id="nothing goes with it"),
-        pytest.param(SECRET, ": what reads it stops working", "delete Secret shop/keys", "", id="S09 a secret"),
+        pytest.param(finding(CONFIG, "deletes"), "delete ConfigMap shop/settings", "", id="nothing goes with it"),
+        pytest.param(finding(SECRET, "deletes-secret"), "delete Secret shop/keys", "", id="S09 a secret"),
     ],
 )
 def test_what_goes_with_an_object_stands_beside_its_name(
-    request_: Request, ref: ObjectRef, rest: str, name: str, words: str
+    request_: Request, found: dict[str, Any], name: str, words: str
 ) -> None:
-    assert reported(request_, [action(ref)], finding(ref, rest)) == [Acknowledgement(name, words)]
+    assert reported(request_, [{"action": "delete", "ref": found["ref"]}], found) == [Acknowledgement(name, words)]
 
 
 def test_a_crd_is_told_by_one_of_its_two_findings(request_: Request) -> None:
     both = (
-        finding(CRD, ", and with it every Boat in the cluster: 7 Boat objects at present", "CRD-08"),
-        finding(CRD, ": every object of its kind goes with it: 7 Boat objects at present"),
+        finding(CRD, "deleted", SEVEN, rule="CRD-08"),
+        finding(CRD, "deletes-customresourcedefinition", SEVEN),
     )
     (found,) = reported(request_, [action(CRD)], *both)
     assert found.words == "every object of its kind goes with it: 7 Boat objects at present"
 
 
 def test_a_replacement_says_why_and_what_it_costs(request_: Request) -> None:
-    words = " and creates it again, because spec.storageClassName cannot be changed: its data is lost"
-    (found,) = reported(request_, [action(CLAIM, "replace")], finding(CLAIM, words, "IMM-01"))
-    assert str(found) == f"replace PersistentVolumeClaim shop/data ({words.strip()})"
+    words = (
+        "and creates it again, because spec.storageClassName cannot be changed: its data is lost unless the volume is"
+    )
+    (found,) = reported(request_, [action(CLAIM, "replace")], finding(CLAIM, "replaced", rule="IMM-01"))
+    assert str(found) == f"replace PersistentVolumeClaim shop/data ({words} kept)"
 
 
 def test_what_changes_or_comes_is_not_to_be_named(request_: Request) -> None:
@@ -103,8 +114,7 @@ def test_what_changes_or_comes_is_not_to_be_named(request_: Request) -> None:
 
 
 def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World, request_: Request) -> None:
-    rest = ": everything in it goes with it: 3 Pods at present"
-    reported(request_, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, rest))
+    reported(request_, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, "deletes-namespace", PODS))
     given = {"by": acting(here.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged) as refused:
         services.review(

@@ -78,6 +78,7 @@ def _noting(construct: Callable[..., None]) -> Callable[..., None]:
             for rule in rows_of(finding.rule, finding.evidence):
                 made.add((rule, finding.severity, finding.section))
             variants_made.update({(finding.rule, finding.variant), ("", finding.variant)})
+            variants_made.update((rule, note.name) for note in finding.notes for rule in (note.file, ""))
 
     return init
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.review.base.causes import OTHER_PODS
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.policy_reach import (
     EGRESS,
@@ -162,11 +163,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
     """Rules that were not there, directions no longer restricted, other pods."""
     old, new = mapping(before.get("spec")), mapping(after.get("spec"))
-    changed = [f"new rules for {direction}" for direction in PEERS if wider_rules(old, new, direction)]
+    changed = [f"new-rules-{direction}" for direction in PEERS if wider_rules(old, new, direction)]
     gone = [one for one in PEERS if restricts(old, one) and not restricts(new, one)]
-    changed += [f"no longer restricts {one}" for one in gone]
+    changed += [f"unrestricted-{one}" for one in gone]
     if old.get("podSelector") != new.get("podSelector"):
-        changed.append("other pods")
+        changed.append(OTHER_PODS)
     if changed:
         yield _REMOVED.finding("loosened", ref, where=("spec",), key=changed, changes=changed)
 

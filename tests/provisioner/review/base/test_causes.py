@@ -9,21 +9,27 @@ import pytest
 from provisioner.review.base.causes import SAID_WITH, said_by_cause
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.record import finding_from, to_record
+from provisioner.review.rules import Phrase
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity
 
 CRD = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "boats.example.org")
 ROBOT = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
 COUNTS = {"counts": {"Boat": 3}, "newest": {"Boat": "2026-01-01"}, "notCounted": []}
-DELETED = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING).at(
-    CRD, "Deletes CRD boats.example.org: every object of its kind goes with it: 3 Boat objects", evidence=COUNTS
+DELETED = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING).finding(
+    "deletes-customresourcedefinition", CRD, **COUNTS
 )
-GONE = ReviewRule("CRD-08", Section.CRDS, Severity.BREAKING, {"stored": Severity.BREAKING}).at(
-    CRD, "Deletes CRD boats.example.org, and with it every Boat: 3 Boat objects", evidence={**COUNTS, "kind": "Boat"}
+GONE = ReviewRule("CRD-08", Section.CRDS, Severity.BREAKING, {"stored": Severity.BREAKING}).finding(
+    "deleted", CRD, kind="Boat", **COUNTS
 )
-EVERYTHING = ReviewRule("RB-01", Section.PERMISSIONS, Severity.CRITICAL).at(ROBOT, "`shop/robot` can do everything")
-ADMIN = ReviewRule("RB-03", Section.PERMISSIONS, Severity.CRITICAL).at(
-    ROBOT, "`shop/robot` holds cluster-admin in the whole cluster"
-)
+EVERYTHING = ReviewRule("RB-01", Section.PERMISSIONS, Severity.CRITICAL).finding("can", ROBOT, power="do everything")
+
+
+def holding(role: str) -> Finding:
+    held = Phrase.of("RB-03", "held.role", role=role)
+    return ReviewRule("RB-03", Section.PERMISSIONS, Severity.CRITICAL).finding("holds", ROBOT, held=held)
+
+
+ADMIN = holding("cluster-admin")
 
 
 @pytest.mark.parametrize("found", [[DELETED, GONE], [GONE, DELETED]], ids=["in order", "in another order"])
@@ -46,9 +52,9 @@ def test_S24_cluster_admin_is_one_finding_that_loses_no_words() -> None:
     [
         replace(ADMIN, ref=replace(ROBOT, name="other")),
         replace(ADMIN, is_new=False),
-        replace(ADMIN, message="`shop/robot` holds admin in the whole cluster"),
+        holding("admin"),
         replace(EVERYTHING, rule="OWN-PRATIQUE-03"),
-        replace(EVERYTHING, message="`shop/robot` can do everything twice"),
+        replace(EVERYTHING, evidence={"power": "do everything twice"}),
     ],
     ids=["another account", "as before", "another role", "nobody may accept it", "the same rule again"],
 )
@@ -58,27 +64,26 @@ def test_other_causes_are_said_by_themselves(other: Finding) -> None:
 
 SERVICE = ObjectRef("", "v1", "Service", "shop", "web")
 FIELD = ("spec", "clusterIP")
-FIXED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING).at(
-    SERVICE, "Service shop/web changes spec.clusterIP, which the API server refuses", path=FIELD
+FIXED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING).finding(
+    "refused", SERVICE, where=FIELD, fields=["spec.clusterIP"], loss="itself"
 )
-NOT_JUDGED = ReviewRule("UNJUDGED", Section.OBJECTS, Severity.NOTABLE).at(
-    SERVICE,
-    "Service shop/web: no rule judges spec.clusterIP: not set → None",
-    evidence={"changes": [{"path": [*FIELD], "before": "not set", "after": "None"}]},
+CHANGED = [{"path": [*FIELD], "before": "not set", "after": "None"}]
+NOT_JUDGED = ReviewRule("UNJUDGED", Section.OBJECTS, Severity.NOTABLE).finding(
+    "changed", SERVICE, field="spec.clusterIP", values=CHANGED, more=None, changes=CHANGED
 )
 
 
 def test_a_field_that_another_rule_tells_of_is_not_said_again_and_its_values_are_kept() -> None:
     (one,) = said_by_cause([NOT_JUDGED, FIXED])
     assert (one.rule, one.severity, one.also) == ("IMM-01", Severity.BREAKING, ("UNJUDGED",))
-    assert one.message == "Service shop/web changes spec.clusterIP (not set → None), which the API server refuses"
+    assert one.message == f"{FIXED.message}; spec.clusterIP: not set → None"
     assert one.evidence[SAID_WITH]["UNJUDGED"]["evidence"] == NOT_JUDGED.evidence
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        replace(NOT_JUDGED, evidence={"changes": [{"path": ["spec", "type"]}]}),
+        replace(NOT_JUDGED, evidence={**NOT_JUDGED.evidence, "changes": [{"path": ["spec", "type"]}]}),
         replace(NOT_JUDGED, evidence={**NOT_JUDGED.evidence, "left_out": 1}),
         replace(NOT_JUDGED, ref=replace(SERVICE, name="other")),
         replace(NOT_JUDGED, rule="UNCLAIMED"),
@@ -91,27 +96,26 @@ def test_a_field_of_which_no_other_rule_tells_stands_by_itself(other: Finding) -
 
 CHECKER = ObjectRef("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", "boats")
 LETS_IN = "what it refused or changed is now accepted as it is"
-CHECKER_GOES = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS).at(
-    CHECKER, "Deletes ValidatingWebhookConfiguration boats"
+CHECKER_GOES = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS).finding("deletes", CHECKER)
+NOT_CHECKED = ReviewRule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS).finding("deleted", CHECKER, groups=None)
+RENAMED = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS).finding(
+    "renamed", CHECKER, renamedTo="boats2", losses=["other-webhooks"], names="nobody"
 )
-NOT_CHECKED = ReviewRule("WH-10", Section.WEBHOOKS, Severity.DANGEROUS).at(
-    CHECKER, f"Deletes ValidatingWebhookConfiguration boats: {LETS_IN}"
-)
-NO_VERSION = ReviewRule("CRD-14", Section.CRDS, Severity.BREAKING).at(CRD, "no version is served any more")
-NOT_SERVED = ReviewRule("CRD-12", Section.CRDS, Severity.BREAKING).at(CRD, "version v1 is not served any more")
+NO_VERSION = ReviewRule("CRD-14", Section.CRDS, Severity.BREAKING).finding("none-served", CRD)
+NOT_SERVED = ReviewRule("CRD-12", Section.CRDS, Severity.BREAKING).finding("not-served", CRD, version="v1")
 INGRESS = ObjectRef("networking.k8s.io", "v1", "Ingress", "shop", "web")
-NO_TLS = ReviewRule("ING-04", Section.OBJECTS, Severity.DANGEROUS).at(
-    INGRESS, "Ingress shop/web no longer serves a.example by TLS", evidence={"hosts": ["a.example"]}
-)
-PLAIN_HOST = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE).at(
-    INGRESS, "Ingress shop/web serves a.example, without TLS"
-)
+NO_TLS = ReviewRule("ING-04", Section.OBJECTS, Severity.DANGEROUS).finding("plain-text", INGRESS, hosts=["a.example"])
+
+
+def serving(host: str, lacks: str | None = "tls") -> Finding:
+    return ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE).finding("host", INGRESS, host=host, lacks=lacks)
+
+
+PLAIN_HOST = serving("a.example")
 WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
-OF_NODE = ReviewRule("POD-05", Section.PODS, Severity.CRITICAL).at(
-    WEB, "Deployment shop/web lets its pods mount folders of the node (/srv)", evidence={"items": ["/srv"]}
-)
-OTHER_MOUNTS = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE).at(
-    WEB, "Deployment shop/web has other mounts", evidence={"folders": ["/srv"]}
+OF_NODE = ReviewRule("POD-05", Section.PODS, Severity.CRITICAL).finding("fails-check", WEB, items=["/srv"])
+OTHER_MOUNTS = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE).finding(
+    "changed", WEB, differs=["mounts"], folders=["/srv"]
 )
 
 
@@ -119,7 +123,7 @@ OTHER_MOUNTS = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE).at(
     ("graver", "implied", "words"),
     [
         (CHECKER_GOES, NOT_CHECKED, NOT_CHECKED.message),
-        (replace(CHECKER_GOES, message="Renames it; it differs"), NOT_CHECKED, f"Renames it; it differs; {LETS_IN}"),
+        (RENAMED, NOT_CHECKED, f"{RENAMED.message}; {LETS_IN}"),
         (NO_VERSION, NOT_SERVED, NO_VERSION.message),
         (NO_TLS, PLAIN_HOST, NO_TLS.message),
         (OF_NODE, OTHER_MOUNTS, OF_NODE.message),
@@ -141,8 +145,8 @@ def test_every_version_that_is_not_served_stands_with_none_is_served() -> None:
 @pytest.mark.parametrize(
     ("graver", "other"),
     [
-        (NO_TLS, replace(PLAIN_HOST, message="Ingress shop/web serves b.example, without TLS")),
-        (NO_TLS, replace(PLAIN_HOST, message="Ingress shop/web serves a.example")),
+        (NO_TLS, serving("b.example")),
+        (NO_TLS, serving("a.example", None)),
         (NO_TLS, replace(PLAIN_HOST, is_new=False)),
         (OF_NODE, replace(OTHER_MOUNTS, evidence={"settings": [], "left_out": 0})),
         (OF_NODE, replace(OTHER_MOUNTS, evidence={"folders": ["/srv", "/var/log"]})),
@@ -178,9 +182,8 @@ def test_S24_a_field_that_only_the_name_of_the_object_or_a_longer_word_names_is_
     """Whoever chooses names would choose what is not said."""
     ref = replace(SERVICE, name=name)
     changed = {"changes": [{"path": [*FIELD]}, {"path": [*field]}]}
-    words = f"Deletes Service shop/{name} and creates it again, because spec.clusterIP cannot be changed: it is gone"
-    fixed = replace(FIXED, ref=ref, message=words, evidence=changed)
-    other = replace(NOT_JUDGED, ref=ref, evidence={"changes": [{"path": [*field]}]})
+    fixed = replace(FIXED, ref=ref, evidence={**FIXED.evidence, **changed})
+    other = replace(NOT_JUDGED, ref=ref, evidence={**NOT_JUDGED.evidence, "changes": [{"path": [*field]}]})
     assert said_by_cause([other, fixed]) == [other, fixed]
 
 
