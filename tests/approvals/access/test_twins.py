@@ -262,7 +262,7 @@ def test_S38_who_may_not_get_an_object_is_told_the_same_whether_it_holds_the_gue
         ("the Secret that ran holds the new value", "Changes data.password of Secret"),
         ("pods read the Secret and stay", "its pods may go on with the old values"),
         ("an immutable Secret is written", "Deletes Secret {}/db and creates it again, because data.password"),
-        ("a Service goes and an equal one comes", "Creates Service {}/shop in place of web"),
+        ("a Service goes and an equal one comes", "Creates Service {}/shop, in place of web"),
         ("a Service is renamed by its hash", "its address or port outside of the cluster may change"),
     ],
 )

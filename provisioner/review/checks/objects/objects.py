@@ -179,7 +179,7 @@ def _of_problem(facts: Facts, planned: PlannedAction) -> Finding:
         rule = _NO_NAMESPACE
     variant, words = "in-the-way", planned.problem.removeprefix("apply ").removeprefix(f"{ref}: ")
     if rule is _FOREIGN:
-        variant, words = "not-adopted", planned.problem.replace(str(ref), said(ref))
+        variant, words = "not-adopted", planned.problem.removeprefix(f"{ref} ")
     code = planned.problem_code
     found = rule.finding(variant, ref, key=code, code=code, action=action, words=words)
     if rule is _NO_KIND:

@@ -124,15 +124,17 @@ def test_S24_what_is_critical_has_a_line_of_its_own_in_a_statement_that_stands_o
     here: World, browse: Browse
 ) -> None:
     refs = [{"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": name} for name in "ab"]
+    says = {"rule": "IMG-01", "variant": "by-tag-only", "evidence": {"image": "shop:1"}}
+    words = "names shop:1 by tag only: what runs may change without a request"
     found = [
-        finding(at, "critical", ref=ref, message=f"ConfigMap shop/{ref['name']} opens every door")
+        finding(at, "critical", ref=ref, message=f"ConfigMap shop/{ref['name']} {words}", **says)
         for at, ref in enumerate(refs)
     ]
     page = text_of(browse(here.ada).get(f"/requests/{with_findings(here, *found).uid}/findings"))
     assert '<details class="finding together" open>' in page
-    assert "Each of these opens every door: 2 objects" in page
+    assert f"Each of these {words}: 2 objects" in page
     for name in "ab":
-        assert f"ConfigMap shop/{name} opens every door" in page
+        assert f"ConfigMap shop/{name} {words}" in page
 
 
 def test_a_finding_of_several_rules_names_them_and_is_found_by_each(here: World, browse: Browse) -> None:

@@ -88,14 +88,14 @@ def test_a_refusal_is_said_once_in_the_words_that_its_viewer_may_read(here: Worl
     said, problem = "ConfigMap one is invalid: data.a", "apply ConfigMap shop/one: the API server refuses it"
     refused = {"problem": problem, "problemCode": "invalid-object", "isProved": False, "serverWords": said}
     one = action(config_map(a="1"), config_map(a="0"), **refused)
-    remark = "It is found in the cluster. The details are shown to people who may get it"
+    remark = "ConfigMap one as it is in the cluster"
     told = finding(one["ref"], [], message="Cannot update it", serverWords=said, evidence={"code": "invalid-object"})
     live = finding(one["ref"], [], message=remark, serverWords="written by kubectl", severity="dangerous")
     quiet = finding(one["ref"], [], message="a trifle", severity="safe", fingerprint="f3")
     request = planned(here, one, findings=[{**told, "severity": "breaking"}, live, quiet])
     text = opened(browse(here.ada), f"/requests/{request.uid}/changes/0").partition('id="object-0"')[2]
     assert (text.count(said), text.count(problem), text.count("written by kubectl")) == (1, 0, 1)
-    assert "may get it" not in text
+
     assert "created by the same bundle" not in text
     assert text.index("1 finding no worse than notable") < text.index("a trifle") < text.index("<tbody>")
 
