@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.builtin import FieldRefusal, Judgement, Unknown, judge, knows
-from provisioner.review.base.changes import FieldChange, changed_paths
+from provisioner.builtin import Judgement, Unknown, judge, knows
+from provisioner.review.base.changes import changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
 from provisioner.review.checks.objects.changed_values import evidence_of
-from provisioner.review.checks.objects.immutable import LOSS, LOSSES
+from provisioner.review.checks.objects.immutable import loss_of
 from provisioner.review.checks.objects.offline import is_untried, of_several
-from provisioner.values import Action, Finding, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Section, Severity
 
 _UNFIT = ReviewRule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
 _REFUSED = ReviewRule("OBJ-10", Section.OBJECTS, Severity.BREAKING)
@@ -21,7 +21,6 @@ _TOO_NEW = ReviewRule("OBJ-11", Section.OBJECTS, Severity.DANGEROUS)
 _UNKNOWN = ReviewRule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
 _NOT_COMPILED = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
 _NEVER_CHANGES = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING)
-MAX_CHANGES = 20
 # Of these, SEC-03 says that they would change although they are immutable, and WH-06 what the forms of reviews are.
 _SAID_ELSEWHERE = ("sideEffects", "admissionReviewVersions")
 
@@ -37,23 +36,16 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         version = facts.around.version
         if knows(ref.api_version, ref.kind, version) is False:
             continue
-        judgement = judge(
-            bodies[ref.identity],
-            sent=before.get(ref.identity),
-            live=_live(planned, is_offline=facts.is_offline and ref.identity in before),
-            version=version,
-        )
+        sent, live = before.get(ref.identity), planned.before
+        if planned.action is Action.CREATE or (facts.is_offline and sent is not None):
+            live = None  # there is none yet, or it is what comes of the content before
+        judgement = judge(bodies[ref.identity], sent=sent, live=live, version=version)
         yield from _of_judgement(facts, planned, judgement)
         if facts.is_offline:  # else the plan has said that the object was not tried
             for why in judgement.unknown:
                 unknown.setdefault(why, []).append(ref)
     for why, refs in sorted(unknown.items()):
         yield of_several(_UNKNOWN, str(why), refs, str(why))
-
-
-def _live(planned: PlannedAction, *, is_offline: bool) -> JsonObject | None:
-    """The object as it stands; None for a new one, and offline, where it is what comes of the content before."""
-    return None if is_offline or planned.action is Action.CREATE else planned.before
 
 
 def _of_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) -> Iterator[Finding]:
@@ -68,26 +60,17 @@ def _of_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) ->
             why = why.partition(", and is ")[0]
         yield rule.finding("refused", ref, where=one.path, key="known", field=one.field, why=why)
     if stuck:
-        fields, loss = [".".join(map(str, one.path)) for one in stuck], LOSSES.get(ref.group_kind, LOSS)
-        evidence = evidence_of(_changes_at(planned, stuck), planned)
-        where = stuck[0].path
-        yield _NEVER_CHANGES.finding("refused", ref, where=where, key="known", fields=fields, loss=loss, **evidence)
+        paths, found = [one.path for one in stuck], changed_paths(planned.before, planned.after)
+        near = [one for one in found if any(one.path[: len(it)] == it[: len(one.path)] for it in paths)]
+        told = {"fields": [".".join(map(str, one)) for one in paths], "loss": loss_of(ref.group_kind)}
+        evidence = told | evidence_of(near, planned)
+        yield _NEVER_CHANGES.finding("refused", ref, where=paths[0], key="known", **evidence)
     if judgement.has_expressions and facts.is_offline:
         yield _NOT_COMPILED.finding("expressions", ref, key="expressions")
     if before := judgement.refused_before:
         variant = "newer-kind" if any(one.path == ("kind",) for one in before) else "newer-fields"
         told = {"since": judgement.since, "fields": [one.field for one in before], "api": ref.api_version}
         yield _TOO_NEW.finding(variant, ref, where=before[0].path, key=judgement.since, **told)
-
-
-def _changes_at(planned: PlannedAction, stuck: list[FieldRefusal]) -> list[FieldChange]:
-    found = changed_paths(planned.before, planned.after)
-    return [one for one in found if any(_is_near(one, it) for it in stuck)]
-
-
-def _is_near(change: FieldChange, refusal: FieldRefusal) -> bool:
-    length = min(len(change.path), len(refusal.path))
-    return change.path[:length] == refusal.path[:length]
 
 
 CHECK = Check("built-in kinds", changes=_changes)

@@ -21,8 +21,7 @@ _ALSO_FIXED: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
 }
 # A claim may grow.
 _FREE: dict[GroupKind, tuple[str, ...]] = {_CLAIM: ("spec", "resources")}
-# Phrases of IMM-01, of other kinds LOSS.
-LOSSES = {
+_LOSSES = {
     GroupKind("", "ConfigMap"): "pods-fail",
     _CLAIM: "data",
     GroupKind("", "Secret"): "pods-fail",
@@ -36,7 +35,11 @@ LOSSES = {
     GroupKind(RBAC_GROUP, "ClusterRoleBinding"): "rights",
     GroupKind(RBAC_GROUP, "RoleBinding"): "rights",
 }
-LOSS = "itself"
+
+
+def loss_of(kind: GroupKind) -> str:
+    """What is lost in between: the name of a phrase of IMM-01."""
+    return _LOSSES.get(kind, "itself")
 
 
 def never_changing(kind: GroupKind, found: Iterable[FieldChange]) -> list[FieldChange]:

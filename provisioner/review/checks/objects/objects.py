@@ -21,7 +21,7 @@ from provisioner.review.base.changes import FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
 from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.changed_values import evidence_of
-from provisioner.review.checks.objects.immutable import LOSS, LOSSES, never_changing
+from provisioner.review.checks.objects.immutable import loss_of, never_changing
 from provisioner.review.checks.objects.offline import Untried, is_untried, of_several, try_offline
 from provisioner.review.preflight.places import evidence_of as evidence_of_absence
 from provisioner.values import (
@@ -147,8 +147,7 @@ def _of_replacement(planned: PlannedAction) -> Finding:
     stuck = never_changing(ref.group_kind, found)
     variant = "replaced" if found else "replaced-secret" if ref.group_kind == SECRET else "replaced-unseen"
     evidence = evidence_of([*stuck, *(one for one in found if one not in stuck)], planned)
-    loss = LOSSES.get(ref.group_kind, LOSS)
-    return _REPLACED.finding(variant, ref, loss=loss, **_first_fields(stuck or found), **evidence)
+    return _REPLACED.finding(variant, ref, loss=loss_of(ref.group_kind), **_first_fields(stuck or found), **evidence)
 
 
 def _first_fields(found: list[FieldChange]) -> dict[str, Any]:
