@@ -7,7 +7,7 @@ from provisioner.rbac.catalogue import (
     WIDE_SUBJECTS,
 )
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
-from provisioner.rbac.effective import NO_SUCH_ROLE, EffectiveRules, Grant, allows_in, effective_rules, grants, holders
+from provisioner.rbac.effective import EffectiveRules, Grant, allows_in, effective_rules, grants, holders
 from provisioner.rbac.escalation import (
     EscalationCheck,
     escalating_rule,
@@ -24,6 +24,7 @@ from provisioner.rbac.objects import (
     RbacObjects,
     RbacSubject,
     RoleKey,
+    RoleProblem,
     RoleRule,
     binding_key_of,
     binding_subjects,
@@ -51,7 +52,6 @@ __all__ = [
     "IDENTITIES",
     "KINDS",
     "MAX_ATOMS",
-    "NO_SUCH_ROLE",
     "OTHER_DEPLOYERS",
     "OWN_RESOURCES",
     "PARTS_OF_THE_CLUSTER",
@@ -77,6 +77,7 @@ __all__ = [
     "RbacSubject",
     "Risk",
     "RoleKey",
+    "RoleProblem",
     "RoleRule",
     "ScopedRule",
     "allows",

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from provisioner.rbac.objects import CLUSTER, RbacObjects, RbacSubject, binding_subjects, role_ref
+from provisioner.rbac.objects import CLUSTER, RbacObjects, RbacSubject, RoleProblem, binding_subjects, role_ref
 from provisioner.rbac.policy import PolicyRule
 from provisioner.rbac.rules import allows_by
 from provisioner.values import AccessRequest, Identity, JsonObject, ObjectRef
-
-# How the problem of a binding ends that names a role which is not there: it grants nothing.
-NO_SUCH_ROLE = "which does not exist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class EffectiveRules:
 
     identity: Identity
     grants: tuple[Grant, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[RoleProblem, ...] = ()
 
     @property
     def scopes(self) -> list[str]:
@@ -64,7 +61,7 @@ def effective_rules(subject: Identity, objects: Iterable[JsonObject] | RbacObjec
     """
     known = RbacObjects.of(objects)
     grants: list[Grant] = []
-    problems: list[str] = []
+    problems: list[RoleProblem] = []
     for binding, matched in known.bindings_of(subject):
         grants += _granted_by(known, binding, matched, problems)
     return EffectiveRules(subject, tuple(grants), tuple(problems))
@@ -96,12 +93,15 @@ def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant
     return effective.grants_in(CLUSTER if request.path else request.namespace)
 
 
-def _granted_by(known: RbacObjects, binding: JsonObject, matched: RbacSubject, problems: list[str]) -> list[Grant]:
+def _granted_by(
+    known: RbacObjects, binding: JsonObject, matched: RbacSubject, problems: list[RoleProblem]
+) -> list[Grant]:
     ref = ObjectRef.of(binding)
     role = known.role_of(binding)
     if role is None:
         kind, name = role_ref(binding)
-        problems.append(f"{ref} names {kind or 'no kind'} {name}, {NO_SUCH_ROLE}")
+        words = f"names {kind or 'no kind'} {name}, which does not exist"
+        problems.append(RoleProblem(ref, words, is_missing=True))
         return []
     scope = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
     rules, unreadable = known.rules_of(role)

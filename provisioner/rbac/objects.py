@@ -44,6 +44,24 @@ class RbacSubject:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleProblem:
+    """Why rules may be missing: those of the role `ref` cannot be read, or just the one at `index`.
+
+    Where the role `is_missing`, `ref` is the binding that names it, and so grants nothing.
+    """
+
+    ref: ObjectRef
+    words: str
+    index: int | None = None
+    is_missing: bool = False
+
+    def __str__(self) -> str:
+        if self.is_missing:
+            return f"{self.ref} {self.words}"
+        return f"{self.ref}: {self.words}" if self.index is None else f"{self.ref}: rule {self.index}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
 class RoleRule:
     """A rule that a role grants; it stands at `index` in `origin`, which is another role where that one collects it."""
 
@@ -55,6 +73,8 @@ class RoleRule:
 # Of a kind of subject and its name, a ServiceAccount's as users have it: the bindings that name it, and at which place.
 _Name = tuple[str, str]
 _Naming = tuple[BindingKey, int]
+# The rules of a role, and why others may be missing.
+_ReadRules = tuple[list[RoleRule], list[RoleProblem]]
 
 
 @dataclass(slots=True)
@@ -106,7 +126,9 @@ class RbacObjects:
     roles: dict[RoleKey, JsonObject] = field(default_factory=dict)
     bindings: dict[BindingKey, JsonObject] = field(default_factory=dict)
     _index: _Index | None = field(default=None, repr=False, compare=False)
-    _rules: dict[RoleKey, tuple[list[RoleRule], list[str]]] = field(default_factory=dict, repr=False, compare=False)
+    _rules: dict[RoleKey, tuple[list[RoleRule], list[RoleProblem]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, objects: Iterable[JsonObject] | RbacObjects) -> RbacObjects:
@@ -182,11 +204,11 @@ class RbacObjects:
         """The bindings that name a role, whether it is there or not."""
         return self._indexed().roles.get(role, ())
 
-    def rules_of(self, role: JsonObject) -> tuple[list[RoleRule], list[str]]:
+    def rules_of(self, role: JsonObject) -> _ReadRules:
         """The rules of one of `roles`, aggregated or not, and what could not be read."""
         key = role_key_of(ObjectRef.of(role))
         if key not in self._rules:
-            problems: list[str] = []
+            problems: list[RoleProblem] = []
             self._rules[key] = (_rules_of(self, role, problems), problems)
         return self._rules[key]
 
@@ -291,19 +313,19 @@ def _subject(entry: Mapping[str, Any], kind: object, binding: JsonObject) -> Rba
 
 def role_rules(objects: Iterable[JsonObject] | RbacObjects, role: JsonObject) -> list[PolicyRule]:
     """The rules that `role` has once aggregation has run over `objects`; unreadable rules raise InvalidManifest."""
-    problems: list[str] = []
+    problems: list[RoleProblem] = []
     found = [entry.rule for entry in _rules_of(RbacObjects.of(objects), role, problems)]
     if problems:
-        raise InvalidManifest("; ".join(problems))
+        raise InvalidManifest("; ".join(map(str, problems)))
     return found
 
 
 def written_rules(role: JsonObject) -> list[PolicyRule]:
     """The rules as they stand in `role`, aggregated or not; unreadable ones raise InvalidManifest."""
-    problems: list[str] = []
+    problems: list[RoleProblem] = []
     found = [entry.rule for entry in _own_rules(role, problems)]
     if problems:
-        raise InvalidManifest("; ".join(problems))
+        raise InvalidManifest("; ".join(map(str, problems)))
     return found
 
 
@@ -323,7 +345,7 @@ def collects(aggregated: JsonObject, role: JsonObject) -> bool:
     return any(selects(selector, labels) for selector in _selectors(object_in(aggregated, "the role")))
 
 
-def _rules_of(known: RbacObjects, role: JsonObject, problems: list[str]) -> list[RoleRule]:
+def _rules_of(known: RbacObjects, role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
     """The rules of `role`; of an aggregated one those of all it selects, directly or through other aggregated ones.
 
     One that selects no rule keeps those that were written in it: the controller applies none in their place.
@@ -348,19 +370,19 @@ def _rules_of(known: RbacObjects, role: JsonObject, problems: list[str]) -> list
     return found
 
 
-def _own_rules(role: JsonObject, problems: list[str]) -> list[RoleRule]:
+def _own_rules(role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
     ref = ObjectRef.of(role)
     listed = role.get("rules")
     if not isinstance(listed, list | tuple):
         if listed is not None:
-            problems.append(f"{ref}: rules must be a list")
+            problems.append(RoleProblem(ref, "rules must be a list"))
         return []
     found = []
     for index, entry in enumerate(listed):
         try:
             found.append(RoleRule(PolicyRule.from_object(entry), ref, index))
         except InvalidManifest as exc:
-            problems.append(f"{ref}: rule {index}: {exc}")
+            problems.append(RoleProblem(ref, str(exc), index))
     return found
 
 

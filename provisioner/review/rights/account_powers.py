@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from provisioner import rbac
 from provisioner.errors import TooManyRights
-from provisioner.rbac import NO_SUCH_ROLE, EffectiveRules, RbacSubject, Risk, ScopedRule
+from provisioner.rbac import EffectiveRules, RbacSubject, Risk, RoleProblem, ScopedRule
 from provisioner.review.base.facts import Facts
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rules import Phrase
@@ -26,7 +26,7 @@ class Gain:
 
     risks: tuple[Risk, ...] = ()
     added: tuple[ScopedRule, ...] = ()
-    unknown: tuple[str | Mapping[str, str], ...] = ()
+    unknown: tuple[str | Mapping[str, RoleProblem], ...] = ()
 
     @property
     def powers(self) -> list[Phrase]:
@@ -81,11 +81,11 @@ class AccountPowers:
     def _risks(self, held: EffectiveRules) -> list[Risk]:
         return [one for one in rbac.risks(held, sensitive=[self.install_namespace]) if not one.implied_by]
 
-    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, str]]:
+    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, RoleProblem]]:
         """Without the roles of the cluster, only what a bundle brings is known, and what it binds."""
         if self.is_unread:
             yield "unread"
         elif not self.states.is_whole and account not in self.brought:
             yield "not-of-bundle"
-        found = (one for one in held.problems if not (self.states.is_whole and one.endswith(NO_SUCH_ROLE)))
+        found = (one for one in held.problems if not (self.states.is_whole and one.is_missing))
         yield from ({"words": one} for one in found)

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import CLUSTER, BindingKey, EffectiveRules, Grant, RbacObjects, RbacSubject, RoleKey, RoleRule
+from provisioner.rbac import (
+    CLUSTER,
+    BindingKey,
+    EffectiveRules,
+    Grant,
+    RbacObjects,
+    RbacSubject,
+    RoleKey,
+    RoleProblem,
+    RoleRule,
+)
 from provisioner.review.base.facts import Facts, mapping
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.values import Identity, JsonObject, ObjectRef
@@ -159,7 +169,7 @@ def _rights(role: JsonObject | None) -> tuple[object, ...]:
     return (role.get("rules"), role.get("aggregationRule"), labels)
 
 
-def _rules(side: RbacObjects, key: RoleKey) -> tuple[frozenset[object], tuple[str, ...]]:
+def _rules(side: RbacObjects, key: RoleKey) -> tuple[frozenset[object], tuple[RoleProblem, ...]]:
     role = side.roles.get(key)
     rules, problems = side.rules_of(role) if role is not None else ([], [])
     return frozenset(one.rule for one in rules), tuple(problems)

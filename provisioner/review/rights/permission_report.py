@@ -39,7 +39,6 @@ from provisioner.values import JsonObject, ObjectRef, Severity
 GAINED, LOST, BOTH, KEPT = "+", "−", "±", "="
 CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
 MAX_POWERS = 3
-_ABSENT = "which does not exist"
 # A group and a resource in it.
 GroupResource = tuple[str, str]
 
@@ -124,7 +123,7 @@ def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = froze
             found.append(_undecided(facts, subject, (old, new)))
             problems.append(f"{who(subject)}: {UNDECIDED}: {exc}")
         problems += [
-            f"{who(subject)}: {words}" for words in new.problems if not (states.is_whole and words.endswith(_ABSENT))
+            f"{who(subject)}: {problem}" for problem in new.problems if not (states.is_whole and problem.is_missing)
         ]
     accounts = tuple(sorted(found, key=_place))
     everybody = tuple(effects(who_changes.roles, [facts.content.install_namespace]))

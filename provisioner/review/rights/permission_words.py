@@ -17,11 +17,13 @@ from provisioner.rbac import (
     ScopedRule,
     bits_of,
 )
-from provisioner.sentences import number, some_phrases
+from provisioner.review.rules import Phrase
+from provisioner.sentences import number
 from provisioner.values import Content, Finding, ObjectIdentity, ObjectRef
 
 MAX_RULES = 60
 MAX_WORDS = 1_000
+MAX_FIRST = 3
 UNDECIDED = "what changes could not be found out, because there are too many rights to compare"
 NOWHERE: Mapping[ObjectIdentity, str] = {}
 WHOLE_CLUSTER = "whole cluster"
@@ -57,35 +59,42 @@ def rights_in(rules: Sequence[ScopedRule]) -> int:
     return sum(len(one.rule.verbs) for one in rules)
 
 
-def words_of(rules: Sequence[ScopedRule]) -> str:
+def words_of(rules: Sequence[ScopedRule]) -> Phrase:
     """The first rules in words: get, list pods in the namespace a."""
-    return some_phrases([_rule_words(one) for one in rules[:3]], total=len(rules))
+    first = []
+    for one in rules[:MAX_FIRST]:
+        verbs, objects = parts_of(one.rule)
+        scope = None if one.rule.non_resource_urls else one.scope
+        first.append(_phrase("right", verbs=verbs, objects=objects, scope=scope))
+    return _phrase("first", first=first, more=len(rules) - len(first) or None)
 
 
-def _rule_words(one: ScopedRule) -> str:
-    verbs, objects = parts_of(one.rule)
-    is_in_scope = one.scope and not one.rule.non_resource_urls
-    return f"{verbs} {objects}{f' in {one.scope}' if is_in_scope else ''}"
-
-
-def parts_of(rule: PolicyRule) -> tuple[str, str]:
+def parts_of(rule: PolicyRule) -> tuple[str, Phrase]:
     """A rule in words: what it lets do, and with what."""
-    verbs = "do anything with" if "*" in rule.verbs else ", ".join(rule.verbs)
+    verbs = _phrase("any-verb") if "*" in rule.verbs else ", ".join(rule.verbs)
+    objects: list[str]
     if rule.non_resource_urls:
-        return verbs, ", ".join("every URL" if url == "*" else url for url in rule.non_resource_urls)
-    named = f" named {', '.join(rule.resource_names)}" if rule.resource_names else ""
-    return verbs, f"{', '.join(_resource_words(rule))}{named}"
-
-
-def _resource_words(rule: PolicyRule) -> list[str]:
+        objects = [_phrase("every-url") if url == "*" else url for url in rule.non_resource_urls]
+        return verbs, _phrase("objects", objects=objects)
     if len(rule.api_groups) * len(rule.resources) > MAX_WORDS:
-        return [f"{number(len(rule.resources), 'resource')} of {number(len(rule.api_groups), 'group')}"]
-    words = []
-    for group in rule.api_groups:
-        for resource in rule.resources:
-            name = "everything" if resource == "*" else resource
-            words.append(f"{name} of all groups" if group == "*" else f"{name}.{group}" if group else name)
-    return words
+        resources, groups = len(rule.resources), len(rule.api_groups)
+        objects = [_phrase("many", resources=resources, groups=groups)]
+    else:
+        objects = [_resource(group, resource) for group in rule.api_groups for resource in rule.resources]
+    return verbs, _phrase("objects", objects=objects, names=rule.resource_names)
+
+
+def _resource(group: str, resource: str) -> str:
+    if "*" not in (group, resource):
+        return f"{resource}.{group}" if group else resource
+    variant = "of-all-groups" if group == "*" else "everything"
+    if (group, resource) == ("*", "*"):
+        variant = "everything-of-all-groups"
+    return _phrase(variant, group=group, resource=resource)
+
+
+def _phrase(name: str, **params: Any) -> Phrase:
+    return Phrase.of("RB-DIFF", f"rules.{name}", **params)
 
 
 def rules_record(rules: Sequence[ScopedRule]) -> list[dict[str, Any]]:

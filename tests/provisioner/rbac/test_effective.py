@@ -111,8 +111,8 @@ def test_a_missing_role_and_an_unreadable_rule_are_said_and_not_passed_over() ->
     broken = cluster_role("broken", {"verbs": "get"}, rule("list"))
     found = held(broken, bound("broken", account("robot", "app")), bound("gone", account("robot", "app")))
     assert [grant.rule.verbs for grant in found.grants] == [("list",)]
-    assert any("rule 0" in problem for problem in found.problems)
-    assert any("gone, which does not exist" in problem for problem in found.problems)
+    assert any("rule 0" in str(problem) for problem in found.problems)
+    assert any("gone, which does not exist" in str(problem) for problem in found.problems)
 
 
 def test_every_grant_says_by_which_binding_role_and_rule() -> None:

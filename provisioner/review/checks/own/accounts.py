@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, RbacSubject
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, RbacSubject, RoleProblem
 from provisioner.review.base.facts import SECRET, Facts, ReviewRule, StateFacts, mapping
 from provisioner.review.checks.own.advice import advice_of
 from provisioner.review.checks.own.power import Judge, judge_of, told
@@ -154,7 +154,7 @@ class _Held:
     """What one account holds by roles and bindings that are not the bundle's."""
 
     powers: Mapping[str, Any]
-    unread: tuple[str, ...]
+    unread: tuple[RoleProblem, ...]
     severity: Severity
 
     @classmethod

@@ -19,6 +19,7 @@ from provisioner.rbac import (
     PowerJudge,
     RbacObjects,
     RbacSubject,
+    RoleProblem,
 )
 from provisioner.review.base.facts import Facts, ReviewRule, mapping
 from provisioner.review.checks.own.advice import advice_of
@@ -55,13 +56,13 @@ class Judge:
     def after(self, grants: Iterable[Grant]) -> list[BypassPower]:
         return self.new.powers_of(grants)
 
-    def held(self, subject: RbacSubject) -> tuple[list[Grant], list[BypassPower], list[str]]:
+    def held(self, subject: RbacSubject) -> tuple[list[Grant], list[BypassPower], list[RoleProblem]]:
         """What `subject` holds by roles and bindings that are not the bundle's: the grants behind its powers, the
         powers, and what could not be read."""
         found = rbac.effective_rules(subject.identity, self.states.after)
         others = [one for one in found.grants if not is_given_by_bundle(one, self.states)]
         strong = [one for one in others if self.after([one])]
-        unread = [one for one in found.problems if not one.endswith(rbac.NO_SUCH_ROLE)]
+        unread = [one for one in found.problems if not one.is_missing]
         return strong, self.after(others), unread
 
 

@@ -147,9 +147,9 @@ def _of_difference(
 
 def _of_problems(subject: RbacSubject, new: EffectiveRules) -> Iterator[Finding]:
     for problem in new.problems:
-        if not problem.endswith(rbac.NO_SUCH_ROLE):
-            ref = ref_of(subject)
-            yield _UNREADABLE.finding("partly-known", ref, key=problem, account=subject, problem=problem)
+        if not problem.is_missing:
+            key = [str(problem.ref), problem.index]
+            yield _UNREADABLE.finding("partly-known", ref_of(subject), key=key, account=subject, problem=problem)
 
 
 def _of_missing_roles(facts: Facts, states: RbacBeforeAfter) -> Iterator[Finding]:
