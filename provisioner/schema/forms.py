@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.schema.fields import DEEPEST, FieldError, child, index, invalid, is_too_deep, key
+from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, child, index, invalid, is_too_deep, key
 from provisioner.schema.reading import Schema
 from provisioner.values import JsonObject, object_in
 
@@ -96,6 +97,8 @@ def _schemas_inside(name: str, entry: Any) -> Iterable[Any] | None:
         return (entry,)
     if type(entry) is list and name in _OF_TEXTS and {*map(type, entry)} == {str}:
         return ()
+    if type(entry) is int and name in _OF_NUMBERS and -INT64_MAX <= entry <= INT64_MAX:
+        return ()
     return () if _is_flat(_KEYWORDS.get(name, _anything), entry) else None
 
 
@@ -103,12 +106,11 @@ def _is_flat(form: Form, value: Any) -> bool:
     return not is_too_deep(value, FLAT) and not any(form(value, ""))
 
 
-def _one(words: str, *types: type) -> Form:
-    """A value of these types; null is as good as nothing everywhere."""
+def _one(words: str, wanted: type) -> Form:
+    """A value of this type; null is as good as nothing everywhere."""
 
     def check(value: Any, path: str) -> Errors:
-        is_number = isinstance(value, bool) and bool not in types
-        if value is not None and (is_number or not isinstance(value, types)):
+        if value is not None and not isinstance(value, wanted):
             yield invalid(path, value, f"must be {words}")
 
     return check
@@ -120,10 +122,29 @@ def _text(value: Any, path: str) -> Errors:
         yield invalid(path, value, "must be a string")
 
 
+def _is_number(value: Any, most: float = sys.float_info.max) -> bool:
+    """A number that the API server reads; compared, for whoever converts 1e400 or NaN crashes."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -most <= value <= most
+
+
+def _number(value: Any, path: str) -> Errors:
+    if value is not None and not _is_number(value):
+        yield invalid(path, value, "must be a number")
+
+
 def _whole(value: Any, path: str) -> Errors:
-    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
-    if value is not None and not is_whole:
+    if value is not None and not (_is_number(value, INT64_MAX) and value == int(value)):
         yield invalid(path, value, "must be an integer")
+
+
+def _json(value: Any, path: str) -> Errors:
+    """Any value, in which each number is one."""
+    if isinstance(value, Mapping):
+        yield from _map_of(_json)(value, path)
+    elif isinstance(value, list | tuple):
+        yield from _list_of(_json)(value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number(value, path)
 
 
 def _list_of(form: Form) -> Form:
@@ -185,7 +206,7 @@ def _schema_or_list(value: Any, path: str) -> Errors:
     yield from (_list_of(_schema) if isinstance(value, list) else _schema)(value, path)
 
 
-_TEXT, _FLAG, _NUMBER = _one("a string", str), _one("true or false", bool), _one("a number", int, float)
+_TEXT, _FLAG = _one("a string", str), _one("true or false", bool)
 _TEXTS, _OBJECT = _list_of(_text), _map_of(_anything)
 _RULE = _object(
     rule=_TEXT, message=_TEXT, messageExpression=_TEXT, reason=_TEXT, fieldPath=_TEXT, optionalOldSelf=_FLAG
@@ -196,10 +217,11 @@ _KEYWORDS: dict[str, Form] = {
     **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable"), _FLAG),
     **dict.fromkeys((f"x-kubernetes-{name}" for name in ("embedded-resource", "int-or-string")), _FLAG),
     "x-kubernetes-preserve-unknown-fields": _FLAG,
-    **dict.fromkeys(("maximum", "minimum", "multipleOf"), _NUMBER),
+    **dict.fromkeys(("maximum", "minimum", "multipleOf"), _number),
     **dict.fromkeys((f"{side}{what}" for side in ("max", "min") for what in ("Length", "Items", "Properties")), _whole),
     **dict.fromkeys(("required", "x-kubernetes-list-map-keys"), _TEXTS),
-    "enum": _list_of(_anything),
+    "enum": _list_of(_json),
+    **dict.fromkeys(("default", "example"), _json),
     **dict.fromkeys(("allOf", "anyOf", "oneOf"), _list_of(_schema)),
     "not": _schema,
     "items": _schema_or_list,
@@ -208,12 +230,15 @@ _KEYWORDS: dict[str, Form] = {
     "x-kubernetes-validations": _list_of(_RULE),
 }
 # What the most frequent keywords hold, and those with texts or one schema below.
-_SIMPLE = {name: {_TEXT: str, _FLAG: bool, _NUMBER: int, _whole: int}.get(form) for name, form in _KEYWORDS.items()}
+_SIMPLE = {name: {_TEXT: str, _FLAG: bool}.get(form) for name, form in _KEYWORDS.items()}
+_OF_NUMBERS = frozenset(name for name, form in _KEYWORDS.items() if form in (_number, _whole))
 _OF_TEXTS = frozenset(("enum", "required", "x-kubernetes-list-map-keys"))
 _BELOW = frozenset(name for name, form in _KEYWORDS.items() if form in (_schema, _schema_or_list, _schema_or_flag))
 _NAMES = _object(plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS)
 _WITH_SCHEMA = _object(openAPIV3Schema=_schema)
 _SUBRESOURCES = _object(status=_OBJECT, scale=_map_of(_TEXT))
+_CLIENT = _object(url=_TEXT, caBundle=_TEXT, service=_object(namespace=_TEXT, name=_TEXT, path=_TEXT, port=_whole))
+_WEBHOOK = _object(clientConfig=_CLIENT, conversionReviewVersions=_TEXTS)
 _VERSION = _object(
     name=_TEXT,
     served=_FLAG,
@@ -237,7 +262,7 @@ _SPEC = _object(
     validation=_WITH_SCHEMA,
     subresources=_SUBRESOURCES,
     preserveUnknownFields=_FLAG,
-    conversion=_OBJECT,
+    conversion=_object(strategy=_TEXT, webhook=_WEBHOOK, webhookClientConfig=_CLIENT, conversionReviewVersions=_TEXTS),
 )
 _STATUS = _object(storedVersions=_TEXTS, conditions=_list_of(_OBJECT), acceptedNames=_NAMES)
 _CRD = _object(apiVersion=_TEXT, kind=_TEXT, metadata=_METADATA, spec=_SPEC, status=_STATUS)

@@ -31,6 +31,11 @@ def schema_of(value: object) -> Schema | None:
     return value if value is not None and isinstance(value, Mapping) else None
 
 
+def branches_of(schema: Schema, junctor: str) -> list[Schema]:
+    """What stands in allOf, anyOf or oneOf; null is a branch that says nothing."""
+    return [schema_of(branch) or NO_SCHEMA for branch in schema.get(junctor) or ()]
+
+
 def has_additional(schema: Schema) -> bool:
     """Whether `additionalProperties` speaks of unlisted fields at all; even `false` keeps them from being pruned."""
     return schema.get("additionalProperties") is not None

@@ -18,7 +18,7 @@ from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.inclusion.branches import takes_all
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
-from provisioner.schema.reading import Schema, properties_of
+from provisioner.schema.reading import Schema, branches_of, properties_of
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
@@ -249,7 +249,7 @@ def _by_reading(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
         gone, come = [plain(new["not"])], [plain(old["not"])]
     elif change.rule in ("SCH-55", "SCH-56"):
         junctor = "allOf" if change.rule == "SCH-55" else "anyOf"
-        before, after = ([plain(it) for it in side.get(junctor) or ()] for side in (old, new))
+        before, after = ([plain(it) for it in branches_of(side, junctor)] for side in (old, new))
         gone, come = ([it for it in one if it not in other] for one, other in ((before, after), (after, before)))
     else:
         return change
@@ -271,8 +271,9 @@ def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
     """Both anyOf as one pattern each, where their branches are patterns and nothing else."""
     unions = []
     for side in (old, new):
-        patterns = [branch.get("pattern") for branch in side.get("anyOf") or () if set(branch) <= {"pattern", "type"}]
-        if len(patterns) != len(side.get("anyOf") or ()) or not all(patterns):
+        branches = branches_of(side, "anyOf")
+        patterns = [branch.get("pattern") for branch in branches if set(branch) <= {"pattern", "type"}]
+        if len(patterns) != len(branches) or not all(patterns):
             return None
         unions.append({**side, "anyOf": None, "pattern": "|".join(f"(?:{pattern})" for pattern in patterns)})
     is_alone = not old.get("pattern") and not new.get("pattern")
@@ -281,9 +282,7 @@ def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
 
 def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
     """The one branch that went from allOf and the one that came, where they limit a scalar."""
-    before, after = (
-        {go_json(plain(it)): it for it in side.get("allOf") or () if isinstance(it, Mapping)} for side in (old, new)
-    )
+    before, after = ({go_json(plain(it)): it for it in branches_of(side, "allOf")} for side in (old, new))
     gone, come = ([one[text] for text in one if text not in other] for one, other in ((before, after), (after, before)))
     if len(gone) != 1 or len(come) != 1 or not {*gone[0], *come[0]} <= SCALAR_KEYWORDS | DOCS:
         return None

@@ -17,7 +17,7 @@ from provisioner.schema.admission.validation import validate
 from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.fields import go_json
 from provisioner.schema.inclusion.examples import smallest
-from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
+from provisioner.schema.reading import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
 
 MAX_COMBINATIONS = 1 << 16
 MAX_TRIES = 3_000  # objects built to refute; most conditions are met by one of the first
@@ -187,7 +187,7 @@ class _Table:
 
 def _branches(schema: Schema) -> Iterator[Schema]:
     for junctor in ("allOf", "anyOf", "oneOf"):
-        yield from (schema_of(it) or NO_SCHEMA for it in schema.get(junctor) or ())
+        yield from branches_of(schema, junctor)
     inner = schema_of(schema.get("not"))
     if inner is not None:
         yield inner
@@ -242,7 +242,7 @@ def _present(choice: Choice, names: tuple[str, ...]) -> int:
 
 def _junctors(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterator[Test]:
     all_of, any_of, one_of = (
-        [_compiled(schema_of(it) or NO_SCHEMA, place, counted) for it in schema.get(junctor) or ()]
+        [_compiled(branch, place, counted) for branch in branches_of(schema, junctor)]
         for junctor in ("allOf", "anyOf", "oneOf")
     )
     yield from all_of

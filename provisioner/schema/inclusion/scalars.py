@@ -24,7 +24,7 @@ from provisioner.schema.inclusion.examples import SAMPLES
 from provisioner.schema.inclusion.languages import Undecided, texts_of_each_kind
 from provisioner.schema.inclusion.presence import UNDECIDED, PresenceResult, inclusion
 from provisioner.schema.nodes import types
-from provisioner.schema.reading import NO_SCHEMA, Schema, schema_of
+from provisioner.schema.reading import Schema, branches_of, schema_of
 from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, SchemaChange, harmless, narrowed, widened
 
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
@@ -119,8 +119,8 @@ def _nodes(schema: Schema) -> Iterator[Schema]:
     """A schema and all its branches."""
     yield schema
     for junctor in JUNCTORS:
-        for branch in schema.get(junctor) or ():
-            yield from _nodes(schema_of(branch) or NO_SCHEMA)
+        for branch in branches_of(schema, junctor):
+            yield from _nodes(branch)
     inner = schema_of(schema.get("not"))
     if inner is not None:
         yield from _nodes(inner)
@@ -170,7 +170,7 @@ def _assumed(schema: Schema, known: dict[str, bool]) -> Schema:
         found["allOf"] = [*(found.get("allOf") or ()), *([] if known[form] else [NEVER])]
     for junctor in JUNCTORS:
         if found.get(junctor):
-            found[junctor] = [_assumed(schema_of(it) or NO_SCHEMA, known) for it in found[junctor]]
+            found[junctor] = [_assumed(branch, known) for branch in branches_of(found, junctor)]
     inner = schema_of(schema.get("not"))
     return {**found, "not": _assumed(inner, known)} if inner is not None else found
 

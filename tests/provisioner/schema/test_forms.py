@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from provisioner.values import Severity
 from tests.support.kubernetes.connection import CRD_PATH, Server
 from tests.support.provisioner.shapes import WHOLE_CRD, JsonDict
 
-ODD: list[Any] = [None, True, -1, "x", [], {}, [{}], [None], {"a": 1}, "\ud800"]
+ODD: list[Any] = [None, True, -1, "x", [], {}, [{}], [None], {"a": 1}, "\ud800", math.inf, math.nan, 10**400]
 Place = tuple[str | int, ...]
 
 
@@ -53,6 +54,12 @@ WRONG = [
     ((*FIELD, "enum"), True),
     ((*FIELD, "pattern"), ["^a"]),
     ((*FIELD, "maxLength"), "5"),
+    ((*FIELD, "maxLength"), 2**63),
+    ((*FIELD, "minimum"), 10**400),
+    ((*FIELD, "maximum"), math.inf),
+    ((*FIELD, "multipleOf"), math.nan),
+    ((*FIELD, "default"), {"a": [-math.inf]}),
+    ((*FIELD, "enum"), [10**400]),
     ((*FIELD, "type"), ["string"]),
     ((*FIELD, "x-kubernetes-validations"), {"rule": "true"}),
     ((*FIELD, "x-kubernetes-validations", 0, "rule"), 7),
@@ -61,6 +68,9 @@ WRONG = [
     (("spec", "versions", 0, "served"), "yes"),
     (("spec", "names", "shortNames"), "t"),
     (("spec", "versions"), {"v1": {}}),
+    (("spec", "conversion"), {"webhook": {"conversionReviewVersions": [{}]}}),
+    (("spec", "conversion"), {"webhook": {"clientConfig": []}}),
+    (("spec", "conversion"), {"webhook": {"clientConfig": {"service": {"port": "x"}}}}),
     (("metadata", "labels"), {"a": 1}),
 ]
 NAMED = pytest.mark.parametrize(("place", "odd"), WRONG, ids=[".".join(map(str, place)) for place, _ in WRONG])

@@ -38,6 +38,16 @@ def ruled(*rules: str) -> JsonDict:
 
 # What is said of each pair, the worst first; words alone and what is without effect are left to other tests.
 PAIRS: dict[str, tuple[JsonDict, JsonDict, Severity]] = {
+    "a branch of allOf was null": (
+        obj(a=text(allOf=[{"minLength": 1}, None])),
+        obj(a=text(allOf=[{"minLength": 1}, {"maxLength": 4}])),
+        BREAKING,
+    ),
+    "a branch of anyOf is null": (
+        obj(a=text(anyOf=[{"pattern": "a"}, None])),
+        obj(a=text(anyOf=[{"pattern": "b"}, None])),
+        SAFE,
+    ),
     "one of two becomes any of two": (abc(oneOf=[A, B]), abc(anyOf=[A, B]), SAFE),
     "any of two becomes one of two": (abc(anyOf=[A, B]), abc(oneOf=[A, B]), BREAKING),
     "required becomes allOf": ({**abc(), **A}, abc(allOf=[A]), SAFE),
