@@ -34,10 +34,10 @@ Look = Callable[[Facts], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a finding is made of beside the plan. `words` say it without that; None where nothing else says it."""
+    """What a finding is made of beside the plan, and the finding that says it without that, if any does."""
 
     sources: tuple[ObjectRef, ...]
-    words: str | None
+    bare: Finding | None
 
 
 def key_of(finding: Finding) -> Key:
@@ -123,11 +123,11 @@ def _parts(found: list[Finding], bare: list[Finding], sources: tuple[ObjectRef, 
         ):
             yield None
         elif equal or one.rule in COUNTING:
-            yield _Part(sources, one.message)
+            yield _Part(sources, one)
         else:
             others = near[_place(one)]
             is_only = len(others) == 1 and counted[_place(one)] == 1
-            yield _Part(sources, others[0].message if is_only else None)
+            yield _Part(sources, others[0] if is_only else None)
 
 
 def _place(finding: Finding) -> Key:
@@ -137,15 +137,15 @@ def _place(finding: Finding) -> Key:
 def _made_of(facts: Facts, found: Finding, shown: Finding, parts: list[_Part]) -> Finding:
     """`shown` with its sources, and in words that can be told without them; its name can then not be guessed either."""
     sources = [source for part in parts for source in part.sources]
-    is_merged = shown.message != found.message
+    is_merged = shown.is_withheld and not found.is_withheld
     if is_merged or shown.server_words:
         sources += [found.ref] if found.ref else [one.ref for one in facts.plan.actions if one.uid]
-    told = {part.words for part in parts}
-    if not is_merged and told != {found.message}:
-        others = told - {found.message}
-        words = others.pop() if len(others) == 1 else None
-        words = words or found.evidence.get(STATED)
+    others = {part.bare and said(part.bare): part.bare for part in parts}
+    others.pop(said(found), None)
+    if not is_merged and others:
+        bare = next(iter(others.values())) if len(others) == 1 else None
+        words = bare.message if bare else found.evidence.get(STATED) or words_without_details(found)
         kept = "; ".join(filter(None, [found.message, shown.server_words]))
-        shown = replace(shown, message=words or words_without_details(found), server_words=kept, is_withheld=True)
+        shown = replace(shown, message=words, server_words=kept, is_withheld=True)
     salted = hashlib.sha256(f"{shown.fingerprint}\n{facts.salt}".encode()).hexdigest()
     return replace(shown, sources=tuple(dict.fromkeys(sources)), fingerprint=salted)

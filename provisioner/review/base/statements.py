@@ -19,7 +19,7 @@ NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 # Findings with these are told by themselves: they are copied, or are another's words, or count their places.
 _OWN_WORDS = ("steps", "yaml", COUNTED)
 _POWER, _EVERYTHING = "OWN-PRATIQUE-03", "RB-01"
-_ALL_POWER = "do everything in the cluster"
+_ALL_POWER = "everything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,7 @@ def _account(finding: Finding) -> tuple[object, ...]:
 
 
 def _is_of_all_power(finding: Finding) -> bool:
-    powers = finding.evidence.get("powers")
-    return finding.rule == _POWER and isinstance(powers, list | tuple) and list(powers[:1]) == [_ALL_POWER]
+    return finding.rule == _POWER and finding.evidence.get("told") == _ALL_POWER
 
 
 def reaches(places: Iterable[FieldPlace], *, is_apart: bool = False) -> list[StatementReach]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_scene import CrdObjects
-from provisioner.review.crds.stored import NOT_EVALUATED, Fate, concerns
+from provisioner.review.crds.stored import Fate, concerns
 from provisioner.review.crds.writers import owners_of
 from provisioner.values import Finding, Note, ObjectRef, Severity
 
@@ -73,7 +73,7 @@ def _by_fates(finding: Finding, scene: CrdObjects) -> Finding:
 
 
 def _is_hit(fate: Fate, finding: Finding) -> bool:
-    paths = [*fate.pruned, *(error.path for error in fate.errors if NOT_EVALUATED not in error.message)]
+    paths = [*fate.pruned, *(error.path for error in fate.refusals)]
     place = () if finding.rule in _ANYWHERE else finding.path
     return any(concerns(place, path) for path in paths)
 

@@ -51,8 +51,13 @@ class Fate:
         return (*self.refused, *self.when_edited)
 
     @property
+    def refusals(self) -> tuple[FieldError, ...]:
+        """The errors but for those of rules that could not be evaluated."""
+        return tuple(one for one in self.errors if NOT_EVALUATED not in one.message)
+
+    @property
     def is_unknown(self) -> bool:
-        return any(NOT_EVALUATED in one.message for one in self.errors)
+        return len(self.refusals) < len(self.errors)
 
     @property
     def is_untouched(self) -> bool:

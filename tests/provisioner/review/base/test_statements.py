@@ -188,7 +188,7 @@ def test_S24_a_field_whose_name_reads_like_our_words_hides_none_of_a_statement()
 def test_S24_full_power_is_told_beside_the_power_over_approvals_in_lines_of_their_own() -> None:
     robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
     power = ReviewRule("OWN-PRATIQUE-03", Section.PERMISSIONS, Severity.CRITICAL).finding(
-        "account", robot, told="all", powers=["do everything in the cluster"]
+        "account", robot, told="everything", powers=[]
     )
     everything = ReviewRule("RB-01", Section.PERMISSIONS, Severity.CRITICAL).finding(
         "can", robot, power="do everything"
