@@ -43,7 +43,7 @@ def go_format(value: Any) -> str:
 def is_whole(value: float) -> bool:
     """Whether a floating number counts as an integer: a hair above one does, anything beyond 2^53 does not."""
     number = float(value)
-    if abs(number) > LARGEST_WHOLE:
+    if not abs(number) <= LARGEST_WHOLE:  # NaN neither, as of 0 by the least factor there is
         return False
     above = number - math.floor(number)
     return above == 0 or (number > 1 and above / (number + math.floor(number)) < RELATIVE_HAIR)

@@ -202,14 +202,26 @@ def test_what_the_objects_of_a_kind_that_goes_own_is_counted() -> None:
     ]
 
 
-def test_kinds_that_nobody_may_list_are_unknown_together() -> None:
-    forbidden = {one: Listed(total=None, problem="forbidden") for one in OWNED[:3]}
+@pytest.mark.parametrize(
+    ("kinds", "problem", "variant", "words"),
+    [
+        (
+            slice(3),
+            "forbidden",
+            "budgets-not-checked",
+            "3 kinds (PersistentVolumeClaim, Pod, Service), and so the pods",
+        ),
+        (slice(1, 2), "", "owned-not-checked", "was not fully checked: there are more than are read"),
+    ],
+    ids=["pods", "no pods"],
+)
+def test_kinds_that_nobody_may_list_are_unknown_together(kinds: slice, problem: str, variant: str, words: str) -> None:
+    forbidden = {one: Listed(total=None, problem=problem) for one in OWNED[kinds]}
     given = without_v1beta1(budget({}, maxUnavailable=1))
     given = replace(given, around=replace(given.around, lists={**given.around.lists, **forbidden}))
     (found,) = of_live_05(given)
-    assert found.severity is Severity.UNKNOWN
-    assert "3 kinds (PersistentVolumeClaim, Pod, Service)" in found.message
-    assert "PodDisruptionBudgets" in found.message
+    assert (found.severity, found.variant) == (Severity.UNKNOWN, variant)
+    assert words in found.message
 
 
 def test_nothing_is_read_where_no_version_and_no_scale_goes() -> None:

@@ -155,6 +155,12 @@ def test_nulls_and_defaults(schema: JsonDict, before: Any, after: Any) -> None:
             id="multipleOf",
         ),
         pytest.param(
+            {"type": "number", "multipleOf": 5e-324},
+            0.0,
+            "spec: Invalid value: 0: spec in body should be a multiple of 5e-324",
+            id="multipleOf the least there is",
+        ),
+        pytest.param(
             {**WHOLE, "format": "int32"},
             2**31,
             '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec',

@@ -143,6 +143,12 @@ def test_what_does_not_run_now(moment: HookMoment, words: str) -> None:
     assert (finding.severity, finding.message) == (Severity.NOTABLE, words)
 
 
+def test_a_hook_that_stays_as_it_is_says_why() -> None:
+    made = with_hook(JOB, Action.NONE)
+    made = replace(made, plan=replace(made.plan, actions=(replace(made.plan.actions[0], notes=("it is kept",)),)))
+    assert told(made, "HOOK-02")[0].message == "The hook Job shop/migrate is not run again: it is kept"
+
+
 def test_what_hooks_left_is_listed_when_the_deployment_goes() -> None:
     left = tuple(ObjectRef("", "v1", "Secret", "shop", f"s{number}") for number in range(5))
     (finding,) = told(replace(facts(planned(config_map(), Action.DELETE)), left_by_hooks=left), "HOOK-03")
