@@ -76,9 +76,10 @@ def names_field(finding: Finding) -> bool:
 
 def is_as_written(finding: Finding) -> bool:
     """Whether the files of the rules give the sentence that a finding has, or kept for who may see what it is of."""
-    written = finding.server_words if finding.is_withheld else finding.message
     try:
-        return bool(finding.variant) and written.startswith(message_of(finding))
+        words = message_of(finding) if finding.variant else ""
+        kept = finding.server_words.startswith(words) if finding.is_withheld else finding.message == words
+        return bool(words) and kept
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 

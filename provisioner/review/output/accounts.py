@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.review.base.messages import subject_and_words
+from provisioner.review.base.statements import NEVER_FOLDED
 from provisioner.review.rules import messages_of
 from provisioner.sentences import some_phrases
 from provisioner.values import Finding
 
-MAX_WAYS = 3
+MAX_WAYS, MAX_TOLD = 3, 2
 _NEWLY = "-newly"
 
 
@@ -33,6 +34,14 @@ class AccountEntry:
             f"{role}, rule{'s' if len(of) > 1 else ''} {_in_runs(sorted(of))}" for role, of in sorted(rules.items())
         ]
         return some_phrases(told, MAX_WAYS)
+
+    @property
+    def words(self) -> str:
+        """The entry as a sentence, with all that is critical or unknown, and how much else there is (S24)."""
+        told = [words_in_entry(one) for one in self.findings]
+        most = max(sum(one.severity in NEVER_FOLDED for one in self.findings), MAX_TOLD)
+        by = f", by {self.ways}" if self.ways else ""
+        return f"{self.account} will newly be able to {some_phrases(told, most)}{by}"
 
 
 def account_entries(findings: Iterable[Finding]) -> tuple[list[AccountEntry], list[Finding]]:

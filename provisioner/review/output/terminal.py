@@ -56,7 +56,7 @@ def as_text(
     """The report in lines of at most 80 columns, longer only for a name or a command; `colours` by ANSI codes.
 
     First what runs then: images, and with what they are started. Then the headline and the findings.
-    What is safe, and what is as it was before, is only counted unless `with_all`; critical and unknown findings are
+    What is safe, and what is as it was before, is only counted unless `with_all`; new critical and unknown findings are
     always said (S24). The lines that change hide values that are named or written like credentials, unless
     `with_credentials`; values of Secrets are hidden always.
     """
@@ -102,12 +102,11 @@ def _short_enough(report: Report, paint: Paint, most: int) -> list[str]:
 
 
 def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str]:
-    """What is new and not safe, section by section; then what is critical or unknown as before; the rest as numbers."""
+    """What is new and not safe, section by section; the rest as numbers."""
     brief = Brief(brevity)
     left = [one for one in report.findings if is_quiet(one)]
-    known = [one for one in report.findings if not one.is_new and not is_quiet(one)]
     for section, findings in worst_sections_first(report):
-        told = [one for one in findings if one.is_new and not is_quiet(one)]
+        told = [one for one in findings if not is_quiet(one)]
         if not told:
             continue
         yield from ("", paint(_heading(section, findings), "1"))
@@ -120,8 +119,8 @@ def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str
         yield from _grouped(others, paint, brief)
         yield from crd_entries(entries, paint, brief)
     places = [f"{number(brief.places, 'more place')} of these findings"] if brief.places else []
-    if left or known or places:
-        words = ", ".join([*places, *([in_counts([*left, *known])] if left or known else [])])
+    if left or places:
+        words = ", ".join([*places, *([in_counts(left)] if left else [])])
         yield from ("", *wrapped(f"Not shown: {words}. --all shows them.", ""))
 
 
