@@ -25,6 +25,7 @@ CASES = (
     "review/checks/rights/test_accounts.py",
     "review/preflight/test_answer.py",
     "review/checks/own/test_accounts.py",
+    "review/checks/own/test_admission.py",
     "review/checks/rights/test_risky_permissions.py",
     "review/checks/objects/test_apis.py",
     "review/checks/objects/test_builtin.py",
