@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from celery import shared_task
 from django.conf import settings
 from django.db.models import F, Q
-from django.utils import timezone
 
 from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
+from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, references, strays
 from approvals.ledger.packages import following
@@ -94,7 +94,7 @@ def count_kubectl_reviews(cluster_id: int) -> None:
 
 @shared_task(name="approvals.forget_ended")
 def forget_ended() -> None:
-    services.forget_ended(timezone.now())
+    services.forget_ended(database_now())
 
 
 @shared_task(name="approvals.clear")
@@ -102,11 +102,11 @@ def clear() -> None:
     references.clear_unused()
     claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
-    catalogs.comparisons.forget_expired(timezone.now())
-    catalogs.forget_gone(timezone.now())
+    catalogs.comparisons.forget_expired(database_now())
+    catalogs.forget_gone(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
     try:
-        retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
+        retention.clear(database_now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
     except StoreUnavailable as exc:
         logger.warning("what is left is cleared in an hour", extra={"error": str(exc)})
 
@@ -129,7 +129,7 @@ def take_over() -> None:
 @shared_task(name="approvals.sweep")
 def sweep() -> None:
     """Find what a lost message or a dead worker left behind, and wake it."""
-    now = timezone.now()
+    now = database_now()
     free = Q(claimed_until__isnull=True) | claims.lapsed()
     is_time = Q(look_again_at__isnull=True) | Q(look_again_at__lte=now)
     due = Request.objects.filter(free, is_time, state__in=DUE)

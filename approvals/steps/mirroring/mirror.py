@@ -13,9 +13,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, DateTimeField, F, Q, Value, When
-from django.utils import timezone
 
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.gate import live_deployment
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
@@ -55,7 +55,7 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 def look_after(deployment_id: int) -> None:
     """Bring the cluster's picture of one deployment up to date, and ask for its health."""
     deployment = BundleDeployment.objects.select_related("cluster", "active_revision").get(pk=deployment_id)
-    BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=timezone.now())
+    BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=database_now())
     if deployment.gone_at:
         return
     is_waiting = deployment.deletion_requested_at is None and _is_shown_soon(deployment)
@@ -67,7 +67,7 @@ def look_after(deployment_id: int) -> None:
         if live is None:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
-        if is_due(deployment, timezone.now()):
+        if is_due(deployment, database_now()):
             observe(deployment)
     except TryLater as exc:
         note_unknown(deployment.pk, str(exc))
@@ -100,7 +100,7 @@ def _is_shown_soon(deployment: BundleDeployment) -> bool:
     latest = deployment.requests.order_by("-number").first()
     if latest is None or latest.mirrored_at or latest.state != State.PREPARING or latest.problem:
         return False
-    if timezone.now() - latest.created_at >= (FIRST_SHOWN_WITHIN if latest.number == 1 else SHOWN_WITHIN):
+    if database_now() - latest.created_at >= (FIRST_SHOWN_WITHIN if latest.number == 1 else SHOWN_WITHIN):
         return False
     return Request.objects.filter(cluster=deployment.cluster_id, state=State.PREPARING).count() > CROWD
 
