@@ -46,9 +46,9 @@ def advance_request(request_id: int) -> None:
 
 
 @shared_task(name="approvals.look_after")
-def look_after_deployment(deployment_id: int, since: str = "") -> None:
-    """`since`: nothing is new but that it was last looked after then; where messages have piled up, it was since."""
-    if not since or BundleDeployment.objects.filter(pk=deployment_id, looked_after_at=since).exists():
+def look_after_deployment(deployment_id: int, since: str | None = "") -> None:
+    """`since`: when it was last looked after as this was sent; where it was again, all that was new then is seen."""
+    if since == "" or BundleDeployment.objects.filter(pk=deployment_id, looked_after_at=since).exists():
         do(jobs.LookAfter(deployment_id))
 
 
@@ -147,13 +147,13 @@ def sweep() -> None:
     pivots.take_up_waiting()
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
-    for pk, since in _unseen(now):
-        wake.deployment(pk, since=since)
+    for pk in _unseen(now):
+        wake.deployment(pk)
     _sweep_references(now)
 
 
-def _unseen(now: datetime) -> list[tuple[int, datetime | None]]:
-    """The deployments that are to be looked after, with when they last were."""
+def _unseen(now: datetime) -> list[int]:
+    """The deployments that are to be looked after."""
     quick, idle = (timedelta(seconds=seconds) for seconds in (LOOK_AFTER_SECONDS, LOOK_AFTER_IDLE_SECONDS))
     unshown = Request.objects.filter(Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at")), state__in=OPEN)
     is_awaited = (
@@ -164,7 +164,7 @@ def _unseen(now: datetime) -> list[tuple[int, datetime | None]]:
     is_time = Q(looked_after_at__isnull=True) | Q(looked_after_at__lt=now - idle)
     is_time |= Q(looked_after_at__lt=now - quick) & is_awaited
     rows = BundleDeployment.objects.filter(is_time, gone_at__isnull=True)
-    return list(rows.values_list("pk", "looked_after_at"))
+    return list(rows.values_list("pk", flat=True))
 
 
 def _sweep_references(now: datetime) -> None:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import DataError, transaction
 
 from approvals import access, gate, store, wake
+from approvals.access.port import asking_through
 from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.gate import Reason, planning, reader, unmet_words
@@ -75,7 +76,8 @@ def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
         _check_health_part(request)
     api = shared_reads.connected(request.deployment.cluster)
-    facts = reader.preparing(request, api, read_for(request))
+    with asking_through(request.deployment.cluster, api):
+        facts = reader.preparing(request, api, read_for(request))
     if gate.are_requesters_proved(facts):
         _note_proved(request)
     gate.require(request, facts)

@@ -12,9 +12,9 @@ import time_machine
 from django.conf import settings
 from django.utils import timezone
 
-from approvals import clock, gate, tasks, wake
+from approvals import clock, gate, jobs, tasks, wake
 from approvals.ledger import claims
-from approvals.models import Request
+from approvals.models import BundleDeployment, Request
 from approvals.steps import advance
 from provisioner.errors import TryLater
 from tests.support.approvals import world
@@ -32,7 +32,7 @@ def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What the sweep wakes; the queue itself is no part of these tests."""
     found: list[int] = []
     monkeypatch.setattr(wake, "request", found.append)
-    monkeypatch.setattr(wake, "deployment", lambda _, **__: None)
+    monkeypatch.setattr(wake, "deployment", lambda _: None)
     return found
 
 
@@ -95,6 +95,33 @@ def test_a_clock_that_is_hours_off_changes_nothing(
             said = gate.judge(gate.reader.deciding(request), clock.database_now())
         assert bool(woken) is is_due
         assert ("expired" in {reason.code for reason in said.reasons}) is (expires < 0)
+
+
+def test_messages_that_piled_up_are_answered_by_one_look(
+    request_: Request, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent: list[tuple[Any, ...]] = []
+    looked: list[int] = []
+
+    def look(pk: int) -> None:
+        looked.append(pk)
+        BundleDeployment.objects.update(looked_after_at=timezone.now())
+
+    def send(times: int) -> list[tuple[Any, ...]]:
+        sent.clear()
+        with django_capture_on_commit_callbacks(execute=True):
+            for _ in range(times):
+                wake.deployment(request_.deployment_id)
+        return list(sent)
+
+    monkeypatch.setattr(wake, "_send", lambda _, *args, **__: sent.append(args))
+    monkeypatch.setattr(jobs, "look_after", look)
+    for number in (1, 2):  # never looked after before, and once
+        for args in send(3):
+            tasks.look_after_deployment(*args)
+        assert len(looked) == number
+    tasks.look_after_deployment(request_.deployment_id)
+    assert len(looked) == 3, "a message of an earlier version says nothing"
 
 
 def test_the_sweep_finds_what_a_lost_message_left(request_: Request, woken: list[int]) -> None:
