@@ -55,7 +55,7 @@ DENY = "Deny"
 LOOK_SECONDS = 20
 # Of one batch, after which others have their turn; of all that one call tries; of the newest, and of the oldest, that
 # it reads before each batch.
-AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 25, 2000, 100, 8
+AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 8, 2000, 25, 8
 MAX_NAME = 253
 # In the place of who made what cannot be read.
 NOBODY = "?"
