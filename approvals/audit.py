@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.models import AuditCheck, AuditEntry, BundleDeployment, Request
 from provisioner.cluster.drift.detection import public_place
 
@@ -61,7 +62,7 @@ def record(
     about = request.deployment if request else deployment
     entry = AuditEntry(
         number=last["number"] + 1 if last else 1,
-        at=timezone.now(),
+        at=database_now(),
         verb=verb,
         actor=actor.name,
         via=actor.via,
@@ -126,7 +127,7 @@ def verify_chain() -> ChainState:
 def check_chain() -> None:
     """Walk the whole chain, and keep what was found for the pages."""
     found = verify_chain()
-    told = {"length": found.length, "broken_at": found.broken_at, "at": timezone.now()}
+    told = {"length": found.length, "broken_at": found.broken_at, "at": database_now()}
     AuditCheck.objects.update_or_create(pk=1, defaults=told)
 
 
@@ -134,7 +135,7 @@ def known_state() -> tuple[ChainState, datetime]:
     """The state of the chain for a page, and since when it is known: the newest entries are walked now, and of the
     others it is what the last walk along the whole chain found.
     """
-    now = timezone.now()
+    now = database_now()
     last = AuditEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
     newest = _walk(max(0, last - MAX_WALKED))
     if not newest.is_whole or last <= MAX_WALKED:

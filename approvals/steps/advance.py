@@ -13,11 +13,11 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.access.port import discovered, learn_discovered
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
 from approvals.gate import Refusal, Waiting
 from approvals.ledger import claims, endings, references, waiting
@@ -148,7 +148,7 @@ def advance(request_id: int) -> None:
 
 
 def _take_step(request: Request, worker: str) -> None:
-    if request.state not in AT_WORK and request.expires_at <= timezone.now():
+    if request.state not in AT_WORK and request.expires_at <= database_now():
         _expire(request.pk)
         return
     name, began = NAMES[request.state], time.perf_counter()
@@ -232,7 +232,7 @@ def _await_room(request_id: int) -> None:
 @transaction.atomic(durable=True)
 def _expire(request_id: int) -> None:
     request = locked(request_id)
-    if request.expires_at <= timezone.now() and may(State(request.state), Event.EXPIRE):
+    if request.expires_at <= database_now() and may(State(request.state), Event.EXPIRE):
         until, waited = f"{request.expires_at:%Y-%m-%d %H:%M} UTC", request.problem
         words = f"nobody settled it until {until}" + (f"; what it waited for: {waited}" if waited else "")
         remedy = ASK_ANEW.format(name=request.deployment.name)
@@ -247,7 +247,7 @@ def _try_later(request: Request, error: TryLater) -> None:
     is_costly = isinstance(error, Waiting) and error.is_costly
     is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
     longest = LONGEST_APPROVED_SECONDS if is_soon else waiting.LONGEST_SECONDS
-    wait = waiting.postpone(row, error, timezone.now(), longest=longest)
+    wait = waiting.postpone(row, error, database_now(), longest=longest)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
 
 
@@ -277,4 +277,4 @@ def _fail(request: Request, error: PratiqueError) -> None:
         move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    waiting.hold(row, error, timezone.now() + timedelta(seconds=waiting.LONGEST_SECONDS))
+    waiting.hold(row, error, database_now() + timedelta(seconds=waiting.LONGEST_SECONDS))

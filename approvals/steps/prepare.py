@@ -9,10 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DataError, transaction
-from django.utils import timezone
 
 from approvals import access, gate, store, wake
+from approvals.access.port import asking_through
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.gate import Reason, planning, reader, unmet_words
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import RefusalKind, reason
@@ -75,7 +76,8 @@ def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
         _check_health_part(request)
     api = shared_reads.connected(request.deployment.cluster)
-    facts = reader.preparing(request, api, read_for(request))
+    with asking_through(request.deployment.cluster, api):
+        facts = reader.preparing(request, api, read_for(request))
     if gate.are_requesters_proved(facts):
         _note_proved(request)
     gate.require(request, facts)
@@ -262,7 +264,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         **({"read_unattended": list(prepared.read_unattended)} if prepared.read_unattended else {}),
         possible_authors=[list(one) for one in prepared.possible_authors],
         attempts=0,
-        look_again_at=timezone.now(),
+        look_again_at=database_now(),
         problem=prepared.unmet.words if prepared.unmet else "",
         problem_code=prepared.unmet.code if prepared.unmet else "",
         remedy=prepared.unmet.remedy if prepared.unmet else "",
@@ -298,7 +300,7 @@ def _save_report(request: Request, round_number: int, report: Report) -> Severit
         severities={str(severity): counted[severity] for severity in Severity},
         actions={str(action): count for action, count in report.plan.counts().items()},
         body=body,
-        computed_at=timezone.now(),
+        computed_at=database_now(),
     )
     FindingRow.objects.bulk_create(
         FindingRow(

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import models
+from approvals.clock import database_now
 from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
 from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
@@ -70,7 +70,7 @@ def put(content: Content, *, format_name: str) -> models.Content:
 @transaction.atomic
 def _row_of(content: Content, format_name: str, byte_count: int) -> tuple[models.Content, bool]:
     """The row, used now, and whether it is new; waits for who is about to remove it."""
-    now = timezone.now()
+    now = database_now()
     described = {
         "install_namespace": content.install_namespace,
         "service_account": content.service_account,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from approvals import refusals
 from approvals.access.sight import without_values
+from approvals.clock import database_now
 from approvals.models import (
     BundleDeployment,
     Cluster,
@@ -30,7 +30,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
     problem = serializers.SerializerMethodField(help_text="as any process met it; empty for none")
 
     def get_problem(self, cluster: Cluster) -> str:
-        return refusals.problem_of(cluster, timezone.now())
+        return refusals.problem_of(cluster, database_now())
 
     class Meta:
         model = Cluster

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.decorators import action
@@ -21,6 +20,7 @@ from approvals.api.scopes import caller_of
 from approvals.api.views.changes import VIA, valid
 from approvals.api.views.scoped import ClusterScoped
 from approvals.api.visible_report import MAX_ASKED
+from approvals.clock import database_now
 from approvals.models import BundleDeployment, Drift, Revision
 from approvals.selectors import drift
 from approvals.selectors.floating import offers
@@ -128,7 +128,7 @@ class DeploymentViewSet(ClusterScoped):
     def drift(self, request: Http, **_: Any) -> Response:
         """Drift now and in the last day: the field managers, the fields, and what was corrected."""
         deployment = self.get_object()
-        rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
+        rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=database_now()))
         sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
         context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(drift.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Page
-from django.utils import timezone
 
 from approvals.access import Caller
 from approvals.access.sight import Sight, without_values
+from approvals.clock import database_now
 from approvals.models import BundleDeployment, Drift, InventoryItem
 from approvals.selectors import drift as selectors
 from provisioner.values import ObjectRef
@@ -30,7 +30,7 @@ class ShownDrift:
 
 
 def shown_drifts(caller: Caller, deployment: BundleDeployment) -> list[ShownDrift]:
-    rows = selectors.drifts(deployment=deployment, now=timezone.now())[:ROWS]
+    rows = selectors.drifts(deployment=deployment, now=database_now())[:ROWS]
     sight = Sight(caller, deployment.cluster, limit=MAX_ASKED)
     return [_shown(row, may_see=_tells_nothing(row) or bool(sight.may_see(selectors.ref_of(row)))) for row in rows]
 
