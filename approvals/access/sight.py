@@ -220,8 +220,10 @@ def without_values(field: Record) -> dict[str, Any]:
 
 
 def said_of(sight: Sight, request: models.Request) -> list[str]:
-    """What the API server said of the problem of a request, about the objects that this viewer may get."""
-    return [one["words"] for one in request.server_words if sight.may_see(reference(one["ref"]))]
+    """What the API server, or Helm, said of the problem of a request: what is made of objects that this viewer may
+    get."""
+    made_of = [(one["words"], [one["ref"], *one.get("also", ())]) for one in request.server_words]
+    return [words for words, refs in made_of if all(sight.may_see(reference(ref)) for ref in refs)]
 
 
 def show_words(sight: Sight, row: models.Outcome) -> models.Outcome:
