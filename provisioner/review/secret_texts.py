@@ -1,4 +1,5 @@
-"""Values of Secrets that the same content also writes into variables, arguments and commands of containers.
+"""Values of Secrets that the same content also writes into variables, arguments and commands of containers, and digests
+of whole Secrets in the annotations of pods (`checksum/secret`), from which a weak value can be guessed.
 
 Who may not get the Secret is not told them there either. Only what one content holds is compared, which whoever wrote
 it knows: a content compared with the Secrets of another one would tell whether a guess is right (S38).
@@ -9,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import copy
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +25,7 @@ from provisioner.values import Content, Finding, JsonObject, ObjectIdentity, Obj
 SHORTEST, SHORTEST_INSIDE = 4, 8
 # Of more the longest: each is looked for in each text.
 MAX_VALUES = 300
+_DIGEST = re.compile(r"[0-9a-f]{32,128}", re.IGNORECASE)
 _SWITCHES = frozenset({"true", "false", "none", "null"})
 _PROBES = (("livenessProbe",), ("readinessProbe",), ("startupProbe",))
 _HANDLERS = (("lifecycle", "postStart"), ("lifecycle", "preStop"), *_PROBES)
@@ -40,7 +43,7 @@ class SecretTexts:
 
 def secret_texts(content: Content, plan: Plan) -> dict[ObjectIdentity, SecretTexts]:
     """The planned objects whose containers are given values of the content's Secrets."""
-    known, found = _values_of(content), defaultdict[ObjectIdentity, SecretTexts](SecretTexts)
+    known, found = _values_of(content, plan), defaultdict[ObjectIdentity, SecretTexts](SecretTexts)
     for ref, path, text in _texts(plan) if known else ():
         for value in _held(text, known):
             found[ref.identity].paths.append(path)
@@ -61,7 +64,7 @@ def without_texts(obj: JsonObject, paths: Iterable[Sequence[str | int]], words: 
 
 def kept_apart(findings: Iterable[Finding], content: Content, plan: Plan) -> list[Finding]:
     """The findings; those that quote such a value name its Secrets as sources, and keep words with it for these."""
-    known = _values_of(content)
+    known = _values_of(content, plan)
     told = {value for _, _, text in _texts(plan) for value in _held(text, known)} if known else set()
     quotable = {value: known[value] for value in told}
     return [_with_sources(one, quotable) if told else one for one in findings]
@@ -85,8 +88,8 @@ def _held(text: str, known: _Values) -> list[str]:
     return [text, *inside] if len(text) < SHORTEST_INSIDE and text in known else inside
 
 
-def _values_of(content: Content) -> dict[str, set[ObjectRef]]:
-    """The values of the Secrets of a content, as they are and in base64."""
+def _values_of(content: Content, plan: Plan) -> dict[str, set[ObjectRef]]:
+    """The values of the Secrets of a content, as they are and in base64, and digests that may be of any of them."""
     found: dict[str, set[ObjectRef]] = defaultdict(set)
     for manifest in content.everything:
         if manifest.ref.group_kind == SECRET:
@@ -95,7 +98,10 @@ def _values_of(content: Content) -> dict[str, set[ObjectRef]]:
                 text = str(value).strip()
                 if len(text) >= SHORTEST and text.lower() not in _SWITCHES:
                     found[text].add(manifest.ref)
-    return {text: found[text] for text in sorted(found, key=len, reverse=True)[:MAX_VALUES]}
+    values = {text: found[text] for text in sorted(found, key=len, reverse=True)[:MAX_VALUES]}
+    secrets = {one.ref for one in content.everything if one.ref.group_kind == SECRET}
+    digests = [text for _, path, text in _texts(plan) if path[-2] == "annotations" and _DIGEST.fullmatch(text)]
+    return values | dict.fromkeys(digests[:MAX_VALUES] if secrets else (), secrets)
 
 
 def _decoded(value: Any) -> str:
@@ -107,6 +113,9 @@ def _decoded(value: Any) -> str:
 
 def _texts(plan: Plan) -> Iterator[tuple[ObjectRef, FieldPath, str]]:
     for pod in pod_specs(tuple(one.after for one in plan.actions if one.after is not None)):
+        for key, value in pod.annotations.items():
+            if isinstance(value, str):
+                yield pod.ref, (*pod.path[:-1], "metadata", "annotations", key), value
         for container in pod.containers():
             for path, text in _texts_of(container):
                 yield pod.ref, (*container.path, *path), text

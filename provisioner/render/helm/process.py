@@ -46,7 +46,7 @@ _NOTES = "NOTES.txt"
 # Functions that give another answer a second later, in a template or in a text that one evaluates (tpl).
 _ASKS_THE_TIME = re.compile(rb"\b(?:now|ago)\b")
 # What Helm reads from files that are not there: for a zone that it does not find it takes UTC, and says nothing.
-_ASKS_A_ZONE = re.compile(rb"\b(?:dateInZone|date_in_zone|htmlDateInZone)\b([^}]*)")
+_ASKS_A_ZONE = re.compile(rb"\b(?:dateInZone|date_in_zone|htmlDateInZone)\b(?=([^}]*))")
 _GIVES_UTC = re.compile(rb'(?:[^|()]|\((?:[^()]|\([^()]*\))*\))*?\s["`]UTC["`]\s*(?:[-|)]|$)')
 _OURS = "pratique.recordedCapabilities"
 _PREAMBLE = b'{{ include "' + _OURS.encode() + b'" . }}'

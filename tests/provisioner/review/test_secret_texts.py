@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +75,17 @@ def test_so_are_arguments_and_commands_wherever_they_stand_in_what_comes_of_them
     assert PASSWORD in str(body)
     assert PASSWORD not in str(without_texts(body, one.paths, "hidden"))
     assert one.secrets == {SECRET}
+
+
+@pytest.mark.parametrize("is_of_secret", [True, False], ids=["beside a Secret", "alone"])
+def test_a_digest_in_an_annotation_of_pods_may_be_one_of_a_secret(is_of_secret: bool) -> None:
+    of = content("")
+    noted = {"checksum/secret": hashlib.sha256(b"weak").hexdigest(), "team": "web"}
+    of.manifests[0].body["spec"]["template"]["metadata"]["annotations"] = noted
+    of = of if is_of_secret else replace(of, manifests=of.manifests[:1])
+    places = [path for one in secret_texts(of, looked(of).plan).values() for path in one.paths]
+    expected = [("spec", "template", "metadata", "annotations", "checksum/secret")]
+    assert places == (expected if is_of_secret else [])
 
 
 def test_S38_a_guess_is_not_held_against_the_secrets_of_another_content() -> None:

@@ -58,6 +58,7 @@ def test_the_version_is_printed_as_helm_prints_it() -> None:
         ('print (dateInZone "15" (toDate "2006" (printf "2%s" "000")) "UTC")', True),
         ('dateInZone "15" (toDate "2006" "2000") "Asia/Tokyo"', False),
         ('dateInZone "15" (toDate "2006" "2000") (coalesce .Values.zone "UTC")', False),
+        ('print (dateInZone "15" now "UTC") (dateInZone "15" now "Asia/Tokyo")', False),
         ('"Asia/Tokyo" | date_in_zone "15" (toDate "2006" "2000")', False),
     ],
 )
