@@ -131,7 +131,8 @@ class Request(Claimed):
     problem = models.TextField(blank=True)
     remedy = models.TextField(blank=True, db_default="", help_text="what can be done about the problem, and by whom")
     problem_since = models.DateTimeField(null=True, blank=True, help_text="since when it waits because of the problem")
-    # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
+    # [{ref, also, words}]: what the API server or Helm said of it, each a value of the object `ref` and of those of
+    # `also` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     awaits = models.CharField(
         max_length=10,

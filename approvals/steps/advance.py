@@ -24,9 +24,13 @@ from approvals.ledger import claims, endings, references, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
+from approvals.source_refs import read_by
 from approvals.steps import applying, approved, evaluate, prepare, restore, shared_reads
 from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
-from provisioner.errors import PratiqueError, TryLater, WorkerDied
+from provisioner.api_groups import OWN_GROUP
+from provisioner.errors import BadBundle, PratiqueError, TryLater, WorkerDied
+from provisioner.review.base.record import ref_record
+from provisioner.values import ObjectRef
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +59,8 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 }
 # The others are tried again: how long they took says nothing of the work.
 ENDED = frozenset({"done", "failed"})
+# What a format says of the config is kept from who may not read it.
+KEPT_WORDS = "The page of the request shows the reason to people who can get the BundleDeployment"
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
 _applying: set[int] = set()
@@ -251,6 +257,16 @@ def _try_later(request: Request, error: TryLater) -> None:
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
 
 
+def _words_of_config(row: Request, error: PratiqueError) -> list[dict[str, Any]]:
+    """What the words of a format quote: of the config, and of what it or the sources name in the cluster. Of a Secret a
+    chart is told no value."""
+    if not isinstance(error, BadBundle) or not error.server_words:
+        return []
+    ref = ObjectRef(OWN_GROUP, "v1alpha2", "BundleDeployment", "", row.deployment.name)
+    also = [ref_record(one) for one in read_by(row.spec) if one.kind != "Secret"]
+    return [{"ref": ref_record(ref), "also": also, "words": error.server_words}]
+
+
 @transaction.atomic(durable=True)
 def _fail(request: Request, error: PratiqueError) -> None:
     row = locked(request.pk)
@@ -260,14 +276,16 @@ def _fail(request: Request, error: PratiqueError) -> None:
     facts = {"code": error.code, "why": str(error)}
     if row.state in (State.PREPARING, State.STALE):
         references.note_resolved(row, error.resolved)
+        words = _words_of_config(row, error)
         move(
             row,
             Event.COULD_NOT_PREPARE,
             actor=MACHINE,
             facts=facts,
             problem_code=error.code,
-            problem=str(error),
+            problem=f"{error}. {KEPT_WORDS}" if words else str(error),
             remedy=error.remedy if isinstance(error, Refusal) else "",
+            server_words=words,
         )
         return
     if row.state == State.APPROVED and endings.is_end(error):

@@ -152,7 +152,7 @@ class RequestDetailSerializer(RequestSerializer):
     to_acknowledge = serializers.SerializerMethodField()
     spec = serializers.SerializerMethodField(help_text=SPEC)
     server_words = serializers.SerializerMethodField(
-        help_text="messages of the API server about the problem, for objects that you can get"
+        help_text="messages of the API server or of Helm about the problem, for objects that you can get"
     )
 
     since_your_review = serializers.SerializerMethodField(

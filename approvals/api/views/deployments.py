@@ -126,10 +126,12 @@ class DeploymentViewSet(ClusterScoped):
     @extend_schema(responses=shapes.DriftSerializer(many=True))
     @action(detail=True)
     def drift(self, request: Http, **_: Any) -> Response:
-        """Drift now and in the last day: the field managers, the fields, and what was corrected."""
+        """Drift now and in the last day: the field managers, the fields, and what was corrected. Drift of a Secret is
+        listed only if the caller is allowed to get the Secret."""
         deployment = self.get_object()
-        rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=database_now()))
         sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
+        found = drift.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)
+        rows = self.paginate_queryset(found)
         context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(drift.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 

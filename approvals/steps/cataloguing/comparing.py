@@ -32,7 +32,7 @@ from approvals.steps.sources import check_object_count, egress, image_source, li
 from approvals.working import Work, WorkStep, in_turn
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
+from provisioner.errors import BadBundle, BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
 from provisioner.masking import masked
 from provisioner.rbac import RbacSubject
 from provisioner.sentences import some
@@ -116,7 +116,9 @@ class CompareBundles(Work):
         logger.warning("a comparison failed", extra={"comparison_id": row.pk, "code": exc.code})
         with transaction.atomic(durable=True):
             claims.check_still_held(self.rows, worker)
-            comparisons.fail(row, code=exc.code, words=str(exc), now=database_now())
+            # Shown to who may get the deployment whose config it is; of others there is none.
+            words = exc.in_full if isinstance(exc, BadBundle) else str(exc)
+            comparisons.fail(row, code=exc.code, words=words, now=database_now())
 
 
 def in_line(now: datetime, but: int = 0) -> list[int]:

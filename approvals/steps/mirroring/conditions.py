@@ -128,7 +128,7 @@ def of_drift(deployment: BundleDeployment, latest: Request | None, drift: DriftS
     if deployment.drift_problem:
         return Condition("Drifted", False, "CouldNotCompare", deployment.drift_problem, since, is_unknown=True)
     if not drift.open:
-        return Condition("Drifted", False, "AsApproved", "", since)
+        return Condition("Drifted", False, "AsApproved", drift.words, since)
     return Condition("Drifted", True, "Fight" if drift.fights else "Changed", drift.words, since)
 
 

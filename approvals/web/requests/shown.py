@@ -336,6 +336,7 @@ class ShownReport:
         if position is None or not record["path"] or not self._may_see(position):
             return []
         action = self._actions[position]
+        action = action if exists(action) else self._sight.new_object(action)
         version = str(record["evidence"].get("version") or "")
         # Many findings are about a part that comes or goes as a whole: its lines are compared once.
         place = concerned_place(action["before"], action["after"], tuple(record["path"]), version)

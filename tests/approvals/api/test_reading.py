@@ -12,7 +12,10 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from approvals.models import Request
+from approvals.models import AuditEntry, Request
+from approvals.steps import advance
+from approvals.steps.mirroring import conditions
+from provisioner.errors import BadBundle
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
@@ -111,6 +114,30 @@ def test_promise_4_an_empty_list_of_a_silent_cluster_is_not_the_one_that_is_know
     silent = call(here.ada, "get", "requests", **{"if-none-match": known["ETag"]})
     assert (silent.status_code, silent["Pratique-Could-Not-Ask"]) == (200, "prod")
     assert "ETag" not in silent
+
+
+@pytest.mark.parametrize("closed", ["bundledeployments", "configmaps"])
+def test_S27_what_a_failing_chart_says_of_its_values_is_for_who_may_get_them(
+    here: World, call: Call, browse: Callable[[User], Client], closed: str
+) -> None:
+    config = {"lookup": [{"kind": "ConfigMap", "name": "zone"}, {"kind": "Secret", "name": "db"}]}
+    row = world.wish(here.cluster, world.seen("strimzi", world.spec(format="helm", config=config)), by=here.rita)
+    request = row.requests.get()
+    advance._fail(request, BadBundle("the chart: templates/a.yaml:3: Helm cannot render it", server_words="zq4711"))
+    request.refresh_from_db()
+    (prepared,) = conditions.of_request(request, None, None)
+    assert ("templates/a.yaml:3" in prepared.message, "zq4711" in prepared.message) == (True, False)
+    assert "zq4711" not in str(AuditEntry.objects.values_list("facts"))
+
+    def told() -> set[bool]:
+        shown = call(here.ada, "get", f"requests/{request.uid}").content.decode()
+        return {"zq4711" in text for text in (shown, opened(browse(here.ada), f"/requests/{request.uid}"))}
+
+    here.kubernetes.closed.add("secrets")  # of which a chart is told no value
+    assert told() == {True}
+    here.kubernetes.closed.add(closed)
+    cache.clear()
+    assert told() == {False}
 
 
 def test_S09_values_of_config_are_for_who_may_get_the_deployment_itself(
