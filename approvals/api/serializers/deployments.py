@@ -26,6 +26,9 @@ SPEC = (
 )
 
 
+DIGEST = "keyed with a random value that is shown to nobody; empty for what earlier versions stored or settled"
+
+
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
     problem = serializers.SerializerMethodField(help_text="as any process met it; empty for none")
 
@@ -38,7 +41,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    content_digest = serializers.CharField(source="content_id")
+    content_digest = serializers.CharField(source="content.public_digest", help_text=DIGEST)
     request = serializers.UUIDField(source="request.uid")
     state = serializers.CharField(help_text=f"one of {', '.join(Revision.State.values)}")
 

@@ -36,8 +36,8 @@ class DeploymentViewSet(ClusterScoped):
         known = BundleDeployment.objects.filter(cluster__in=self.clusters(), gone_at__isnull=True)
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
-        known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
-        return known.prefetch_related("followed_references__reference", offers())
+        known = known.select_related("cluster", "active_revision__request", "active_revision__content")
+        return known.prefetch_related("followed_references__reference", offers()).order_by("cluster__name", "name")
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:
@@ -120,7 +120,7 @@ class DeploymentViewSet(ClusterScoped):
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:
-        rows = Revision.objects.filter(deployment=self.get_object()).select_related("request")
+        rows = Revision.objects.filter(deployment=self.get_object()).select_related("request", "content")
         return self.paged(rows, shapes.RevisionSerializer)
 
     @extend_schema(responses=shapes.DriftSerializer(many=True))

@@ -54,7 +54,7 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 
 def look_after(deployment_id: int) -> None:
     """Bring the cluster's picture of one deployment up to date, and ask for its health."""
-    deployment = BundleDeployment.objects.select_related("cluster", "active_revision").get(pk=deployment_id)
+    deployment = BundleDeployment.objects.select_related("cluster", "active_revision__content").get(pk=deployment_id)
     BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=timezone.now())
     if deployment.gone_at:
         return
@@ -178,7 +178,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
-        "contentDigest": active.content_id if active else "",
+        "contentDigest": active.content.public_digest if active else "",
         "activeRevision": active.number if active else 0,
         "activeRequest": mirror_name(latest) if latest else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in latest.pins] if latest else [],
@@ -269,9 +269,9 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     status = {
         "conditions": [condition.record() for condition in found],
         "round": request.round,
-        "subjectDigest": request.subject_digest,
+        "subjectDigest": request.public_subject_digest,
         "state": request.state,
-        "contentDigest": request.content_id or "",
+        "contentDigest": request.content.public_digest if request.content else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
         "bundles": _bundles(request),
         "expiresAt": conditions.instant(request.expires_at),
