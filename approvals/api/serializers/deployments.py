@@ -22,7 +22,7 @@ from approvals.services.revisions import MAX_REASON
 
 SPEC = (
     "if you may not get the BundleDeployment in the cluster, values of `config` and credentials in other fields are "
-    "`hidden`: do not send such a spec back"
+    "`hidden`, and to send such a spec back is refused"
 )
 
 

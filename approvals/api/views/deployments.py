@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,7 +14,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
-from approvals import services
+from approvals import access, services
 from approvals.access.sight import Sight
 from approvals.api import filters
 from approvals.api import serializers as shapes
@@ -55,9 +56,11 @@ class DeploymentViewSet(ClusterScoped):
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
     def update(self, request: Http, **_: Any) -> Response:
-        """Replace the spec; 409 if `generation` is not the current one."""
+        """Replace the spec; 409 if `generation` is not the current one, 403 if you may not get the BundleDeployment."""
         wish = valid(shapes.SpecInput(data=request.data))
         found = self.get_object()
+        sees = access.may(caller_of(request), found.cluster, "get", resource="bundledeployments", name=found.name)
+        replace(sees, words=f"{sees.words}: the spec that you were shown would overwrite values with `hidden`").check()
         self.check_if_match(found)
         changed = services.change_deployment(
             by=caller_of(request),

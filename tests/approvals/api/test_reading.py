@@ -142,6 +142,13 @@ def test_S09_values_of_config_are_for_who_may_get_the_deployment_itself(
     shown = json.loads(hidden[f"requests/{request.uid}"])["spec"]
     assert shown["config"] == {"values": {"pin": "hidden", "nested": "hidden"}, "release": "hidden"}
     assert shown["installNamespace"] == wish["installNamespace"]
+    for verb in ("get", "update"):
+        here.kubernetes.allow("rita", verb)
+    sent = {"generation": row.generation, "spec": shown}
+    refused = problem_of(call(here.rita, "put", f"deployments/{row.uid}", sent))
+    row.refresh_from_db()
+    assert (refused["code"], row.spec["config"]) == ("not-allowed", config)
+    assert "would overwrite values" in refused["detail"]
 
 
 def test_S09_nobody_tries_words_of_config_on_what_is_read_of_a_request(here: World, call: Call) -> None:
