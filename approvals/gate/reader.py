@@ -195,6 +195,7 @@ def subject_of(request: Request, *, content_digest: str) -> ReviewSubject:
         plan_digest=request.plan_digest,
         options_digest=request.options_digest,
         service_account_uid=request.service_account_uid,
+        salt=request.salt,
     )
 
 

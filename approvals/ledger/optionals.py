@@ -79,7 +79,7 @@ def wait(rows: Iterable[OptionalObject], problem: str, again_at: datetime | None
 def note_created(row: OptionalObject, request: Request, outcome: ObjectOutcome) -> None:
     """It was written as approved; from now on it is an object of the revision like any other."""
     _settle(row, State.CREATED, "")
-    facts = {"object": str(outcome.ref), "uid": outcome.uid, "contentDigest": request.content_id}
+    facts = {"object": str(outcome.ref), "uid": outcome.uid, "contentDigest": row.revision.content.public_digest}
     audit.record(verb="optional.created", actor=MACHINE, request=request, facts=facts)
     wake.deployment(request.deployment_id)
 

@@ -223,5 +223,5 @@ def close(request: Request, state: str, message: str) -> None:
         verb="revision.recorded",
         actor=MACHINE,
         request=request,
-        facts={"revision": revision.number, "state": state, "contentDigest": revision.content_id},
+        facts={"revision": revision.number, "state": state, "contentDigest": revision.content.public_digest},
     )

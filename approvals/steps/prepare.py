@@ -242,7 +242,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         row,
         Event.REPORT_AGAIN if is_again else Event.PREPARED,
         actor=MACHINE,
-        facts={"contentDigest": prepared.content.digest, "planDigest": report.plan.digest, "subjectDigest": digest},
+        facts={"contentDigest": prepared.row.public_digest, "planDigest": report.plan.digest, "subjectDigest": digest},
         round=round_number,
         weight=pivots.weight_of(worst),
         content=prepared.row,

@@ -22,8 +22,11 @@ from approvals.services.revisions import MAX_REASON
 
 SPEC = (
     "if you may not get the BundleDeployment in the cluster, values of `config` and credentials in other fields are "
-    "`hidden`: do not send such a spec back"
+    "`hidden`, and to send such a spec back is refused"
 )
+
+
+DIGEST = "keyed with a random value that is shown to nobody; empty for what earlier versions stored or settled"
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
@@ -38,7 +41,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    content_digest = serializers.CharField(source="content_id")
+    content_digest = serializers.CharField(source="content.public_digest", help_text=DIGEST)
     request = serializers.UUIDField(source="request.uid")
     state = serializers.CharField(help_text=f"one of {', '.join(Revision.State.values)}")
 

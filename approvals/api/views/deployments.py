@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -12,7 +13,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
-from approvals import services
+from approvals import access, services
 from approvals.access.sight import Sight
 from approvals.api import filters
 from approvals.api import serializers as shapes
@@ -36,8 +37,8 @@ class DeploymentViewSet(ClusterScoped):
         known = BundleDeployment.objects.filter(cluster__in=self.clusters(), gone_at__isnull=True)
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
-        known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
-        return known.prefetch_related("followed_references__reference", offers())
+        known = known.select_related("cluster", "active_revision__request", "active_revision__content")
+        return known.prefetch_related("followed_references__reference", offers()).order_by("cluster__name", "name")
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:
@@ -55,9 +56,11 @@ class DeploymentViewSet(ClusterScoped):
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
     def update(self, request: Http, **_: Any) -> Response:
-        """Replace the spec; 409 if `generation` is not the current one."""
+        """Replace the spec; 409 if `generation` is not the current one, 403 if you may not get the BundleDeployment."""
         wish = valid(shapes.SpecInput(data=request.data))
         found = self.get_object()
+        sees = access.may(caller_of(request), found.cluster, "get", resource="bundledeployments", name=found.name)
+        replace(sees, words=f"{sees.words}: the spec that you were shown would overwrite values with `hidden`").check()
         self.check_if_match(found)
         changed = services.change_deployment(
             by=caller_of(request),
@@ -120,7 +123,7 @@ class DeploymentViewSet(ClusterScoped):
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:
-        rows = Revision.objects.filter(deployment=self.get_object()).select_related("request")
+        rows = Revision.objects.filter(deployment=self.get_object()).select_related("request", "content")
         return self.paged(rows, shapes.RevisionSerializer)
 
     @extend_schema(responses=shapes.DriftSerializer(many=True))

@@ -216,7 +216,7 @@ def _note_writes(
             verb="deployment.seen",
             actor=Actor(writer.identity.username, writer.via) if writer else Actor("unknown", "cluster"),
             deployment=deployment,
-            facts={"generation": generation, "optionsDigest": deployment.options_digest},
+            facts={"generation": generation},
         )
     if is_back:
         audit.record(verb="deployment.back", actor=MACHINE, deployment=deployment)

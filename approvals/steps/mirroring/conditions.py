@@ -194,7 +194,7 @@ def of_request(
     state, since = request.state, request.changed_at
     found = [Condition("Prepared", bool(request.subject_digest), reason(state), request.problem, since)]
     if verdict:
-        words = f"round {verdict.round}, {verdict.subject_digest}"
+        words = ", ".join(filter(None, (f"round {verdict.round}", request.public_subject_digest)))
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
     elif voided and voided.was_approved:
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"

@@ -59,7 +59,7 @@ def look_after(deployment_id: int) -> None:
     is_first = rows.filter(looked_after_at=None).exists()
     # Before all else is read: messages that were sent until then are answered by this look (approvals.wake).
     rows.update(looked_after_at=database_now())
-    deployment = rows.select_related("cluster", "active_revision").get()
+    deployment = rows.select_related("cluster", "active_revision__content").get()
     if deployment.gone_at:
         return
     is_waiting = deployment.deletion_requested_at is None and _is_shown_soon(deployment)
@@ -195,7 +195,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
-        "contentDigest": active.content_id if active else "",
+        "contentDigest": active.content.public_digest if active else "",
         "activeRevision": active.number if active else 0,
         "activeRequest": mirror_name(latest) if latest else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in latest.pins] if latest else [],
@@ -286,9 +286,9 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     status = {
         "conditions": [condition.record() for condition in found],
         "round": request.round,
-        "subjectDigest": request.subject_digest,
+        "subjectDigest": request.public_subject_digest,
         "state": request.state,
-        "contentDigest": request.content_id or "",
+        "contentDigest": request.content.public_digest if request.content else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
         "bundles": _bundles(request),
         "expiresAt": conditions.instant(request.expires_at),
