@@ -32,6 +32,11 @@ def with_message(finding: Finding) -> Finding:
     return replace(finding, message=message_of(finding)) if finding.variant else finding
 
 
+def without_place(finding: Finding) -> Finding:
+    """`finding` with its sentence for a list that says the object above."""
+    return replace(finding, message=message_of(finding, **{PLACE: None})) if finding.variant else finding
+
+
 def message_of(finding: Finding, **instead: Any) -> str:
     """The sentence with the values `instead` of the finding's own; a value that it has not is none."""
     return first_message(finding, {**_known(finding), **instead})

@@ -69,11 +69,12 @@ def words_in_entry(finding: Finding) -> str:
 
 
 def _in_runs(numbers: list[int]) -> str:
-    """`1 to 3, 5`."""
+    """`1 to 3 and 5`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    told = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))

@@ -129,7 +129,8 @@ def in_counts(findings: Iterable[Finding]) -> str:
     counted = Counter((one.severity, one.is_new or one.severity is Severity.SAFE) for one in findings)
     new = [f"{counted[severity, True]:,} {severity}" for severity in Severity if counted[severity, True]]
     known = [f"{counted[severity, False]:,} {severity}" for severity in Severity if counted[severity, False]]
-    return ", ".join([*new, *([f"{' and '.join(known)} as before"] if known else [])])
+    told = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
+    return ", ".join([*new, *([f"{told} as before"] if known else [])])
 
 
 def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, is_said: bool = False) -> Iterator[str]:
@@ -219,7 +220,9 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
         lines.append(f"{verdict}  {visible(one.name)}")
         for finding in one.findings:
             version = str(finding.evidence.get("version") or "")
-            lines += _finding(replace(finding, rule=f"{finding.rule}  {version}".rstrip()), paint)
+            rule = visible(f"{finding.rule}  {version}".rstrip())
+            lines.append(f"{severity_mark(finding.severity, paint)}  {rule}{_known(finding.is_new)}")
+            lines += _words(Statement(finding.message, (finding,)), paint)
         lines.append("")
     return "\n".join(lines)
 
@@ -231,11 +234,6 @@ def _heading(section: Section, findings: Iterable[Finding]) -> str:
 def _severities(findings: Iterable[Finding]) -> str:
     counted = Counter(one.severity for one in findings)
     return ", ".join(f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity])
-
-
-def _finding(finding: Finding, paint: Paint) -> Iterator[str]:
-    yield f"{severity_mark(finding.severity, paint)}  {visible(finding.rule)}{_known(finding.is_new)}"
-    yield from _words(Statement(finding.message, (finding,)), paint)
 
 
 def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[str]:
