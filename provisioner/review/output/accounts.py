@@ -12,7 +12,6 @@ from provisioner.sentences import some_phrases
 from provisioner.values import Finding
 
 MAX_WAYS, MAX_TOLD = 3, 2
-_NEWLY = "-newly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def account_entries(findings: Iterable[Finding]) -> tuple[list[AccountEntry], li
 
 def words_in_entry(finding: Finding) -> str:
     """What a finding says of its account; "" where it is no part of an entry."""
-    part = f"entry.{finding.variant.removesuffix(_NEWLY)}"
+    part = f"entry.{finding.variant}"
     if not finding.variant or finding.server_words or part not in messages_of(finding.rule).templates:
         return ""
     return messages_of(finding.rule).render(part, finding.evidence)
