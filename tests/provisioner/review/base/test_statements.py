@@ -196,7 +196,7 @@ def test_S24_full_power_is_told_beside_the_power_over_approvals_in_lines_of_thei
     (one,) = statements([power, everything])
     assert (one.findings, one.attached) == ((power,), (everything,))
     text = as_text(Report((), (power, everything), Plan((), "")))
-    assert "do everything (RB-01)" in text
+    assert "◆ critical  RB-01: `shop/robot` can do everything" in text
     assert "PERMISSIONS  2 critical" in text
     known = replace(everything, is_new=False)
     assert [len(it.everything) for it in statements([power, known])] == [1, 1]
