@@ -322,7 +322,7 @@ class ShownReport:
         excerpts = [] if is_folded else [*self._own_lines(record, said.position), *self._rules(record)]
         to_load = is_folded and self._may_have_lines(record, said.position)
         kept = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
-        facts = facts_of(without_listed_places(kept))
+        facts = facts_of(without_listed_places(kept), str(record["rule"]))
         shown = replace(said, facts=facts, basis=basis, excerpts=excerpts, picture=_picture(record))
         return replace(shown, has_lines_to_load=to_load)
 

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from provisioner.review.base.places import places_of
-from provisioner.review.rules import messages_of
-from provisioner.review.rules.messages import LEAF, PLACE, SUBJECT, VARIANT, WHERE, Placeholder, Template
+from provisioner.review.rules import messages_of, rule_ids
+from provisioner.review.rules.messages import LEAF, PHRASE, PLACE, SUBJECT, VARIANT, WHERE, Placeholder, Template
 from provisioner.schema.verdicts import shown
 from provisioner.values import Finding, Note, ObjectRef, display_name
 
@@ -188,6 +188,13 @@ def shown_names(finding: Finding, variant: str = "") -> frozenset[str]:
     evidence = finding.evidence
     others = [name.removesuffix(_VARIANT) for name in names if name.endswith(_VARIANT) and name in evidence]
     return names.union(*(_names_in(evidence[name], evidence[f"{name}{_VARIANT}"]) for name in others))
+
+
+@cache
+def phrase_names(rule: str) -> frozenset[str]:
+    """The values of a rule's findings that only name a phrase of its file."""
+    templates = messages_of(rule).templates.values() if rule in rule_ids() else ()
+    return frozenset(field.name for template in templates for field in template.fields if field.format == PHRASE)
 
 
 @cache
