@@ -96,7 +96,7 @@ def _by_section(http: HttpRequest, request: Request, report: Report) -> HttpResp
         "total": len(report.body["findings"]),
         "counts": pages.severity_counts(report.body["findings"]),
         **choices(),
-        **form.facts((one for section in sections for one in section.findings), sight),
+        **form.facts((one for section in sections for one in section.in_place), sight),
     }
     return page(http, "findings/request_findings.html", facts)
 

@@ -159,24 +159,25 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True)
 class AccountGroup:
-    """What one account may newly do, as a sentence, and the findings that say so."""
+    """What one account may newly do, as a sentence, and the findings that say so; `brief` are those past MAX_OPENED."""
 
     severity: str
     words: str
     statements: list[ShownStatement]
+    brief: list[ShownFinding]
 
 
-def by_account(found: Iterable[ShownFinding]) -> tuple[list[AccountGroup], list[ShownFinding]]:
-    """What accounts may newly do, an entry for each, and the findings about other things."""
-    shown = {one.record["fingerprint"]: one for one in found}
-    entries, rest = account_entries(finding_from(one.record) for one in shown.values())
-    groups = [
-        AccountGroup(
-            str(entry.findings[0].severity), entry.words, together(shown[one.fingerprint] for one in entry.findings)
-        )
-        for entry in entries
-    ]
-    return groups, [shown[one.fingerprint] for one in rest]
+def by_account(shown: Iterable[ShownFinding], brief: Iterable[ShownFinding]) -> tuple[list[AccountGroup], set[str]]:
+    """What accounts may newly do, an entry for each, and the fingerprints of the findings that say so."""
+    opened, others = ({one.record["fingerprint"]: one for one in found} for found in (shown, brief))
+    entries, _ = account_entries(finding_from(one.record) for one in (*opened.values(), *others.values()))
+    groups = []
+    for entry in entries:
+        names = [one.fingerprint for one in entry.findings]
+        whole = together(opened[name] for name in names if name in opened)
+        rest = [others[name] for name in names if name in others]
+        groups.append(AccountGroup(str(entry.findings[0].severity), entry.words, whole, rest))
+    return groups, {one.fingerprint for entry in entries for one in entry.findings}
 
 
 def by_rule(told: Iterable[ShownStatement]) -> list[RuleGroup]:
@@ -204,7 +205,8 @@ def _place(ref: Record) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """`findings` are those to look at; `known_counts` says how many more are safe or were there before.
+    """`accounts` tell what accounts may newly do, `findings` are the others to look at; `known_counts` says how many
+    more are safe or were there before.
 
     `brief` are sentences of those past MAX_OPENED that are never left out, `more` what the others past it say alike, at
     most MAX_STATEMENTS; `left_out` counts by severity what only the page of all findings lists.
@@ -215,6 +217,7 @@ class ShownSection:
     counts: list[tuple[str, int]]
     known_counts: list[tuple[str, int]]
     is_loud: bool
+    accounts: list[AccountGroup]
     findings: list[ShownFinding]
     grids: list[Grid]
     brief: list[ShownFinding]
@@ -223,12 +226,14 @@ class ShownSection:
     picture: str
 
     @property
-    def accounts(self) -> list[AccountGroup]:
-        return by_account(self.findings)[0]
+    def groups(self) -> list[RuleGroup]:
+        return by_rule(together(self.findings))
 
     @property
-    def groups(self) -> list[RuleGroup]:
-        return by_rule(together(by_account(self.findings)[1]))
+    def in_place(self) -> list[ShownFinding]:
+        """The findings that can be opened, and accepted, here."""
+        of_accounts = [one for account in self.accounts for said in account.statements for one in said.findings]
+        return [*of_accounts, *self.findings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +264,11 @@ class ShownReport:
     def section(self, section: ReportSection) -> ShownSection:
         to_look_at = _by_statement(section.to_look_at)
         shown = [self.finding(record, is_folded=True) for record in to_look_at[:MAX_OPENED]]
-        rest = to_look_at[MAX_OPENED:]
-        brief = [self._sentence(record) for record in rest if record["severity"] in NEVER_FOLDED]
-        more = together(self._sentence(record) for record in rest if record["severity"] not in NEVER_FOLDED)
+        said = [self._sentence(record) for record in to_look_at[MAX_OPENED:]]
+        accounts, told = by_account(shown, said)
+        rest = [one for one in said if one.record["fingerprint"] not in told]
+        brief = [one for one in rest if one.record["severity"] in NEVER_FOLDED]
+        more = together(one for one in rest if one.record["severity"] not in NEVER_FOLDED)
         untold = [one.record for said in more[MAX_STATEMENTS:] for one in said.findings]
         seen = [one.record for one in shown if not one.hidden]
         return ShownSection(
@@ -270,7 +277,8 @@ class ShownReport:
             section.counts,
             section.known_counts,
             section.is_loud,
-            shown,
+            accounts,
+            [one for one in shown if one.record["fingerprint"] not in told],
             grids(seen),
             brief,
             more[:MAX_STATEMENTS],
