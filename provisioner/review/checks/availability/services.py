@@ -14,6 +14,7 @@ from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef
 _CLOSED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.BREAKING)
 _MOVED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.DANGEROUS)
 _NOWHERE = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.BREAKING)
+_NOT_DECLARED = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.DANGEROUS)
 
 _SERVICE = GroupKind("", "Service")
 _INGRESS = GroupKind("networking.k8s.io", "Ingress")
@@ -34,6 +35,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         elif planned.ref.group_kind == _INGRESS:
             yield from _of_routes(planned.ref, before, after)
     yield from _of_selectors(facts)
+    yield from _of_lost_backends(facts)
 
 
 def _of_type(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
@@ -95,9 +97,11 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
     for ref, service in _services(facts.state()):
         old = before.get(ref.identity)
         selector = mapping(_spec(service).get("selector"))
-        if old is None or not selector or pods_of_service(service, now):
+        if old is None or not selector:
             continue
-        if lost := pods_of_service(old, was):
+        if found := pods_of_service(service, now):
+            yield from _of_target_numbers((ref, old, service), pods_of_service(old, was), found)
+        elif lost := pods_of_service(old, was):
             yield _NOWHERE.finding(
                 "no-pods",
                 ref,
@@ -106,6 +110,46 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
                 selector=dict(selector),
                 workloads=[pod.ref for pod in lost],
             )
+
+
+def _of_target_numbers(
+    change: tuple[ObjectRef, JsonObject, JsonObject], was: list[PodSpec], now: list[PodSpec]
+) -> Iterator[Finding]:
+    """Numbers that containers declared, and no longer do while they declare others. Nobody has to declare a port."""
+    ref, old, new = change
+    before, declared = (_spec(old), _numbers(was)), _numbers(now)
+    for index, port in enumerate(maps(_spec(new).get("ports"))):
+        target = _number_of(port)
+        known = [one for one in maps(before[0].get("ports")) if _is_same_port(one, port)]
+        was_declared = any(_number_of(one) in before[1] for one in known)
+        if target and was_declared and declared and target not in declared:
+            yield _NOT_DECLARED.finding(
+                "no-declared-port",
+                ref,
+                where=("spec", "ports", index, "targetPort"),
+                key=["declared", target],
+                port=port.get("port"),
+                target=target[0],
+                declared=sorted({number for number, _ in declared}),
+                workloads=[pod.ref for pod in now],
+            )
+
+
+def _numbers(pods: list[PodSpec]) -> set[tuple[int, str]]:
+    """The ports that containers declare, with their protocols."""
+    ports = (port for pod in pods for port in _container_ports(pod))
+    return {(one.get("containerPort"), str(one.get("protocol") or "TCP")) for one in ports if one.get("containerPort")}
+
+
+def _number_of(port: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Where a port of a Service leads to, None where that is a name."""
+    target = port.get("targetPort") or port.get("port")
+    return (int(target), str(port.get("protocol") or "TCP")) if str(target).isdecimal() else None
+
+
+def _is_same_port(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether clients that know the port by name or number find the same."""
+    return old.get("port") == new.get("port") or (bool(new.get("name")) and old.get("name") == new.get("name"))
 
 
 def _services(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject]]:
@@ -133,6 +177,17 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
     for ref, obj in state.named:
         if ref.group_kind == _INGRESS:
             yield from _of_backends(ref, obj, services)
+
+
+def _of_lost_backends(facts: Facts) -> Iterator[Finding]:
+    """Services that this change deletes, and that an Ingress of the bundle leads to."""
+    services = (one for one in facts.plan.actions if one.ref.group_kind == _SERVICE)
+    gone = {one.ref.identity for one in services if one.action is Action.DELETE}
+    for ref, obj in facts.state().named if gone else ():
+        for name in dict.fromkeys(name for name, _ in _backends(obj)) if ref.group_kind == _INGRESS else ():
+            service = ObjectRef("", "v1", _SERVICE.kind, ref.namespace, name)
+            if service.identity in gone:
+                yield _NOWHERE.finding("no-backend", ref, where=("spec",), key=["backend", name], service=service)
 
 
 def _container_ports(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
