@@ -23,6 +23,7 @@ _ELSEWHERE = frozenset({"CustomResourceDefinition"})
 _BY_RULE = {
     "v1 PersistentVolumeClaim": ("spec",),
     "v1 Pod": ("spec",),
+    "v1 Service": ("spec", "loadBalancerClass"),
     "v1 ConfigMap": ("immutable",),
     "v1 Secret": ("immutable",),
     "batch/v1 Job": ("spec", "completions"),

@@ -117,34 +117,32 @@ def _of_target_numbers(
 ) -> Iterator[Finding]:
     """Numbers that containers declared, and no longer do while they declare others. Nobody has to declare a port."""
     ref, old, new = change
-    before, declared = (_spec(old), _numbers(was)), _numbers(now)
+    before, declared = _declared(was), _declared(now)
     for index, port in enumerate(maps(_spec(new).get("ports"))):
-        target = _number_of(port)
-        known = [one for one in maps(before[0].get("ports")) if _is_same_port(one, port)]
-        was_declared = any(_number_of(one) in before[1] for one in known)
-        if target and was_declared and declared and target not in declared:
+        known = [_target_of(one) for one in maps(_spec(old).get("ports")) if _is_same_port(one, port)]
+        target, is_number = _target_of(port), str(port.get("targetPort") or 1).isdigit()
+        if is_number and declared and target not in declared and not before.isdisjoint(known):
             yield _NOT_DECLARED.finding(
                 "no-declared-port",
                 ref,
                 where=("spec", "ports", index, "targetPort"),
                 key=["declared", target],
                 port=port.get("port"),
-                target=target[0],
-                declared=sorted({number for number, _ in declared}),
+                target=target,
+                declared=sorted({_target_of(one, "containerPort") for pod in now for one in _container_ports(pod)}),
                 workloads=[pod.ref for pod in now],
             )
 
 
-def _numbers(pods: list[PodSpec]) -> set[tuple[int, str]]:
-    """The ports that containers declare, with their protocols."""
-    ports = (port for pod in pods for port in _container_ports(pod))
-    return {(one.get("containerPort"), str(one.get("protocol") or "TCP")) for one in ports if one.get("containerPort")}
+def _declared(pods: list[PodSpec]) -> set[str]:
+    """The ports that containers declare, by number and by name."""
+    ports = [port for pod in pods for port in _container_ports(pod)]
+    return {_target_of(port, key) for port in ports for key in ("containerPort", "name") if port.get(key)}
 
 
-def _number_of(port: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Where a port of a Service leads to, None where that is a name."""
-    target = port.get("targetPort") or port.get("port")
-    return (int(target), str(port.get("protocol") or "TCP")) if str(target).isdecimal() else None
+def _target_of(port: Mapping[str, Any], key: str = "targetPort") -> str:
+    """Where a port of a Service leads to, or what a container listens on, with its protocol."""
+    return f"{port.get(key) or port.get('port')}/{port.get('protocol') or 'TCP'}"
 
 
 def _is_same_port(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
