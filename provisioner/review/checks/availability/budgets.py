@@ -87,8 +87,12 @@ def _of_unscaled(budget: JsonObject, state: StateFacts) -> Iterator[Finding]:
 def _selected(budget: JsonObject, state: StateFacts) -> list[ObjectRef]:
     """Whatever makes pods in a state that the budget selects."""
     ref, selector = ObjectRef.of(budget), mapping(budget.get("spec")).get("selector")
-    pods = state.once("pod specs", lambda it: list(pod_specs(it.objects))) if selector is not None else []
-    return [one.ref for one in pods if one.ref.namespace == ref.namespace and selects(selector, one.labels)]
+
+    def pods_of(it: StateFacts) -> list[ObjectRef]:
+        pods = it.once("pod specs", lambda one: list(pod_specs(one.objects))) if selector is not None else []
+        return [one.ref for one in pods if one.ref.namespace == ref.namespace and selects(selector, one.labels)]
+
+    return state.once(f"pods of {ref}", pods_of)
 
 
 def _workloads_near(ref: ObjectRef, state: StateFacts) -> list[ObjectRef]:

@@ -12,10 +12,12 @@ from provisioner.review.checks.availability.scale import (
     DEPLOYMENT,
     QUARTER,
     SCALED,
+    SIZER,
     STATEFUL_SET,
     autoscalers_of,
     replicas_of,
     rolling,
+    target_of,
 )
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
@@ -91,10 +93,12 @@ def _of_default(ref: ObjectRef, before: int, facts: Facts) -> Finding:
 
 def _standing(state: StateFacts) -> Iterator[Finding]:
     """Replicas that a workload writes down and an autoscaler sets."""
-    for ref, obj in state.named:
-        count = _spec(obj).get("replicas") if ref.group_kind in SCALED else None
-        for scaler in autoscalers_of(ref, state.objects) if count is not None else ():
-            told, where = {"scaler": ObjectRef.of(scaler), "count": count}, ("spec", "replicas")
+    scalers = [(ref, target) for ref, obj in state.named if (target := target_of(obj)) and ref.group_kind != SIZER]
+    counts = {ref.identity: (ref, _spec(obj).get("replicas")) for ref, obj in state.named if ref.group_kind in SCALED}
+    for scaler, target in scalers:
+        ref, count = counts.get(target.identity, (target, None))
+        if count is not None:
+            told, where = {"scaler": scaler, "count": count}, ("spec", "replicas")
             yield _FEWER.finding("set-by-two", ref, where=where, key="two", **told)
 
 

@@ -14,12 +14,13 @@ STATEFUL_SET = GroupKind("apps", "StatefulSet")
 DAEMON_SET = GroupKind("apps", "DaemonSet")
 SCALED = frozenset({DEPLOYMENT, STATEFUL_SET, GroupKind("apps", "ReplicaSet"), GroupKind("", "ReplicationController")})
 # It sets what pods ask for, not how many there are.
-_SIZER = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
+SIZER = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
 _TARGETS = {
     GroupKind("autoscaling", "HorizontalPodAutoscaler"): "scaleTargetRef",
     GroupKind("keda.sh", "ScaledObject"): "scaleTargetRef",
-    _SIZER: "targetRef",
+    SIZER: "targetRef",
 }
+_SCALER_KINDS = frozenset(one.kind for one in _TARGETS)
 
 QUARTER = "25%"
 
@@ -32,6 +33,8 @@ def replicas_of(obj: JsonObject) -> int:
 
 def target_of(scaler: JsonObject) -> ObjectRef | None:
     """The workload whose replicas an autoscaler sets; None for what is no autoscaler."""
+    if scaler.get("kind") not in _SCALER_KINDS:  # most objects are none
+        return None
     ref, spec = ObjectRef.of(scaler), mapping(scaler.get("spec"))
     target = mapping(spec.get(_TARGETS.get(ref.group_kind, "")))
     if not target.get("name"):
@@ -44,7 +47,7 @@ def autoscalers_of(ref: ObjectRef, objects: Iterable[JsonObject]) -> Iterator[Js
     """Those among `objects` that set the replicas of a workload."""
     for other in objects:
         target = target_of(other)
-        if target is not None and target.identity == ref.identity and ObjectRef.of(other).group_kind != _SIZER:
+        if target is not None and target.identity == ref.identity and ObjectRef.of(other).group_kind != SIZER:
             yield other
 
 
