@@ -23,6 +23,7 @@ _ELSEWHERE = frozenset({"CustomResourceDefinition"})
 _BY_RULE = {
     "v1 PersistentVolumeClaim": ("spec",),
     "v1 Pod": ("spec",),
+    "v1 Service": ("spec", "loadBalancerClass"),
     "v1 ConfigMap": ("immutable",),
     "v1 Secret": ("immutable",),
     "batch/v1 Job": ("spec", "completions"),
@@ -83,6 +84,8 @@ def _change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, live: Js
         return Change(facts.defaulted(_plain(obj)), None, obj)
     sent = with_empty_texts(schemas, schema, sent) if sent is not None else None
     old = facts.defaulted(_plain(live if live is not None else sent or {}))
+    if live is None and obj.get("kind") == "Service":  # the server never kept what its type does not need
+        services.without_stale(old, old)
     new = merged(schemas, schema, old, _plain(sent or {}), obj) or {}
     made = facts.defaulted(new)
     if obj.get("kind") == "Service":

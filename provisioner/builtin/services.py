@@ -194,6 +194,8 @@ def _of_update(change: Change) -> Iterator[FieldRefusal]:
     kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
     if not set(kinds) <= _WITH_ADDRESS:
         return
+    if kinds == ["LoadBalancer"] * 2 and old.get("loadBalancerClass") != new.get("loadBalancerClass"):
+        yield FieldRefusal(("spec", "loadBalancerClass"), NEVER, is_of_update=True)
     before, after = old.get("clusterIP"), sent.get("clusterIP")
     is_moved = after is not None and after != "" and (before != after if before else after == _NO_ADDRESS)
     if is_moved:

@@ -31,7 +31,16 @@ from provisioner.review.base.facts import (
 from provisioner.review.base.fold import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
-from provisioner.review.checks.availability import budgets, needs, nodes, replicas, services, storage
+from provisioner.review.checks.availability import (
+    budgets,
+    needs,
+    nodes,
+    replicas,
+    services,
+    single_node,
+    storage,
+    targets,
+)
 from provisioner.review.checks.bundle import (
     catalogs,
     chart_values,
@@ -160,6 +169,8 @@ CHECKS: tuple[Check, ...] = (
     budgets.CHECK,
     services.CHECK,
     storage.CHECK,
+    single_node.CHECK,
+    targets.CHECK,
     quotas.CHECK,
     full_quotas.CHECK,
     limit_ranges.CHECK,

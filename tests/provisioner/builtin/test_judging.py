@@ -58,6 +58,8 @@ def refused(name: str) -> list[str]:
         ("role of a binding changes", ["roleRef.name"]),
         ("back from node ports", []),
         ("load balancer with local traffic back", []),
+        ("class of a load balancer that becomes internal", []),
+        ("class of a load balancer changes", ["spec.loadBalancerClass"]),
         ("certificate without a key", ["data.tls.key"]),
         ("namespace with dots", ["metadata.name"]),
         ("role by a name with colons", ["rules[0].verbs"]),
@@ -210,3 +212,24 @@ def test_hostile_values_are_refused_soon(name: str) -> None:
     judge(obj, sent=obj)
     assert time.process_time() - began < 5
     assert all(len(one.words) < 500 for one in judge(obj).refusals)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        ({"type": "ClusterIP", "externalTrafficPolicy": "Local"}, ["spec.externalTrafficPolicy"]),
+        ({"type": "ClusterIP", "ports": [{"port": 80, "nodePort": 30080}]}, ["spec.ports[0].nodePort"]),
+        ({"type": "NodePort", "allocateLoadBalancerNodePorts": False}, ["spec.allocateLoadBalancerNodePorts"]),
+        ({"type": "NodePort", "externalTrafficPolicy": "Local"}, []),
+        ({"type": "ClusterIP", "externalTrafficPolicy": "Local", "externalIPs": ["192.0.2.1"]}, []),
+    ],
+)
+def test_a_service_keeps_nothing_that_its_type_does_not_need(spec: Object, fields: list[str]) -> None:
+    """It was dropped when the type changed, so it is not in the object that the next apply is held against."""
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"ports": [{"port": 80}], **spec},
+    }
+    assert [one.field for one in judge(service, sent=service).refusals] == fields

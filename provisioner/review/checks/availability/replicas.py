@@ -6,35 +6,44 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
 from provisioner.review.checks.availability.scale import (
     DAEMON_SET,
     DEPLOYMENT,
+    QUARTER,
     SCALED,
+    SIZER,
     STATEFUL_SET,
-    part_of,
+    autoscalers_of,
     replicas_of,
+    rolling,
+    target_of,
 )
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _STOPS = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)
 _PAUSES = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.DANGEROUS)
+_LEFT_OUT = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.DANGEROUS)
 _FEWER = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.NOTABLE)
 _NEW_GAP = ReviewRule("AVL-05", Section.AVAILABILITY, Severity.DANGEROUS)
 _GAP = ReviewRule("AVL-05", Section.AVAILABILITY, Severity.NOTABLE)
 
 _SUSPENDED = frozenset({GroupKind("batch", "CronJob"), GroupKind("batch", "Job")})
-_QUARTER = "25%"
 
 
 def _changes(facts: Facts) -> Iterator[Finding]:
+    bodies = {one.ref.identity: one.body for one in facts.content.manifests}
     for planned in facts.plan.actions:
         before, after = planned.before, planned.after
         if planned.action is not Action.UPDATE or before is None or after is None:
             continue
         ref = planned.ref
         if ref.group_kind in SCALED:
-            yield from _of_replicas(ref, replicas_of(before), replicas_of(after))
+            is_left_out = _spec(bodies.get(ref.identity, after)).get("replicas") is None
+            if is_left_out and replicas_of(before) > replicas_of(after) == 1:
+                yield _of_default(ref, replicas_of(before), facts)
+            else:
+                yield from _of_replicas(ref, replicas_of(before), replicas_of(after))
         elif ref.group_kind in _SUSPENDED:
             yield from _of_suspension(ref, before, after)
         if ref.group_kind == DEPLOYMENT and _spec(after).get("paused") is True and not _spec(before).get("paused"):
@@ -75,6 +84,24 @@ def _of_replicas(ref: ObjectRef, before: int, after: int) -> Iterator[Finding]:
         yield _FEWER.finding("fewer", ref, where=where, key=evidence, **evidence)
 
 
+def _of_default(ref: ObjectRef, before: int, facts: Facts) -> Finding:
+    """What nobody writes any more becomes the server's default, also where an autoscaler takes over."""
+    scaler = next((ObjectRef.of(one) for one in autoscalers_of(ref, facts.state().objects)), None)
+    evidence, variant = {"before": before, "after": 1}, "left-out-and-scaled" if scaler else "left-out"
+    return _LEFT_OUT.finding(variant, ref, where=("spec", "replicas"), key=evidence, scaler=scaler, **evidence)
+
+
+def _standing(state: StateFacts) -> Iterator[Finding]:
+    """Replicas that a workload writes down and an autoscaler sets."""
+    scalers = [(ref, target) for ref, obj in state.named if (target := target_of(obj)) and ref.group_kind != SIZER]
+    counts = {ref.identity: (ref, _spec(obj).get("replicas")) for ref, obj in state.named if ref.group_kind in SCALED}
+    for scaler, target in scalers:
+        ref, count = counts.get(target.identity, (target, None))
+        if count is not None:
+            told, where = {"scaler": scaler, "count": count}, ("spec", "replicas")
+            yield _FEWER.finding("set-by-two", ref, where=where, key="two", **told)
+
+
 def _of_suspension(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
     if _spec(after).get("suspend") is True and _spec(before).get("suspend") is not True:
         yield _PAUSES.finding("suspended", ref, where=("spec", "suspend"))
@@ -104,23 +131,18 @@ def _gap_of(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
             is_rolled = strategy.get("type") != "OnDelete" and isinstance(partition, int) and partition < count
             return {"why": "one-replica"} if is_rolled else {}
         case kind if kind == DAEMON_SET:
-            rolling = mapping(mapping(spec.get("updateStrategy")).get("rollingUpdate"))
-            return {"why": "max-unavailable", "max": "100%"} if rolling.get("maxUnavailable") == "100%" else {}
+            stated = mapping(mapping(spec.get("updateStrategy")).get("rollingUpdate"))
+            return {"why": "max-unavailable", "max": "100%"} if stated.get("maxUnavailable") == "100%" else {}
     return {}
 
 
 def _gap_of_deployment(strategy: Mapping[str, Any], count: int) -> dict[str, Any]:
     if strategy.get("type") == "Recreate":
         return {"why": "recreate"}
-    rolling = mapping(strategy.get("rollingUpdate"))
-    unavailable = part_of(rolling.get("maxUnavailable", _QUARTER), count, up=False)
-    surge = part_of(rolling.get("maxSurge", _QUARTER), count, up=True)
-    if unavailable is None or surge is None:
-        return {}
-    if not unavailable and not surge:  # the server lets one go then
-        unavailable = 1
-    gap = {"why": "max-unavailable", "max": rolling.get("maxUnavailable", _QUARTER), "pods": count}
-    return gap if unavailable >= count else {}
+    spread = rolling(strategy, count)
+    stated = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", QUARTER)
+    gap = {"why": "max-unavailable", "max": stated, "pods": count}
+    return gap if spread and spread.unavailable >= count else {}
 
 
 def _spec(obj: JsonObject) -> Mapping[str, Any]:
@@ -137,4 +159,4 @@ _CLAIMS = (
     Claim("AVL-05", frozenset({DEPLOYMENT}), ("spec.strategy",)),
 )
 
-CHECK = Check("replicas", claims=_CLAIMS, changes=_changes)
+CHECK = Check("replicas", claims=_CLAIMS, changes=_changes, standing=_standing)

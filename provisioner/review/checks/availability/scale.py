@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from provisioner.review.base.facts import mapping
 from provisioner.values import GroupKind, JsonObject, ObjectRef
@@ -11,7 +13,16 @@ DEPLOYMENT = GroupKind("apps", "Deployment")
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
 DAEMON_SET = GroupKind("apps", "DaemonSet")
 SCALED = frozenset({DEPLOYMENT, STATEFUL_SET, GroupKind("apps", "ReplicaSet"), GroupKind("", "ReplicationController")})
-_AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+# It sets what pods ask for, not how many there are.
+SIZER = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
+_TARGETS = {
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): "scaleTargetRef",
+    GroupKind("keda.sh", "ScaledObject"): "scaleTargetRef",
+    SIZER: "targetRef",
+}
+_SCALER_KINDS = frozenset(one.kind for one in _TARGETS)
+
+QUARTER = "25%"
 
 
 def replicas_of(obj: JsonObject) -> int:
@@ -20,16 +31,31 @@ def replicas_of(obj: JsonObject) -> int:
     return count if isinstance(count, int) and not isinstance(count, bool) else 1
 
 
+def target_of(scaler: JsonObject) -> ObjectRef | None:
+    """The workload whose replicas an autoscaler sets; None for what is no autoscaler."""
+    if scaler.get("kind") not in _SCALER_KINDS:  # most objects are none
+        return None
+    ref, spec = ObjectRef.of(scaler), mapping(scaler.get("spec"))
+    target = mapping(spec.get(_TARGETS.get(ref.group_kind, "")))
+    if not target.get("name"):
+        return None
+    group, _, version = str(target.get("apiVersion") or "apps/v1").rpartition("/")
+    return ObjectRef(group, version, str(target.get("kind") or DEPLOYMENT.kind), ref.namespace, str(target["name"]))
+
+
+def autoscalers_of(ref: ObjectRef, objects: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """Those among `objects` that set the replicas of a workload."""
+    for other in objects:
+        target = target_of(other)
+        if target is not None and target.identity == ref.identity and ObjectRef.of(other).group_kind != SIZER:
+            yield other
+
+
 def most_of(obj: JsonObject, objects: Iterable[JsonObject]) -> int:
     """How many it may run at most: as an autoscaler among `objects` lets it, else as it asks."""
-    ref = ObjectRef.of(obj)
-    for other in objects:
-        if ObjectRef.of(other).group_kind == _AUTOSCALER and ObjectRef.of(other).namespace == ref.namespace:
-            spec = mapping(other.get("spec"))
-            target, most = mapping(spec.get("scaleTargetRef")), spec.get("maxReplicas")
-            if (target.get("kind"), target.get("name")) == (ref.kind, ref.name) and isinstance(most, int):
-                return most
-    return replicas_of(obj)
+    specs = (mapping(one.get("spec")) for one in autoscalers_of(ObjectRef.of(obj), objects))
+    most = (spec.get("maxReplicas", spec.get("maxReplicaCount")) for spec in specs)
+    return next((count for count in most if isinstance(count, int)), replicas_of(obj))
 
 
 def part_of(value: object, total: int, *, up: bool) -> int | None:
@@ -41,3 +67,21 @@ def part_of(value: object, total: int, *, up: bool) -> int | None:
         return None
     product = int(digits) * total
     return -(-product // 100) if up else product // 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """How many pods a Deployment starts beside those that it should have, and how many of them it lets go meanwhile."""
+
+    surge: int
+    unavailable: int
+
+
+def rolling(strategy: Mapping[str, Any], count: int) -> Rolling | None:
+    """How `count` pods are replaced; None where all go first, or nobody can read it."""
+    stated = mapping(strategy.get("rollingUpdate"))
+    unavailable = part_of(stated.get("maxUnavailable", QUARTER), count, up=False)
+    surge = part_of(stated.get("maxSurge", QUARTER), count, up=True)
+    if strategy.get("type") == "Recreate" or unavailable is None or surge is None:
+        return None
+    return Rolling(surge, unavailable if unavailable or surge else 1)  # the server lets one go then

@@ -14,6 +14,7 @@ from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef
 _CLOSED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.BREAKING)
 _MOVED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.DANGEROUS)
 _NOWHERE = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.BREAKING)
+_NOT_DECLARED = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.DANGEROUS)
 
 _SERVICE = GroupKind("", "Service")
 _INGRESS = GroupKind("networking.k8s.io", "Ingress")
@@ -34,6 +35,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         elif planned.ref.group_kind == _INGRESS:
             yield from _of_routes(planned.ref, before, after)
     yield from _of_selectors(facts)
+    yield from _of_lost_backends(facts)
 
 
 def _of_type(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
@@ -95,9 +97,11 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
     for ref, service in _services(facts.state()):
         old = before.get(ref.identity)
         selector = mapping(_spec(service).get("selector"))
-        if old is None or not selector or pods_of_service(service, now):
+        if old is None or not selector:
             continue
-        if lost := pods_of_service(old, was):
+        if found := pods_of_service(service, now):
+            yield from _of_target_numbers((ref, old, service), pods_of_service(old, was), found)
+        elif lost := pods_of_service(old, was):
             yield _NOWHERE.finding(
                 "no-pods",
                 ref,
@@ -106,6 +110,44 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
                 selector=dict(selector),
                 workloads=[pod.ref for pod in lost],
             )
+
+
+def _of_target_numbers(
+    change: tuple[ObjectRef, JsonObject, JsonObject], was: list[PodSpec], now: list[PodSpec]
+) -> Iterator[Finding]:
+    """Numbers that containers declared, and no longer do while they declare others. Nobody has to declare a port."""
+    ref, old, new = change
+    before, declared = _declared(was), _declared(now)
+    for index, port in enumerate(maps(_spec(new).get("ports"))):
+        known = [_target_of(one) for one in maps(_spec(old).get("ports")) if _is_same_port(one, port)]
+        target, is_number = _target_of(port), str(port.get("targetPort") or 1).isdigit()
+        if is_number and declared and target not in declared and not before.isdisjoint(known):
+            yield _NOT_DECLARED.finding(
+                "no-declared-port",
+                ref,
+                where=("spec", "ports", index, "targetPort"),
+                key=["declared", target],
+                port=port.get("port"),
+                target=target,
+                declared=sorted({_target_of(one, "containerPort") for pod in now for one in _container_ports(pod)}),
+                workloads=[pod.ref for pod in now],
+            )
+
+
+def _declared(pods: list[PodSpec]) -> set[str]:
+    """The ports that containers declare, by number and by name."""
+    ports = [port for pod in pods for port in _container_ports(pod)]
+    return {_target_of(port, key) for port in ports for key in ("containerPort", "name") if port.get(key)}
+
+
+def _target_of(port: Mapping[str, Any], key: str = "targetPort") -> str:
+    """Where a port of a Service leads to, or what a container listens on, with its protocol."""
+    return f"{port.get(key) or port.get('port')}/{port.get('protocol') or 'TCP'}"
+
+
+def _is_same_port(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether clients that know the port by name or number find the same."""
+    return old.get("port") == new.get("port") or (bool(new.get("name")) and old.get("name") == new.get("name"))
 
 
 def _services(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject]]:
@@ -133,6 +175,17 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
     for ref, obj in state.named:
         if ref.group_kind == _INGRESS:
             yield from _of_backends(ref, obj, services)
+
+
+def _of_lost_backends(facts: Facts) -> Iterator[Finding]:
+    """Services that this change deletes, and that an Ingress of the bundle leads to."""
+    services = (one for one in facts.plan.actions if one.ref.group_kind == _SERVICE)
+    gone = {one.ref.identity for one in services if one.action is Action.DELETE}
+    for ref, obj in facts.state().named if gone else ():
+        for name in dict.fromkeys(name for name, _ in _backends(obj)) if ref.group_kind == _INGRESS else ():
+            service = ObjectRef("", "v1", _SERVICE.kind, ref.namespace, name)
+            if service.identity in gone:
+                yield _NOWHERE.finding("no-backend", ref, where=("spec",), key=["backend", name], service=service)
 
 
 def _container_ports(pod: PodSpec) -> Iterator[Mapping[str, Any]]:

@@ -25,6 +25,7 @@ _REMOVED = ReviewRule("NP-02", Section.OBJECTS, Severity.NOTABLE)
 _OPEN = ReviewRule("NP-03", Section.OBJECTS, Severity.NOTABLE)
 _NO_DNS = ReviewRule("NP-04", Section.OBJECTS, Severity.DANGEROUS)
 _SHUT = ReviewRule("NP-06", Section.OBJECTS, Severity.DANGEROUS)
+_CLOSER = ReviewRule("NP-05", Section.OBJECTS, Severity.NOTABLE)
 _ROUTE = ReviewRule("SV-02", Section.OBJECTS, Severity.NOTABLE)
 _ON_NODE = ReviewRule("SV-03", Section.OBJECTS, Severity.DANGEROUS)
 
@@ -157,11 +158,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         if planned.action is Action.DELETE:
             yield _REMOVED.finding("deleted", planned.ref, key="gone")
         elif planned.action in {Action.UPDATE, Action.REPLACE} and planned.before and planned.after:
-            yield from _of_loosening(planned.ref, planned.before, planned.after)
+            yield from _of_rules(planned.ref, planned.before, planned.after)
 
 
-def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
-    """Rules that were not there, directions no longer restricted, other pods."""
+def _of_rules(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
+    """Rules that were not there, directions no longer restricted, other pods; and rules that are gone."""
     old, new = mapping(before.get("spec")), mapping(after.get("spec"))
     changed = [f"new-rules-{direction}" for direction in PEERS if wider_rules(old, new, direction)]
     gone = [one for one in PEERS if restricts(old, one) and not restricts(new, one)]
@@ -170,6 +171,9 @@ def _of_loosening(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iter
         changed.append(OTHER_PODS)
     if changed:
         yield _REMOVED.finding("loosened", ref, where=("spec",), key=changed, changes=changed)
+    for direction in PEERS:
+        if wider_rules(new, old, direction):
+            yield _CLOSER.finding(f"lets-less-{direction}", ref, where=("spec", direction), key=["less", direction])
 
 
 CHECK = Check("network-policies", changes=_changes, standing=_standing)

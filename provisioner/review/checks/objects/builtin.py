@@ -9,18 +9,20 @@ from collections.abc import Iterator
 
 from provisioner.builtin import Judgement, Unknown, judge, knows
 from provisioner.review.base.changes import changed_paths
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
+from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import loss_of
 from provisioner.review.checks.objects.offline import is_untried, of_several
-from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _UNFIT = ReviewRule("OBJ-07", Section.OBJECTS, Severity.BREAKING)
 _REFUSED = ReviewRule("OBJ-10", Section.OBJECTS, Severity.BREAKING)
+_REFUSED_LATER = ReviewRule("OBJ-10", Section.OBJECTS, Severity.DANGEROUS)
 _TOO_NEW = ReviewRule("OBJ-11", Section.OBJECTS, Severity.DANGEROUS)
 _UNKNOWN = ReviewRule("OBJ-04", Section.OBJECTS, Severity.UNKNOWN)
 _NOT_COMPILED = ReviewRule("OBJ-03", Section.OBJECTS, Severity.NOTABLE)
 _NEVER_CHANGES = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING)
+_SERVICE = GroupKind("", "Service")
 # Of these, SEC-03 says that they would change although they are immutable, and WH-06 what the forms of reviews are.
 _SAID_ELSEWHERE = ("sideEffects", "admissionReviewVersions")
 
@@ -31,6 +33,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     unknown: dict[Unknown, list[ObjectRef]] = {}
     for planned in facts.plan.actions:
         ref = planned.ref
+        if ref.group_kind == _SERVICE and planned.action is Action.UPDATE and ref.identity in bodies:
+            yield from _of_dropped(planned, bodies[ref.identity], facts.around.version)
         if not is_untried(planned) or ref.identity not in bodies:
             continue
         version = facts.around.version
@@ -46,6 +50,16 @@ def _changes(facts: Facts) -> Iterator[Finding]:
                 unknown.setdefault(why, []).append(ref)
     for why, refs in sorted(unknown.items()):
         yield of_several(_UNKNOWN, str(why), refs, str(why))
+
+
+def _of_dropped(planned: PlannedAction, body: JsonObject, version: str) -> Iterator[Finding]:
+    """What the server takes once, and drops, since its former type needed it: the same again is refused."""
+    if mapping((planned.before or {}).get("spec")).get("type") == mapping(body.get("spec")).get("type"):
+        return
+    now, later = (judge(body, sent=sent, version=version).refusals for sent in (planned.before, body))
+    for one in later if not now else ():
+        told = {"field": one.field, "type": mapping(body.get("spec")).get("type") or "ClusterIP"}
+        yield _REFUSED_LATER.finding("refused-later", planned.ref, where=one.path, key="later", **told)
 
 
 def _of_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) -> Iterator[Finding]:

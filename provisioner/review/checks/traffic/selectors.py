@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.policy_reach import PEERS, restricts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -17,6 +17,7 @@ from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, O
 _LEADS_ELSEWHERE = ReviewRule("SV-04", Section.OBJECTS, Severity.DANGEROUS)
 _LEADS_TO_FEWER = ReviewRule("SV-04", Section.OBJECTS, Severity.NOTABLE)
 _LETS_GO = ReviewRule("NP-05", Section.OBJECTS, Severity.DANGEROUS)
+_CUTS_OFF = ReviewRule("NP-05", Section.OBJECTS, Severity.NOTABLE)
 _HOLDS_OTHERS = ReviewRule("NP-05", Section.OBJECTS, Severity.NOTABLE)
 
 _SERVICE = GroupKind("", "Service")
@@ -57,6 +58,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
     is_followed = not facts.hides_old_names  # else it would quote what led elsewhere under another name
     former = (renamed(facts, renames(facts)) if is_followed else None) or facts.previous_state()
     both = list(_both_sides(facts, former))
+    yield from _of_isolation(facts.state(), former)
     if not both:
         return
     pods = list(pod_specs(former.objects)), list(pod_specs(facts.state().objects))
@@ -130,6 +132,41 @@ def _of_policy(one: _Selected, policies: Sequence[JsonObject], pods: Sequence[Po
     joined = [ref for ref in one.joined if ref.identity in one.all_before]
     if joined:
         yield _of(_HOLDS_OTHERS, "newly-held", one, selectors, pods=joined)
+
+
+def _of_isolation(state: StateFacts, former: StateFacts) -> Iterator[Finding]:
+    """Policies that restrict pods which everybody could reach, or which could reach everybody: until now no policy did
+    so in that direction."""
+    known = {ref.identity: obj for ref, obj in former.named if ref.group_kind == _POLICY}
+    policies = [(ref, obj) for ref, obj in state.named if ref.group_kind == _POLICY]
+    was, now = (list(pod_specs(side.objects)) if policies else [] for side in (former, state))
+    for direction in PEERS:
+        restricting = [obj for obj in known.values() if direction in _directions(obj)]
+        free = {one.ref.identity for one in was if not any(pods_of_policy(obj, [one]) for obj in restricting)}
+        for ref, policy in policies:
+            spec, old = mapping(policy.get("spec")), known.get(ref.identity)
+            if not restricts(spec, direction) or old in restricting or _lets_all(spec, direction):
+                continue
+            if cut := [one.ref for one in pods_of_policy(policy, now) if one.ref.identity in free]:
+                where, key = ("spec", direction), [direction, list(map(str, cut))]
+                told = {"pods": cut, "who": _who(spec, direction)}
+                yield _CUTS_OFF.finding(f"cuts-off-{direction}", ref, where=where, key=key, **told)
+
+
+def _lets_all(spec: Mapping[str, Any], direction: str) -> bool:
+    return any(not rule.get(PEERS[direction]) and not rule.get("ports") for rule in maps(spec.get(direction)))
+
+
+def _who(spec: Mapping[str, Any], direction: str) -> str:
+    """Whom the rules of a policy let through, as a phrase of NP-05."""
+    rules = maps(spec.get(direction))
+    peers = [peer for rule in rules for peer in maps(rule.get(PEERS[direction]))]
+    if not rules:
+        return "nobody"
+    if any(not rule.get(PEERS[direction]) for rule in rules):
+        return "everybody-on-ports"
+    is_near = all("podSelector" in one and not one.keys() & {"namespaceSelector", "ipBlock"} for one in peers)
+    return "own-namespace" if is_near else "named"
 
 
 def _unheld(one: _Selected, policies: Sequence[JsonObject], pods: Sequence[PodSpec]) -> list[ObjectRef]:

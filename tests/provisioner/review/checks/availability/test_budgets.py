@@ -52,7 +52,8 @@ def found_by(*objects: dict[str, Any], live: tuple[Any, ...] = ()) -> list[Findi
     ],
 )
 def test_a_budget_that_lets_no_pod_go_is_said(replicas: int, spec: dict[str, Any], count: int) -> None:
-    assert [one.rule for one in found_by(workload(replicas), budget(**spec))] == ["AVL-01"] * count
+    found = found_by(workload(replicas), budget(**spec))
+    assert [one.rule for one in found if one.variant != "selects-none"] == ["AVL-01"] * count
 
 
 def test_a_budget_of_somebody_else_counts_where_fewer_pods_run() -> None:
@@ -79,3 +80,45 @@ def test_a_budget_of_somebody_else_counts_where_fewer_pods_run() -> None:
 )
 def test_a_number_or_a_percentage_of_three(value: object, up: bool, part: int | None) -> None:
     assert part_of(value, 3, up=up) == part
+
+
+def named_budget(name: str, **labels: str) -> dict[str, Any]:
+    return an_object(
+        "policy/v1",
+        "PodDisruptionBudget",
+        name,
+        "shop",
+        spec={"maxUnavailable": 1, "selector": {"matchLabels": labels}},
+    )
+
+
+def test_two_budgets_that_select_the_same_pods_block_every_eviction() -> None:
+    (found,) = found_by(workload(3), named_budget("a", app="web"), named_budget("b", app="web"))
+    assert (found.variant, found.severity, found.evidence["other"].name) == ("overlap", "dangerous", "b")
+    assert [one.variant for one in found_by(workload(3), named_budget("a", app="web"), named_budget("b", app="x"))] == [
+        "selects-none"
+    ]
+
+
+def test_a_budget_beside_one_of_somebody_else_blocks_every_eviction() -> None:
+    (found,) = found_by(workload(3), named_budget("a", app="web"), live=(named_budget("theirs", app="web"),))
+    assert (found.variant, found.evidence["other"].name) == ("overlap", "theirs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "severities"),
+    [
+        ("Job", {"maxUnavailable": 1}, ["dangerous"]),
+        ("Job", {"minAvailable": "50%"}, ["dangerous"]),
+        ("Job", {"minAvailable": 1}, []),
+        ("DaemonSet", {"maxUnavailable": 1}, ["notable"]),
+        ("Deployment", {"maxUnavailable": 1}, []),
+    ],
+)
+def test_a_budget_cannot_count_pods_whose_workload_has_no_scale(
+    kind: str, spec: dict[str, Any], severities: list[str]
+) -> None:
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    template = {"metadata": {"labels": {"app": "web"}}}
+    made = an_object(group, kind, "web", "shop", spec={"replicas": 3, "template": template})
+    assert [one.severity for one in found_by(made, budget(selector=SELECTOR, **spec))] == severities
