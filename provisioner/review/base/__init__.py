@@ -9,6 +9,7 @@
 - `fold`: what is found of many objects, said once
 - `long_lines`: a long line that changes, in pieces
 - `marks`: before and after in pictures
+- `messages`: the sentence of a finding, and what it says wherever it holds
 - `places`: all objects, versions and fields of a finding
 - `record`: a report as JSON and back
 - `renames`: objects that go under one name and come under another
@@ -28,6 +29,7 @@ __all__ = [
     "fold",
     "long_lines",
     "marks",
+    "messages",
     "places",
     "record",
     "renames",
