@@ -43,6 +43,7 @@ from provisioner.review.checks.bundle import (
     unused_files,
 )
 from provisioner.review.checks.governance import (
+    cluster_defaults,
     full_quotas,
     limit_ranges,
     quotas,
@@ -51,6 +52,7 @@ from provisioner.review.checks.governance import (
     well_known,
 )
 from provisioner.review.checks.network import (
+    allocations,
     api_services,
     callers,
     fail_closed,
@@ -79,6 +81,7 @@ from provisioner.review.checks.pods import (
     bounds,
     commands,
     fetched,
+    hardening,
     hidden,
     images,
     isolation,
@@ -135,6 +138,7 @@ CHECKS: tuple[Check, ...] = (
     placement.CHECK,
     names.CHECK,
     isolation.CHECK,
+    hardening.CHECK,
     hidden.CHECK,
     webhooks.CHECK,
     webhook_effects.CHECK,
@@ -144,6 +148,7 @@ CHECKS: tuple[Check, ...] = (
     weaker_policies.CHECK,
     network.CHECK,
     network_policies.CHECK,
+    allocations.CHECK,
     api_services.CHECK,
     callers.CHECK,
     selectors.CHECK,
@@ -151,6 +156,7 @@ CHECKS: tuple[Check, ...] = (
     plain_text.CHECK,
     controllers.CHECK,
     well_known.CHECK,
+    cluster_defaults.CHECK,
     images.CHECK,
     apis.CHECK,
     settings.CHECK,

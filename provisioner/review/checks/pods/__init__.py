@@ -4,6 +4,7 @@
 - `bounds`: probes, requests and limits
 - `commands`: commands, arguments, variables and mounts that change
 - `fetched`: commands that fetch what they run
+- `hardening`: security contexts that become stricter
 - `hidden`: volumes over files of the image
 - `images`: images and where they come from
 - `isolation`: what keeps containers apart
@@ -21,6 +22,7 @@ __all__ = [
     "bounds",
     "commands",
     "fetched",
+    "hardening",
     "hidden",
     "images",
     "isolation",
