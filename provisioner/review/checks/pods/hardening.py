@@ -13,7 +13,10 @@ from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.values import Finding, Section, Severity
 
 _STRICTER = ReviewRule("POD-39", Section.PODS, Severity.NOTABLE)
+_HARDLY = ReviewRule("POD-39", Section.PODS, Severity.SAFE)
 _CONTRADICTION = ReviewRule("POD-39", Section.PODS, Severity.BREAKING)
+# Few programs of images use sudo or setuid.
+_NO_ESCALATION = "no-escalation"
 # Kinds of volumes that stay read-only whatever their mount says.
 _NEVER_WRITABLE = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
 
@@ -29,7 +32,8 @@ def _standing(state: StateFacts) -> Iterator[Finding]:
 def _changes(facts: Facts) -> Iterator[Finding]:
     for change in pod_changes(facts.plan):
         if changes := list(_stricter(change)):
-            yield _STRICTER.finding("stricter", change.ref, key=changes, changes=changes)
+            rule = _STRICTER if any(one[VARIANT] != _NO_ESCALATION for one in changes) else _HARDLY
+            yield rule.finding("stricter", change.ref, key=changes, changes=changes)
 
 
 def _stricter(change: PodChange) -> Iterator[dict[str, Any]]:
@@ -56,7 +60,7 @@ def _stricter(change: PodChange) -> Iterator[dict[str, Any]]:
     for capabilities, containers in lost.items():
         yield {VARIANT: "capabilities", "containers": containers, "capabilities": list(capabilities)}
     if confined := [new.name for old, new in kept if _gains_nothing(new) and not _gains_nothing(old)]:
-        yield {VARIANT: "no-escalation", "containers": confined}
+        yield {VARIANT: _NO_ESCALATION, "containers": confined}
 
 
 def _flag(container: Container, field: str) -> object:
