@@ -90,6 +90,7 @@ from provisioner.review.checks.pods import (
     pod_habits,
     pods,
     reading,
+    scripts,
     settings,
     tokens,
 )
@@ -130,6 +131,7 @@ CHECKS: tuple[Check, ...] = (
     pods.CHECK,
     pod_habits.CHECK,
     commands.CHECK,
+    scripts.CHECK,
     fetched.CHECK,
     reading.CHECK,
     accounts.CHECK,

@@ -13,6 +13,7 @@
 - `pod_habits`: limits, probes, tokens, priorities
 - `pods`: what pods may do to their node
 - `reading`: Secrets of somebody else
+- `scripts`: scripts of ConfigMaps that containers run
 - `settings`: ConfigMaps and Secrets that are read at run time
 - `tokens`: tokens of accounts
 """
@@ -31,6 +32,7 @@ __all__ = [
     "pod_habits",
     "pods",
     "reading",
+    "scripts",
     "settings",
     "tokens",
 ]
