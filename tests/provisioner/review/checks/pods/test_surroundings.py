@@ -307,7 +307,7 @@ READ_ONLY = "main can no longer write to the files of the image (readOnlyRootFil
 )
 def test_what_containers_must_not_do_any_more_is_told(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
     found = of(hardening.CHECK, "POD-39", secured(**old), secured(**new))
-    assert messages(found) == ([f"is held more strictly, which can stop its programs: {words}"] if words else [])
+    assert messages(found) == ([f"gets limits that can stop its programs: {words}"] if words else [])
     assert not of(hardening.CHECK, "POD-39", secured(**new), secured(**new))
     assert not of(hardening.CHECK, "POD-39", None, secured(**new))
 
