@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.models import AuditCheck, AuditEntry, BundleDeployment, Request
 from provisioner.cluster.drift.detection import public_place
 
@@ -34,6 +36,8 @@ MACHINE = Actor("pratique", "machine")
 # Facts of entries that earlier versions wrote, in which words of the API server stand among ours. No entry is changed
 # or counted anew for that: the chain covers what was written.
 _MIXED = frozenset({"problem", "words"})
+# And plain hashes, on which people could try values of specs and Secrets that they may not see (S09).
+_UNSALTED = frozenset({"optionsDigest", "contentDigest", "subjectDigest"})
 WITHHELD = "withheld: recorded before the cluster's own messages were stored separately"
 
 
@@ -61,7 +65,7 @@ def record(
     about = request.deployment if request else deployment
     entry = AuditEntry(
         number=last["number"] + 1 if last else 1,
-        at=timezone.now(),
+        at=database_now(),
         verb=verb,
         actor=actor.name,
         via=actor.via,
@@ -70,6 +74,7 @@ def record(
         deployment_uid=about.uid if about else "",
         request_uid=str(request.uid) if request else "",
         facts=json.loads(json.dumps(facts or {}, default=str)),
+        salt=os.urandom(32),
         previous_hash=last["hash"] if last else "",
     )
     entry.hash = entry_hash(entry)
@@ -77,9 +82,15 @@ def record(
     return entry
 
 
-def public_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+def public_facts(entry: AuditEntry) -> dict[str, Any]:
     """The facts of an entry as everybody may know them who may read it."""
-    return {name: _public(name, value) for name, value in facts.items()}
+    told = {name: _public(name, value) for name, value in entry.facts.items()}
+    return told if entry.salt else {name: value for name, value in told.items() if name not in _UNSALTED}
+
+
+def public_hash(entry: AuditEntry) -> str:
+    """Its hash, on which nobody can try what is withheld of it, or of the entries before it; "" of older ones."""
+    return entry.hash if entry.salt else ""
 
 
 def _public(name: str, value: Any) -> Any:
@@ -98,7 +109,7 @@ def _public_field(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry_hash(entry: AuditEntry) -> str:
-    """SHA-256 over the length-prefixed columns, the previous hash first."""
+    """SHA-256 over the length-prefixed columns, the previous hash first and the salt, where it has one, last."""
     digest = hashlib.sha256()
     for part in (
         entry.previous_hash,
@@ -112,6 +123,7 @@ def entry_hash(entry: AuditEntry) -> str:
         entry.deployment_uid,
         entry.request_uid,
         json.dumps(entry.facts, sort_keys=True, ensure_ascii=False),
+        *([bytes(entry.salt).hex()] if entry.salt else []),
     ):
         data = part.encode()
         digest.update(len(data).to_bytes(8, "big") + data)
@@ -126,7 +138,7 @@ def verify_chain() -> ChainState:
 def check_chain() -> None:
     """Walk the whole chain, and keep what was found for the pages."""
     found = verify_chain()
-    told = {"length": found.length, "broken_at": found.broken_at, "at": timezone.now()}
+    told = {"length": found.length, "broken_at": found.broken_at, "at": database_now()}
     AuditCheck.objects.update_or_create(pk=1, defaults=told)
 
 
@@ -134,7 +146,7 @@ def known_state() -> tuple[ChainState, datetime]:
     """The state of the chain for a page, and since when it is known: the newest entries are walked now, and of the
     others it is what the last walk along the whole chain found.
     """
-    now = timezone.now()
+    now = database_now()
     last = AuditEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
     newest = _walk(max(0, last - MAX_WALKED))
     if not newest.is_whole or last <= MAX_WALKED:

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 
 from django.db import Error
 from django.db.models import Q
-from django.utils import timezone
 
 from approvals import logs
+from approvals.clock import database_now
 from approvals.models import Cluster
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def _write(cluster: str, words: str) -> None:
     if words:
         _noted_at[cluster] = time.monotonic()
         Cluster.objects.filter(name=cluster).update(
-            refusal=f"{own}: {words}", refused_by=own, refused_at=timezone.now()
+            refusal=f"{own}: {words}", refused_by=own, refused_at=database_now()
         )
     else:
         if _noted_at.pop(cluster, None) is None:

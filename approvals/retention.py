@@ -17,10 +17,10 @@ from functools import partial
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
 
 from approvals import audit, store
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.encryption.files import UNFINISHED_AGE, StoredFile, content_files
 from approvals.errors import StoreUnavailable
 from approvals.ledger.moves import both_locked
@@ -208,7 +208,7 @@ def _remove(digest: str, now: datetime) -> int:
         row = for_change(Content.objects.filter(pk=digest)).get()
         if not _unneeded(now).filter(pk=digest).exists():
             return 0
-        row.removed_at, row.deleting_until = now, timezone.now() + DELETION_SETTLES
+        row.removed_at, row.deleting_until = now, database_now() + DELETION_SETTLES
         row.save(update_fields=["removed_at", "deleting_until"])
     content_files().delete(store.path_of(digest))
     _deleting(row).update(deleting_until=None)
@@ -243,7 +243,7 @@ def collect_unnamed(one: StoredFile, now: datetime) -> bool:
         unused = {"object_count": 0, "byte_count": 0, "created_at": now, "removed_at": now}
         _, is_new = Content.objects.get_or_create(digest=digest, defaults=unused)
         row = for_change(Content.objects.filter(pk=digest)).get()
-        began = timezone.now()
+        began = database_now()
         if row.removed_at is None or (row.deleting_until is not None and began < row.deleting_until):
             return False
         row.deleting_until = began + DELETION_SETTLES

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from celery import shared_task
 from django.conf import settings
 from django.db.models import F, Q
-from django.utils import timezone
 
 from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
 from approvals.chat import incoming
+from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, references, strays
 from approvals.ledger.packages import following
@@ -46,9 +46,9 @@ def advance_request(request_id: int) -> None:
 
 
 @shared_task(name="approvals.look_after")
-def look_after_deployment(deployment_id: int, since: str = "") -> None:
-    """`since`: nothing is new but that it was last looked after then; where messages have piled up, it was since."""
-    if not since or BundleDeployment.objects.filter(pk=deployment_id, looked_after_at=since).exists():
+def look_after_deployment(deployment_id: int, since: str | None = "") -> None:
+    """`since`: when it was last looked after as this was sent; where it was again, all that was new then is seen."""
+    if since == "" or BundleDeployment.objects.filter(pk=deployment_id, looked_after_at=since).exists():
         do(jobs.LookAfter(deployment_id))
 
 
@@ -94,7 +94,7 @@ def count_kubectl_reviews(cluster_id: int) -> None:
 
 @shared_task(name="approvals.forget_ended")
 def forget_ended() -> None:
-    services.forget_ended(timezone.now())
+    services.forget_ended(database_now())
 
 
 @shared_task(name="approvals.clear")
@@ -102,11 +102,11 @@ def clear() -> None:
     references.clear_unused()
     claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
-    catalogs.comparisons.forget_expired(timezone.now())
-    catalogs.forget_gone(timezone.now())
+    catalogs.comparisons.forget_expired(database_now())
+    catalogs.forget_gone(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
     try:
-        retention.clear(timezone.now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
+        retention.clear(database_now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
     except StoreUnavailable as exc:
         logger.warning("what is left is cleared in an hour", extra={"error": str(exc)})
 
@@ -129,7 +129,7 @@ def take_over() -> None:
 @shared_task(name="approvals.sweep")
 def sweep() -> None:
     """Find what a lost message or a dead worker left behind, and wake it."""
-    now = timezone.now()
+    now = database_now()
     free = Q(claimed_until__isnull=True) | claims.lapsed()
     is_time = Q(look_again_at__isnull=True) | Q(look_again_at__lte=now)
     due = Request.objects.filter(free, is_time, state__in=DUE)
@@ -147,13 +147,13 @@ def sweep() -> None:
     pivots.take_up_waiting()
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
-    for pk, since in _unseen(now):
-        wake.deployment(pk, since=since)
+    for pk in _unseen(now):
+        wake.deployment(pk)
     _sweep_references(now)
 
 
-def _unseen(now: datetime) -> list[tuple[int, datetime | None]]:
-    """The deployments that are to be looked after, with when they last were."""
+def _unseen(now: datetime) -> list[int]:
+    """The deployments that are to be looked after."""
     quick, idle = (timedelta(seconds=seconds) for seconds in (LOOK_AFTER_SECONDS, LOOK_AFTER_IDLE_SECONDS))
     unshown = Request.objects.filter(Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at")), state__in=OPEN)
     is_awaited = (
@@ -164,7 +164,7 @@ def _unseen(now: datetime) -> list[tuple[int, datetime | None]]:
     is_time = Q(looked_after_at__isnull=True) | Q(looked_after_at__lt=now - idle)
     is_time |= Q(looked_after_at__lt=now - quick) & is_awaited
     rows = BundleDeployment.objects.filter(is_time, gone_at__isnull=True)
-    return list(rows.values_list("pk", "looked_after_at"))
+    return list(rows.values_list("pk", flat=True))
 
 
 def _sweep_references(now: datetime) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 
 from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from approvals import instruments
+from approvals.models import BundleDeployment
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +22,18 @@ def request(request_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.advance", request_id))
 
 
-def deployment(deployment_id: int, *, since: datetime | None = None) -> None:
+def deployment(deployment_id: int) -> None:
     """Have a worker look at this deployment: its mirror in the cluster, its health. Requests go first: hundreds of
-    mirrors that somebody needs written hold up nobody's report. `since`: only because it was last looked after then."""
-    args = (deployment_id, since.isoformat()) if since else (deployment_id,)
-    transaction.on_commit(lambda: _send("approvals.look_after", *args, priority=AFTER_REQUESTS))
+    mirrors that somebody needs written hold up nobody's report.
+
+    The message says when it was last looked after: where it was again before a worker has the message, nothing is left.
+    """
+
+    def send() -> None:
+        at = BundleDeployment.objects.filter(pk=deployment_id).values_list("looked_after_at", flat=True).first()
+        _send("approvals.look_after", deployment_id, at.isoformat() if at else None, priority=AFTER_REQUESTS)
+
+    transaction.on_commit(send)
 
 
 def drift(deployment_id: int) -> None:

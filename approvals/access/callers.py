@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals.access.caller import Caller, Credential, Proof, sorted_proofs
 from approvals.access.reserved import counts
 from approvals.access.vouching import may_vouch
+from approvals.clock import database_now
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
 from approvals.models import Proof as ProofRow
 from provisioner.values import Identity
@@ -72,7 +72,7 @@ def of_admission(row: KubernetesIdentity, identity: Identity, proved_at: datetim
 
 def of_operator(user: User, credential: Credential) -> Caller:
     """As whom the operator says that this user acts, by a word of now: a robot of the settings, or the shell."""
-    return Caller(user, credential, _counting(user, _as_mapped(user, timezone.now())))
+    return Caller(user, credential, _counting(user, _as_mapped(user, database_now())))
 
 
 def _vouched(rows: QuerySet[ProofRow]) -> list[Proof]:

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from approvals import models
 from approvals.access.caller import Caller, Credential, Proof
 from approvals.access.reserved import counts
 from approvals.access.vouching import may_vouch
+from approvals.clock import database_now
 from approvals.errors import NotAllowed, OutOfScope, ProofTooOld, Refused
 from provisioner.values import Identity
 
@@ -46,7 +46,7 @@ def find_identity(caller: Caller, cluster: models.Cluster) -> FoundIdentity:
     if proof is None:
         words = f"you have no Kubernetes identity on cluster {cluster.name}: sign in with a token for that cluster"
         return FoundIdentity(None, refusal=NotAllowed(words))
-    if not proof.is_fresh(timezone.now(), groups_limit()):
+    if not proof.is_fresh(database_now(), groups_limit()):
         return FoundIdentity(None, proof, too_old(caller, [proof]))
     return FoundIdentity(proof.identity, proof)
 
@@ -72,7 +72,7 @@ def proved_on(caller: Caller, cluster: models.Cluster) -> Proof:
 
 def check_fresh(caller: Caller) -> None:
     """Raise ProofTooOld where somebody is known everywhere by what is too old only."""
-    if caller.is_all_stale(timezone.now(), groups_limit()):
+    if caller.is_all_stale(database_now(), groups_limit()):
         raise too_old(caller, caller.proofs)
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from django.utils import timezone
-
 from approvals import instruments
+from approvals.clock import database_now
 from approvals.refusals import note_answer
 from provisioner.cluster.client.exchanges import Exchange, Observer
 
@@ -47,9 +46,9 @@ def observer_of(cluster: str) -> Observer:
         instruments.api_seconds.labels(cluster, exchange.verb).observe(exchange.seconds)
         instruments.api_calls.labels(cluster, exchange.verb, outcome_of(exchange.status)).inc()
         if exchange.status:
-            _answers[cluster].append((timezone.now(), exchange.seconds))
+            _answers[cluster].append((database_now(), exchange.seconds))
         else:
-            _silences[cluster] = timezone.now()
+            _silences[cluster] = database_now()
         if exchange.verb != "watch":  # which breaks off without harm, and is answered once
             note_answer(cluster, exchange.status)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from approvals import controllers, models
@@ -22,6 +21,7 @@ from approvals.access.caller import Caller
 from approvals.access.identity import MAPPED, groups_limit
 from approvals.access.reserved import counts
 from approvals.access.vouching import also_known_as, may_vouch
+from approvals.clock import database_now
 from approvals.policy import Lapse, Lapsed
 from approvals.proxies import is_issuer, is_name
 from provisioner.values import Identity
@@ -244,7 +244,7 @@ def no_longer_current(request: models.Request) -> list[Lapsed]:
     Not who is known by one writing alone, where somebody asked who is current and whom Kubernetes knows by the same
     name, and by no other uid: RBAC asks for names, so that what may be said of one is so of both.
     """
-    now = timezone.now()
+    now = database_now()
     askers = [asker_of(one, request, now=now) for one in request.requesters]
     current = [one.identity for one in askers if one.is_current]
     lapsed = [(one.identity, one.lapse) for one in askers if one.lapse]

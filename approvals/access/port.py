@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -62,7 +63,8 @@ class RealKubernetes:
     """The port over provisioner.cluster."""
 
     def ask(self, cluster: models.Cluster, identity: Identity, request: AccessRequest) -> AccessAnswer:
-        return ask_cluster(_kept.api(cluster), identity, request)
+        known, api = _through.get()
+        return ask_cluster(api if api and known == cluster.pk else _kept.api(cluster), identity, request)
 
     def review_token(self, cluster: models.Cluster, token: str) -> Identity | None:
         """Of the very cluster that is registered: another one behind its name would make anybody's token (S19)."""
@@ -216,11 +218,22 @@ class _Kept:
 
 
 _kept = _Kept()
+_through: ContextVar[tuple[int, Api | None]] = ContextVar("through", default=(0, None))
 
 
 def connect(cluster: models.Cluster) -> Api:
     """The cluster as the service itself meets it, over the connections and by the discovery of this process."""
     return _kept.api(cluster).within(DISCOVERED_SECONDS)
+
+
+@contextlib.contextmanager
+def asking_through(cluster: models.Cluster, api: Api) -> Iterator[None]:
+    """Meanwhile this thread asks about people on this cluster by `api`, whatever it knows or notes."""
+    token = _through.set((cluster.pk, api))
+    try:
+        yield
+    finally:
+        _through.reset(token)
 
 
 def discovered(cluster: models.Cluster) -> tuple[Served, float] | None:

@@ -20,11 +20,15 @@ from provisioner.masking import masked_value
 from provisioner.review.beside import ROLES
 from provisioner.review.checks.objects.owners import owned
 from provisioner.review.foreign import OWNERS
+from provisioner.review.secret_texts import without_texts
+from provisioner.sentences import some
 from provisioner.values import Action, ObjectRef
 
 EXISTS = "exists, hidden from you"
 UNASKED = "see the object"
 HIDDEN = "hidden"
+# Where in a new object values of the content's Secrets stand, and of which ones (steps.prepare).
+SECRET_TEXTS = "secretTexts"  # noqa: S105 - the name of a part, and no secret
 OWN_VERSION = "v1alpha2"
 Record = Mapping[str, Any]
 
@@ -117,9 +121,18 @@ class ReportSight:
         """A planned action as this viewer may know it; `hidden` says why there is no more of it."""
         if exists(planned):
             return planned if self.may_see(planned["ref"]) else hidden_action(planned)
+        planned = self.new_object(planned)
         if not (planned["serverWords"] or planned["warnings"]):
             return planned
         return planned if self.may_see(planned["ref"]) else {**planned, "serverWords": "", "warnings": []}
+
+    def new_object(self, planned: Record) -> Record:
+        """A planned action on what does not exist yet, without values of Secrets that this viewer may not get."""
+        shown = {name: value for name, value in planned.items() if name != SECRET_TEXTS}
+        if (kept := planned.get(SECRET_TEXTS)) and not all(map(self.may_see, kept["secrets"])):
+            words = f"hidden: it holds a value of {some([str(reference(one)) for one in kept['secrets']])}"
+            shown["after"] = without_texts(planned["after"], kept["paths"], words)
+        return shown
 
     def private(self, body: Record) -> list[Record]:
         """The findings about someone else's objects that this viewer may get; of those alone is told who holds them."""
@@ -223,8 +236,10 @@ def without_values(field: Record) -> dict[str, Any]:
 
 
 def said_of(sight: Sight, request: models.Request) -> list[str]:
-    """What the API server said of the problem of a request, about the objects that this viewer may get."""
-    return [one["words"] for one in request.server_words if sight.may_see(reference(one["ref"]))]
+    """What the API server, or Helm, said of the problem of a request: what is made of objects that this viewer may
+    get."""
+    made_of = [(one["words"], [one["ref"], *one.get("also", ())]) for one in request.server_words]
+    return [words for words, refs in made_of if all(sight.may_see(reference(ref)) for ref in refs)]
 
 
 def show_words(sight: Sight, row: models.Outcome) -> models.Outcome:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals.admission.judging import MARGIN, InForce, PolicyState
 from approvals.admission.policies import AUTHORS, EVERY, PolicySet, read
+from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import AuthorAdmission, Cluster
 from provisioner.api_groups import OWN_GROUP
@@ -47,17 +47,17 @@ def survey(api: Api, cluster: Cluster) -> None:
         except UnknownKind:
             # It serves no such policies, or not our CRD.
             api.forget_discovery()
-            now = timezone.now()
+            now = database_now()
             _keep(cluster, policies, _Seen(now, problem=policies.unserved))
 
 
 def look(api: Api, cluster: Cluster, policies: PolicySet) -> PolicyState:
     """Read the policies, keep since when they have been so, and say it. Raises PratiqueError where nobody answers."""
-    began_at = timezone.now()
+    began_at = database_now()
     stored = read(api, policies)
     problem = stored.problem or policies.probe(api, cluster, stored.kinds)
     version = version_now(api, DEFINITIONS) if policies is AUTHORS and not problem else 0
-    stands_from = max(timezone.now(), stored.written_at)
+    stands_from = max(database_now(), stored.written_at)
     return _keep(cluster, policies, _Seen(began_at, stored.marks, problem, version, stands_from))
 
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.utils import timezone
 from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
@@ -20,6 +19,7 @@ from rest_framework.request import Request
 
 from approvals import access, instruments, services
 from approvals.access import Caller
+from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, NotAllowed
 from approvals.limits import API_TOKEN, Attempt, client_address
 from approvals.models import ApiToken
@@ -47,7 +47,7 @@ class TokenAuthentication(BaseAuthentication):
 
     def _of_token(self, request: Request, word: bytes) -> tuple[User, Caller]:
         """By a token that a person made here."""
-        now = timezone.now()
+        now = database_now()
         digest = hashlib.sha256(word).hexdigest()
         attempt = Attempt(API_TOKEN, client_address(request._request), digest)
         attempt.begin()

@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals.catalogs import authors, history
+from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
@@ -30,7 +30,7 @@ def see(
     (S05). Whoever changes anything else wrote none of it. Of what is new after a generation that nobody saw, nobody
     knows who wrote which part. A list counts also where the row has seen a later generation: the cluster was restored.
     """
-    meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), timezone.now()
+    meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
     seen = {"generation": generation, "resource_version": meta["resourceVersion"], "seen_at": now}
     row = _locked(Catalog.objects.filter(cluster=cluster, name=meta["name"]))
@@ -76,7 +76,7 @@ def forget(*, cluster: Cluster, uid: str) -> None:
     """It is gone, and what was read of it goes with it. Which content its versions had is kept (history)."""
     row = _locked(Catalog.objects.filter(cluster=cluster, uid=uid))
     if row is not None:
-        history.keep(row, timezone.now())
+        history.keep(row, database_now())
         row.delete()
 
 

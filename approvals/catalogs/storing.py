@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Protocol
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals.catalogs.history import ContentChange, remember
+from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import Catalog, CatalogEdition, CatalogPackage, CatalogPresentation
 from provisioner.catalogs import (
@@ -52,7 +52,7 @@ def store(
     it in a transaction: it reads for as long as the catalog comes.
     """
     catalog.editions.filter(read_at__isnull=True).delete()  # of a worker that died over it
-    edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, reading=READING, began_at=timezone.now())
+    edition = CatalogEdition.objects.create(catalog=catalog, digest=digest, reading=READING, began_at=database_now())
     try:
         with PresentationShelf() as shelf:
             found = read(files, shelf=shelf)
@@ -111,7 +111,7 @@ def _row(edition: CatalogEdition, package: Package, words: PackagePresentation) 
 def _show(catalog: Catalog, edition: CatalogEdition, found: CatalogContent, check: Callable[[], None]) -> None:
     row = for_change(Catalog.objects.filter(pk=catalog.pk)).get()
     check()
-    now = timezone.now()
+    now = database_now()
     problems = [*_of_changes(remember(row, found.packages, now)), *((one.where, one.words) for one in found.problems)]
     edition.read_at = now
     edition.package_count = len(found.packages)

@@ -12,12 +12,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import F
-from django.utils import timezone
 
 from approvals import access, services, wake
 from approvals.access import Caller, Credential
 from approvals.chat import slack, webhook
 from approvals.chat.tools import ChatDecision, Delivery
+from approvals.clock import database_now
 from approvals.errors import NotAllowed, NotFound, NotOpen, Refused
 from approvals.models import ChatAccount, ChatDelivery, Policy, Request, Review
 
@@ -46,7 +46,7 @@ def take_in(tool: str, delivery: Delivery) -> bool:
     try:
         with transaction.atomic():
             row = ChatDelivery.objects.create(
-                tool=tool, key=delivery.key, wish=delivery.wish.record(), received_at=timezone.now()
+                tool=tool, key=delivery.key, wish=delivery.wish.record(), received_at=database_now()
             )
             wake.delivery(row.pk)
     except IntegrityError:
@@ -66,16 +66,16 @@ def act(delivery_id: int) -> None:
     if row.done_at:
         return
     wish = ChatDecision(**row.wish)
-    answer = _answer(wish, row.received_at) if timezone.now() - row.received_at < PATIENCE else TOO_LATE
+    answer = _answer(wish, row.received_at) if database_now() - row.received_at < PATIENCE else TOO_LATE
     done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True)
-    if done.update(done_at=timezone.now(), words=answer.kept) and wish.reply_to:
+    if done.update(done_at=database_now(), words=answer.kept) and wish.reply_to:
         _reply(wish.reply_to, answer.said)
 
 
 def give_up(delivery_id: int, words: str) -> None:
     """Nobody acts on this delivery any more."""
     words = f"this decision could not be processed: {words}. Check the request page, and decide there if needed"
-    ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=timezone.now(), words=words)
+    ChatDelivery.objects.filter(pk=delivery_id, done_at__isnull=True).update(done_at=database_now(), words=words)
 
 
 def _answer(wish: ChatDecision, said_at: datetime) -> ChatReply:

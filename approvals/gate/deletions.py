@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.errors import TooManyLooks
 from approvals.gate.facts import Fact, How, Known, Unreviewed, Unseen
 from approvals.gate.planning import installer_of, running_content
@@ -74,7 +74,7 @@ def takes_data(request: Request, api: Api, planned: Plan) -> bool:
 def by_report(request: Request, connect: Callable[[], Api]) -> Fact[Unreviewed]:
     """Whether it may go without a review, also by what else would go that no plan names."""
     if not is_free(request):
-        return Known(Unreviewed(False), timezone.now(), How.RECORDS)
+        return Known(Unreviewed(False), database_now(), How.RECORDS)
     return learn(lambda: _with_what_goes_along(request, connect()))
 
 
@@ -84,7 +84,7 @@ def by_records(request: Request) -> Fact[Unreviewed]:
     What else would go was looked at before that. Where people approved it, perhaps because of what else would go, it
     stands on their word alone.
     """
-    return Known(Unreviewed(is_free(request) and _was_let_go(request)), timezone.now(), How.RECORDS)
+    return Known(Unreviewed(is_free(request) and _was_let_go(request)), database_now(), How.RECORDS)
 
 
 def _was_let_go(request: Request) -> bool:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from django.utils import timezone
-
+from approvals.clock import database_now
 from approvals.gate import deletions
 from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, RefusedObject, Unseen
 from approvals.gate.planning import installer_of, owned, plan_options, running_content
@@ -114,7 +113,7 @@ def public_words(planned: PlannedAction) -> str:
 def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[Collisions]:
     """The objects that stand in the way of the reviewed plan, each looked at anew; of most requests it is one query."""
     if not report.findings.filter(rule=FOREIGN).exists():
-        return Known(Collisions(), timezone.now(), How.RECORDS)
+        return Known(Collisions(), database_now(), How.RECORDS)
     return learn(lambda: _collisions(request, from_record(report.body).plan, connect()))
 
 
@@ -126,7 +125,7 @@ def came_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fac
     """
     is_lacking = report.findings.filter(rule__in=MISSING).exists()
     if not is_lacking or request.voided_rounds.filter(code=RefusalKind.CAUSE_OVER.value.code).count() >= MAX_CURED:
-        return Known((), timezone.now(), How.RECORDS)
+        return Known((), database_now(), How.RECORDS)
     is_lacking_rights = report.findings.filter(rule=LACKING).exists()
     plan = from_record(report.body).plan
     return learn(lambda: tuple(_came(request, plan, connect(), is_lacking_rights=is_lacking_rights)))

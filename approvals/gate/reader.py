@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from approvals import access
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.gate import deletions, policies, rights, wish
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deletions import Slowly
@@ -195,6 +195,7 @@ def subject_of(request: Request, *, content_digest: str) -> ReviewSubject:
         plan_digest=request.plan_digest,
         options_digest=request.options_digest,
         service_account_uid=request.service_account_uid,
+        salt=request.salt,
     )
 
 
@@ -228,11 +229,11 @@ def _facts(question: GateQuestion, request: Request) -> GateFacts:
         rounds=rounds.made_by_itself(request),
         why_unknown=why_unknown(request),
     )
-    return GateFacts(question, about, timezone.now())
+    return GateFacts(question, about, database_now())
 
 
 def _record(read: Callable[[], Any]) -> Known[Any]:
-    return Known(read(), timezone.now(), How.RECORDS)
+    return Known(read(), database_now(), How.RECORDS)
 
 
 def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:

@@ -5,9 +5,8 @@ Errors keep the classes that say it best; the code, the words and the remedy are
 
 from __future__ import annotations
 
-from django.utils import timezone
-
 from approvals import errors
+from approvals.clock import database_now
 from approvals.errors import Awaiting
 from approvals.gate.answers import GateAnswer, Next, Reason
 from approvals.gate.facts import GateFacts, PolicyFacts, value_of
@@ -93,7 +92,7 @@ def require(request: Request, facts: GateFacts) -> None:
 
 def require_again(facts: GateFacts) -> None:
     """The same of more facts, where what policies said is kept already."""
-    answer = judge(facts, timezone.now())
+    answer = judge(facts, database_now())
     if not answer.may:
         raise refusal_of(answer)
 

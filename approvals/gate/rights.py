@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from approvals import access
 from approvals.access import Asker, Permission
+from approvals.clock import database_now
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.packages import choosing
 from approvals.ledger.pivots import has_asked, why_unknown
@@ -52,13 +52,13 @@ def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Ri
 
 
 def askers_of(request: Request) -> list[Asker]:
-    now = timezone.now()
+    now = database_now()
     return [access.asker_of(one, request, now=now) for one in request.requesters]
 
 
 def last_writer_of(request: Request) -> Asker:
     """Who wrote the spec last, as they are known now: sources are read as they (S08)."""
-    return access.asker_of(access.last_writer_of(request), request, now=timezone.now())
+    return access.asker_of(access.last_writer_of(request), request, now=database_now())
 
 
 def needs_vouching(request: Request) -> bool:
@@ -105,12 +105,12 @@ def _tightened_policy(request: Request) -> str:
 
 def fact_of(permission: Permission) -> Fact[Right]:
     if not permission.could_ask:
-        return Unknown(permission.words, timezone.now(), How.CLUSTER)
+        return Unknown(permission.words, database_now(), How.CLUSTER)
     return _known(Right(permission.allowed, permission.words, permission.rule))
 
 
 def _known(right: Right) -> Fact[Right]:
-    return Known(right, timezone.now(), How.CLUSTER)
+    return Known(right, database_now(), How.CLUSTER)
 
 
 def _of_policy(row: Review, policy: Policy, request: Request, is_vouching: bool) -> ReviewFacts:
@@ -139,7 +139,7 @@ def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
         return facts
     identity = _standing(row, request)
     if isinstance(identity, str):
-        return replace(facts, decides=Known(Right(False, identity), timezone.now(), How.RECORDS))
+        return replace(facts, decides=Known(Right(False, identity), database_now(), How.RECORDS))
     deployment = request.deployment
     may_approve = access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True)
     may_override = access.may_override(identity, deployment, fresh=True) if facts.waives else None
@@ -182,7 +182,7 @@ def _standing(row: Review | Dismissal, request: Request) -> Identity | str:
     """The identity that the review was given as, with groups that are young enough; else why there is none."""
     if row.user is None:
         return "their account was deleted"
-    identity = access.still_known_of(row.user, request.deployment.cluster, now=timezone.now())
+    identity = access.still_known_of(row.user, request.deployment.cluster, now=database_now())
     if identity is None:
         return "their identity and groups have expired: they must sign in again"
     # The same name made again is another person (S01).

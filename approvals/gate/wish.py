@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from django.utils import timezone
-
 from approvals import policy
 from approvals.access.questions import AUTHENTICATION
+from approvals.clock import database_now
 from approvals.gate.facts import Account, Fact, How, Known, LiveSpec, Right, Unknown
 from approvals.gate.planning import reserved_namespaces
 from approvals.ledger.digests import options_digest
@@ -44,7 +43,7 @@ def learn(ask: Callable[[], T], *, may_be_final: bool = False) -> Fact[T]:
     `may_be_final`: what is wrong may be what is asked, such as an expression that cannot be read. What the cluster
     refuses is never final: rights come back, and no answer is no end (S25).
     """
-    at = timezone.now()
+    at = database_now()
     try:
         return Known(ask(), at, How.CLUSTER)
     except PratiqueError as exc:

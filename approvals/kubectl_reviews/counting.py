@@ -17,12 +17,12 @@ from typing import Any
 from django.db import DataError, transaction
 from django.db.models import Case, Count, F, Q, QuerySet, When, Window
 from django.db.models.functions import RowNumber
-from django.utils import timezone
 
 from approvals import admission, audit, services, wake
 from approvals.access.port import connect
 from approvals.admission import PolicyState
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, NotAllowed, Refused, Unacknowledged
 from approvals.kubectl_reviews.judging import (
     LATE,
@@ -55,7 +55,7 @@ DENY = "Deny"
 LOOK_SECONDS = 20
 # Of one batch, after which others have their turn; of all that one call tries; of the newest, and of the oldest, that
 # it reads before each batch.
-AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 25, 2000, 100, 8
+AT_ONCE, MOST_TRIED, READ_AT_ONCE, READERS = 8, 2000, 25, 8
 MAX_NAME = 253
 # In the place of who made what cannot be read.
 NOBODY = "?"
@@ -71,7 +71,7 @@ class _SettledMeanwhile(Exception):
 
 def note_seen(cluster: Cluster, about: Mapping[str, Any]) -> None:
     """Keep a review that the watch saw, by its metadata, and have a worker count it."""
-    facts = {"name": about["name"], "created_at": _instant(about["creationTimestamp"]), "seen_at": timezone.now()}
+    facts = {"name": about["name"], "created_at": _instant(about["creationTimestamp"]), "seen_at": database_now()}
     with transaction.atomic():
         _, is_new = KubectlReview.objects.get_or_create(cluster=cluster, uid=about["uid"], defaults=facts)
         if is_new:
@@ -80,7 +80,7 @@ def note_seen(cluster: Cluster, about: Mapping[str, Any]) -> None:
 
 def note_gone(cluster: Cluster, uid: str) -> None:
     """A deleted review keeps counting; nobody has to be told any more."""
-    KubectlReview.objects.filter(cluster=cluster, uid=uid, settled_at__isnull=False).update(finished_at=timezone.now())
+    KubectlReview.objects.filter(cluster=cluster, uid=uid, settled_at__isnull=False).update(finished_at=database_now())
 
 
 def pending_clusters(now: datetime) -> list[int]:
@@ -103,7 +103,7 @@ def count(cluster_id: int) -> None:
 
     Raises PratiqueError where the cluster does not answer: the sweep comes by again.
     """
-    cluster, now = Cluster.every.get(pk=cluster_id), timezone.now()
+    cluster, now = Cluster.every.get(pk=cluster_id), database_now()
     ReviewAdmission.objects.filter(cluster=cluster).update(looked_at=now)
     api = connect(cluster)
     due = KubectlReview.objects.filter(cluster=cluster, finished_at__isnull=True)
@@ -156,7 +156,7 @@ def _reviewer_of(api: Api, row: KubectlReview) -> str:
 
 def _in_turn(cluster: Cluster, rows: QuerySet[KubectlReview]) -> QuerySet[KubectlReview]:
     """One of each reviewer, then the second of each, and last what is over somebody's limit (S40)."""
-    lately = KubectlReview.objects.filter(cluster=cluster, created_at__gt=timezone.now() - HOUR).exclude(username="")
+    lately = KubectlReview.objects.filter(cluster=cluster, created_at__gt=database_now() - HOUR).exclude(username="")
     counted = lately.values("username").annotate(made=Count("pk")).filter(made__gte=MAX_PER_HOUR)
     is_over = Case(When(reviewer__in=counted.values("username"), then=1), default=0)
     turn = Window(RowNumber(), partition_by=[F("reviewer")], order_by=["created_at", "pk"])
@@ -167,7 +167,7 @@ def _give_up(row: KubectlReview, error: Exception) -> None:
     """Leave a review alone that can never be kept or answered; what the cluster forbids may be allowed later."""
     if not isinstance(error, InvalidObject | DataError | ValueError):
         return
-    now, row = timezone.now(), KubectlReview.objects.get(pk=row.pk)
+    now, row = database_now(), KubectlReview.objects.get(pk=row.pk)
     row.finished_at = now
     if row.settled_at is None:
         row.code, row.words, row.settled_at = "failed", "Pratique could not record this review", now
@@ -185,7 +185,7 @@ def _take(api: Api, cluster: Cluster, row: KubectlReview, known: PolicyState) ->
         gone = NotCounted("deleted", "it was deleted before it was counted")
         if row.settled_at is None:
             _settle(row, gone)
-        KubectlReview.objects.filter(pk=row.pk).update(finished_at=timezone.now())
+        KubectlReview.objects.filter(pk=row.pk).update(finished_at=database_now())
         return
     said = _read(live)
     if row.settled_at is None and not _decide(cluster, row, said, known):
@@ -195,7 +195,7 @@ def _take(api: Api, cluster: Cluster, row: KubectlReview, known: PolicyState) ->
 
 def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: PolicyState) -> bool:
     """Count it or say why not; False where that cannot be found out yet."""
-    now = timezone.now()
+    now = database_now()
     if unproved(said, known) is None:
         KubectlReview.objects.filter(pk=row.pk).update(username=said.reviewer.username)
     request = _request(cluster, said)
@@ -258,7 +258,7 @@ def _keep(row: KubectlReview, review: Review) -> None:
     """
     if not _is_still_due(row):
         raise _SettledMeanwhile
-    row.review, row.settled_at = review, timezone.now()
+    row.review, row.settled_at = review, database_now()
     row.save(update_fields=["review", "settled_at"])
 
 
@@ -274,7 +274,7 @@ def _settle(
     """Keep why it does not count; on the request's activity as well, but not of who creates them without end."""
     if not _is_still_due(row):
         return
-    row.code, row.words, row.settled_at = refusal.code, refusal.words, timezone.now()
+    row.code, row.words, row.settled_at = refusal.code, refusal.words, database_now()
     row.save(update_fields=["code", "words", "settled_at"])
     told = KubectlReview.objects.filter(cluster=row.cluster_id, settled_at__gte=row.settled_at - HOUR, review=None)
     if request is None or said is None or told.count() > MAX_PER_HOUR:
@@ -323,7 +323,7 @@ def _tell(api: Api, row: KubectlReview, left_out: Sequence[str] = ()) -> None:
     except PratiqueError as exc:
         if getattr(exc, "status", 0) != 404:
             raise
-    KubectlReview.objects.filter(pk=row.pk).update(finished_at=timezone.now())
+    KubectlReview.objects.filter(pk=row.pk).update(finished_at=database_now())
 
 
 def _read(live: Mapping[str, Any]) -> SaidReview:

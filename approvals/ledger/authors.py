@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from django.utils import timezone
-
+from approvals.clock import database_now
 from approvals.models import Cluster, OwnWrite
 
 # No longer than this is waited for a door that died between its write and its row.
@@ -24,8 +23,8 @@ LOOK_EVERY_SECONDS = 0.05
 @contextmanager
 def writing(*, cluster: Cluster, name: str) -> Iterator[None]:
     """Announce a write of this BundleDeployment; inside, write it and record by whom. Outside any transaction."""
-    OwnWrite.objects.filter(cluster=cluster, started_at__lte=timezone.now() - PATIENCE).delete()
-    own = OwnWrite.objects.create(cluster=cluster, name=name, started_at=timezone.now())
+    OwnWrite.objects.filter(cluster=cluster, started_at__lte=database_now() - PATIENCE).delete()
+    own = OwnWrite.objects.create(cluster=cluster, name=name, started_at=database_now())
     try:
         yield
     finally:
@@ -35,7 +34,7 @@ def writing(*, cluster: Cluster, name: str) -> Iterator[None]:
 def await_one(*, cluster: Cluster, name: str) -> None:
     """Return when no door is writing this BundleDeployment, and in any case after PATIENCE."""
     until = time.monotonic() + PATIENCE.total_seconds()
-    while is_being_written(cluster=cluster, name=name, now=timezone.now()) and time.monotonic() < until:
+    while is_being_written(cluster=cluster, name=name, now=database_now()) and time.monotonic() < until:
         time.sleep(LOOK_EVERY_SECONDS)
 
 

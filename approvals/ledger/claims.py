@@ -23,7 +23,6 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.models import Case, DateTimeField, Expression, ExpressionWrapper, F, Model, Q, QuerySet, When
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from approvals.errors import Busy, GivesWay, LostClaim
 from approvals.ledger.held import HELD, claim_seconds, clock
@@ -182,7 +181,7 @@ def note_progress(rows: QuerySet[Any], worker: str) -> None:
 
 def rest(rows: QuerySet[Any], seconds: float) -> None:
     """Have nobody claim the row for a while; then it is tried again, alone."""
-    rows.update(rests_until=timezone.now() + timedelta(seconds=seconds), worker_deaths=1)
+    rows.update(rests_until=_in(seconds), worker_deaths=1)
 
 
 def pardon(deployment_id: int) -> None:
@@ -221,10 +220,9 @@ def hold_off_drift(deployment_id: int) -> None:
 
 def held_up(deployment_id: int) -> QuerySet[Request]:
     """Requests of the deployment that met Busy: whoever holds it for drift gives way to them."""
-    since = timezone.now() - timedelta(seconds=GIVE_WAY_SECONDS)
     states = [State.APPROVED, *AT_WORK]
     return Request.objects.filter(
-        deployment=deployment_id, state__in=states, problem_code=Busy.code, problem_since__gt=since
+        deployment=deployment_id, state__in=states, problem_code=Busy.code, problem_since__gt=_in(-GIVE_WAY_SECONDS)
     )
 
 
@@ -242,12 +240,10 @@ def hold_watch(cluster_id: int, watcher: str) -> bool:
 
     Taken over from one that died, the death is counted: from then on it is noted which object is looked at.
     """
-    now = timezone.now()
-    own_or_free = Q(watched_by=watcher) | Q(watched_until__isnull=True) | Q(watched_until__lt=now)
-    until = now + timedelta(seconds=WATCH_CLAIM_SECONDS)
+    own_or_free = Q(watched_by=watcher) | Q(watched_until__isnull=True) | Q(watched_until__lt=Now())
     is_alive = Q(watched_by=watcher) | Q(watched_by="")
     deaths = Case(When(is_alive, then=F("watch_deaths")), default=F("watch_deaths") + 1)
-    taken = {"watched_by": watcher, "watched_until": until, "watch_deaths": deaths}
+    taken = {"watched_by": watcher, "watched_until": _in(WATCH_CLAIM_SECONDS), "watch_deaths": deaths}
     return Cluster.objects.filter(own_or_free, pk=cluster_id).update(**taken) == 1
 
 
@@ -259,7 +255,7 @@ def _claim(rows: QuerySet[Any], worker: str, **only: object) -> bool:
     """`only` is what else has to be so of these rows to be claimed, not to be held on to."""
     if HELD.is_stopping:
         return False
-    rests = Q(rests_until__gte=timezone.now())
+    rests = Q(rests_until__gte=Now())
     # Who releases a claim clears the name: one that still stands there is a dead worker's.
     deaths = Case(When(claimed_by="", then=F("worker_deaths")), default=F("worker_deaths") + 1)
     taken = {"claimed_by": worker, "claimed_until": _lapses_at(), "is_woken": False, "worker_deaths": deaths}
@@ -300,4 +296,8 @@ def _release(rows: QuerySet[Any], worker: str) -> bool:
 
 def _lapses_at() -> Expression:
     """By the database's clock, when it does it: never before CLAIM_SECONDS have passed since it was asked to."""
-    return ExpressionWrapper(Now() + timedelta(seconds=claim_seconds()), output_field=DateTimeField())
+    return _in(claim_seconds())
+
+
+def _in(seconds: float) -> Expression:
+    return ExpressionWrapper(Now() + timedelta(seconds=seconds), output_field=DateTimeField())

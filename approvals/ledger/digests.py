@@ -23,7 +23,10 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def options_digest(spec: Mapping[str, Any]) -> str:
-    """Over every field of the spec but NO_OPTION, and of its sources but NO_OPTION_OF_SOURCE."""
+    """Over every field of the spec but NO_OPTION, and of its sources but NO_OPTION_OF_SOURCE.
+
+    It stays in the database: whoever knows the rest of a spec can try values of its `config` on it (S09).
+    """
     options = {key: value for key, value in spec.items() if key not in NO_OPTION}
     if isinstance(sources := options.get("sources"), list):
         options["sources"] = [_without(one, NO_OPTION_OF_SOURCE) for one in sources]
@@ -36,7 +39,10 @@ def _without(source: Any, keys: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ReviewSubject:
-    """What one review covers: this content, this plan and these options, in this round of this request."""
+    """What one review covers: this content, this plan and these options, in this round of this request.
+
+    `salt` is known to nobody, so that people who see the digest try no values of the spec on it (S09).
+    """
 
     cluster_uid: str
     deployment_uid: str
@@ -46,7 +52,10 @@ class ReviewSubject:
     plan_digest: str
     options_digest: str
     service_account_uid: str
+    salt: str
 
     @property
     def digest(self) -> str:
-        return digest_of(str(getattr(self, each.name)) for each in fields(self))
+        parts = [str(getattr(self, each.name)) for each in fields(self)]
+        # Reviews of what was asked for before digests had a salt stay bound to what was reviewed.
+        return digest_of(parts if self.salt else parts[:-1])

@@ -131,7 +131,7 @@ def note_correction(
         corrected_at=now,
         changed_at=now,
     )
-    facts = {"contentDigest": revision.content_id, "alteredByAdmission": bool(wrong)}
+    facts = {"contentDigest": revision.content.public_digest, "alteredByAdmission": bool(wrong)}
     _record("drift.corrected", item, revision, drift, **facts)
     wake.deployment(item.deployment_id)
 

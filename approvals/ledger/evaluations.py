@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.models import PolicyEvaluation, Request
 
 
@@ -21,5 +21,5 @@ def keep(request: Request, *, policy_id: int, version: int, result: str, words: 
     }
     known = PolicyEvaluation.objects.filter(**key).values_list("result", "words").first()
     if known != (result, words):
-        said: dict[str, Any] = {"result": result, "words": words, "at": timezone.now()}
+        said: dict[str, Any] = {"result": result, "words": words, "at": database_now()}
         PolicyEvaluation.objects.update_or_create(**key, defaults=said)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit, lifecycle, wake
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.lifecycle import Event
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Request
@@ -43,7 +43,7 @@ def move(
     """Move a locked row by `event`, setting `changes` with it; raises lifecycle.IllegalMove."""
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("a move needs the row's lock, so a transaction")
-    now = timezone.now()
+    now = database_now()
     before = request.state
     request.state = lifecycle.move(lifecycle.State(request.state), event)
     request.changed_at = now

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, QuerySet
-from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.ledger import pivots
 from approvals.ledger.digests import options_digest
 from approvals.lifecycle import OPEN
@@ -24,7 +24,7 @@ State = OptionalObject.State
 
 def keep(revision: Revision, refs: Iterable[ObjectRef]) -> None:
     """Remember what `revision` left out; within the transaction that ends its apply."""
-    now = timezone.now()
+    now = database_now()
     OptionalObject.objects.bulk_create(
         OptionalObject(
             revision=revision,
@@ -79,7 +79,7 @@ def wait(rows: Iterable[OptionalObject], problem: str, again_at: datetime | None
 def note_created(row: OptionalObject, request: Request, outcome: ObjectOutcome) -> None:
     """It was written as approved; from now on it is an object of the revision like any other."""
     _settle(row, State.CREATED, "")
-    facts = {"object": str(outcome.ref), "uid": outcome.uid, "contentDigest": request.content_id}
+    facts = {"object": str(outcome.ref), "uid": outcome.uid, "contentDigest": row.revision.content.public_digest}
     audit.record(verb="optional.created", actor=MACHINE, request=request, facts=facts)
     wake.deployment(request.deployment_id)
 
@@ -101,5 +101,5 @@ def ask(rows: Iterable[OptionalObject], request: Request, problem: str) -> None:
 
 
 def _settle(row: OptionalObject, state: str, problem: str) -> None:
-    row.state, row.problem, row.look_at, row.changed_at = state, problem, None, timezone.now()
+    row.state, row.problem, row.look_at, row.changed_at = state, problem, None, database_now()
     row.save(update_fields=["state", "problem", "look_at", "changed_at"])

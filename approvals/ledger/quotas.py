@@ -12,10 +12,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals import audit, controllers, wake
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, Request
 
@@ -80,7 +80,7 @@ def wait(deployment: BundleDeployment, wish: Mapping[str, Any], words: str) -> N
     """Keep what is asked for with its locked deployment; the place in the queue stays where it waits already."""
     is_new, before = deployment.waiting_since is None, deployment.waiting_words
     deployment.waiting = dict(wish)
-    deployment.waiting_since = deployment.waiting_since or timezone.now()
+    deployment.waiting_since = deployment.waiting_since or database_now()
     deployment.waiting_words = (
         f"no request was created yet: {words}. It will be created automatically when the limit allows"
     )

@@ -5,7 +5,6 @@ One row for a reference, however many deployments name it (models.floating).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,8 +14,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import DateTimeField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.ledger import claims
 from approvals.ledger.digests import digest_of
 from approvals.locks import for_change, hold
@@ -133,7 +132,7 @@ def _schedule(reference: FloatingReference) -> None:
     if not reference.followers.exists():
         reference.delete()
         return
-    since = reference.tried_at or timezone.now()
+    since = reference.tried_at or database_now()
     FloatingReference.objects.filter(pk=reference.pk).update(look_at=_after(reference, since))
 
 
@@ -166,7 +165,7 @@ def take_up() -> None:
 @transaction.atomic
 def take_turn(host: str) -> float:
     """Count one look at this host; how many seconds to wait where it was looked at too often within the last minute."""
-    most, now = settings.PRATIQUE["SOURCE_POLLS_PER_HOST"], time.time()
+    most, now = settings.PRATIQUE["SOURCE_POLLS_PER_HOST"], database_now().timestamp()
     row, _ = for_change(SourceHost.objects.all()).get_or_create(host=host)
     within = [at for at in row.polls if now - MINUTE_SECONDS < at <= now]
     if len(within) >= most:
@@ -181,7 +180,7 @@ def clear_unused() -> None:
     """Let go what is kept beside references that are no more: the claims of their looks, and their hosts."""
     claims.forget_tasks(POLL, but=FloatingReference.objects.values("pk"))
     unused = for_change(SourceHost.objects.exclude(host__in=FloatingReference.objects.values("host")).order_by("pk"))
-    before = time.time() - MINUTE_SECONDS
+    before = database_now().timestamp() - MINUTE_SECONDS
     # Within the minute it counts on, should somebody name the host again.
     SourceHost.objects.filter(pk__in=[row.pk for row in unused if max(row.polls, default=0.0) < before]).delete()
 

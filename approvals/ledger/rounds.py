@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.utils import timezone
-
 from approvals import wake
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event, State, may
 from approvals.models import BundleDeployment, Request, VoidedRound
@@ -44,7 +43,7 @@ def void(
         words=words,
         objects_differing=[asdict(one) for one in objects[:MAX_OBJECTS]],
         more_objects=len(objects[MAX_OBJECTS:]),
-        at=timezone.now(),
+        at=database_now(),
     )
     if row.reviews.counted().filter(round=row.round, decision="Approve").exists():
         wake.notice(row.pk, "voided")

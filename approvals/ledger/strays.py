@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.locks import hold
 from approvals.models import BundleDeployment, InventoryItem, Stray
 from provisioner.values import ObjectRef
@@ -30,7 +30,7 @@ def due(now: datetime) -> QuerySet[Stray]:
 @transaction.atomic(durable=True)
 def expect(deployment: BundleDeployment, pending: Iterable[InventoryItem]) -> None:
     """Whoever had begun to write these is not heard of: they may turn up, whatever is wished for by then."""
-    now = timezone.now()
+    now = database_now()
     rows = [
         Stray(
             deployment=deployment,
@@ -53,7 +53,7 @@ def expect(deployment: BundleDeployment, pending: Iterable[InventoryItem]) -> No
 def look_soon(deployment_id: int) -> None:
     """Something may have been dropped; in the transaction that says so."""
     if keys := hold(Stray.objects.filter(deployment=deployment_id)):
-        Stray.objects.filter(pk__in=keys).update(look_at=timezone.now())
+        Stray.objects.filter(pk__in=keys).update(look_at=database_now())
         wake.drift(deployment_id)
 
 

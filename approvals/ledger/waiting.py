@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from django.core.cache import cache
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals import wake
+from approvals.clock import database_now
 from approvals.errors import Awaits
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, Request
@@ -57,7 +57,7 @@ def hold(row: Request, error: PratiqueError, until: datetime) -> None:
         row.mirrored_at = None
         wake.deployment(row.deployment_id)
     if row.problem_since is None or row.problem_code != error.code:
-        row.problem_since = timezone.now()
+        row.problem_since = database_now()
     row.problem_code, row.problem, row.remedy = error.code, str(error), remedy
     row.awaits = getattr(error, "awaits", "")
     said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())

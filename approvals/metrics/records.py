@@ -9,9 +9,9 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
-from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from approvals.clock import database_now
 from approvals.instruments import OTHER, code_label
 from approvals.lifecycle import OPEN, SETTLED, State
 from approvals.metrics.sources import SourceAway
@@ -28,7 +28,7 @@ class RecordsCollector:
     """Six queries in one transaction (PostgreSQL), each bounded in time."""
 
     def read(self) -> list[Metric]:
-        now = timezone.now()
+        now = database_now()
         try:
             with _reading():
                 return [metric for family in FAMILIES for metric in family(now)]

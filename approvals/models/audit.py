@@ -6,7 +6,10 @@ from django.db import models
 
 
 class AuditEntry(models.Model):
-    """`hash` covers every other column and the hash before it (see approvals.audit)."""
+    """`hash` covers every other column and the hash before it (see approvals.audit).
+
+    `salt` is shown to nobody; None where it was written before entries had one.
+    """
 
     number = models.PositiveBigIntegerField(unique=True)
     at = models.DateTimeField()
@@ -18,6 +21,7 @@ class AuditEntry(models.Model):
     deployment_uid = models.CharField(max_length=63, blank=True)
     request_uid = models.CharField(max_length=63, blank=True)
     facts = models.JSONField(default=dict)
+    salt = models.BinaryField(null=True)
     previous_hash = models.CharField(max_length=64, blank=True)
     hash = models.CharField(max_length=64, unique=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
+from secrets import token_hex
 
 from django.db import models
 
@@ -26,7 +28,7 @@ class Content(models.Model):
     install_namespace = models.CharField(max_length=63)
     service_account = models.CharField(max_length=253)
     salt = models.BinaryField(
-        default=b"", db_default=b"", help_text="what the digest is keyed with where the content holds a Secret"
+        default=b"", db_default=b"", help_text="what the digest is keyed with; empty where it was stored before that"
     )
     format = models.CharField(max_length=60)
     object_count = models.PositiveIntegerField()
@@ -44,6 +46,11 @@ class Content(models.Model):
     deleting_until = models.DateTimeField(
         null=True, blank=True, help_text="until when a deletion of its bytes that was asked for may still happen"
     )
+
+    @property
+    def public_digest(self) -> str:
+        """The digest if nobody can try values on it that they may not see (S09), else ""."""
+        return self.digest if self.salt else ""
 
     def __str__(self) -> str:
         return self.digest
@@ -73,6 +80,8 @@ class Request(Claimed):
     # The labels that it, or an unsettled one before it, had earlier: guards select by those as well (S14).
     earlier_labels = models.JSONField(default=list)
     options_digest = models.CharField(max_length=80)
+    # Part of the subject digest, and shown to nobody; "" where it was made before subject digests had one.
+    salt = models.CharField(max_length=64, default=partial(token_hex, 32), db_default="", editable=False)
     # access.requester_record: all who wrote the spec since the last settled request (S05).
     requesters = models.JSONField(default=list)
     is_requester_known = models.BooleanField(default=False)
@@ -131,7 +140,8 @@ class Request(Claimed):
     problem = models.TextField(blank=True)
     remedy = models.TextField(blank=True, db_default="", help_text="what can be done about the problem, and by whom")
     problem_since = models.DateTimeField(null=True, blank=True, help_text="since when it waits because of the problem")
-    # [{ref, words}]: what the API server said of it, each a value of the object `ref` (S27); `problem` is ours.
+    # [{ref, also, words}]: what the API server or Helm said of it, each a value of the object `ref` and of those of
+    # `also` (S27); `problem` is ours.
     server_words = models.JSONField(default=list, blank=True)
     awaits = models.CharField(
         max_length=10,
@@ -194,6 +204,11 @@ class Request(Claimed):
                 name="rollback_has_its_revision",
             ),
         ]
+
+    @property
+    def public_subject_digest(self) -> str:
+        """As Content.public_digest; while it is decided on, people have to name it."""
+        return self.subject_digest if self.salt or self.state in OPEN else ""
 
     def __str__(self) -> str:
         return f"{self.deployment_id}#{self.number}"

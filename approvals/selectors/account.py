@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.models import ApiToken, ChatAccount, Cluster, KubernetesIdentity, SignIn
 
 
@@ -50,7 +50,7 @@ class ShownToken:
 def with_scopes(rows: QuerySet[ApiToken]) -> list[ShownToken]:
     found = list(rows.prefetch_related("proofs__identity__cluster"))
     names = dict(Cluster.objects.filter(pk__in={pk for row in found for pk in row.clusters}).values_list("pk", "name"))
-    now = timezone.now()
+    now = database_now()
     return [
         ShownToken(row, ", ".join(row.scopes), _named(row.clusters, names), _proofs_of(row), row.expires_at <= now)
         for row in found

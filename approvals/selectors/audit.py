@@ -1,7 +1,8 @@
 """Who may see which entries of the audit.
 
-An entry about a cluster is for its readers. Sign-ins, tokens, chat accounts and identities tell where somebody was and
-in which groups: they are for that account, and for operators, who also see what was done to the whole installation.
+An entry about a cluster is for its readers, but those about drift of Secrets are for operators. Sign-ins, tokens, chat
+accounts and identities tell where somebody was and in which groups: they are for that account, and for operators, who
+also see what was done to the whole installation.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from approvals.selectors import keyset
 # These concern a whole cluster, and name it among their facts.
 _ABOUT_A_CLUSTER = ("policy.saved", "cluster.registered", "cluster.removed")
 _OF_SOME_CLUSTER = Q(verb__in=_ABOUT_A_CLUSTER, facts__has_key="cluster")
+# Who may not get a Secret would read in these when it changed, and who changed it (S38).
+OF_SECRETS = Q(verb__startswith="drift.", facts__object__startswith="Secret ")
 _OF_ACCOUNTS = ("session.", "token.", "chat.")
 # Through these the name of the actor is the account's; elsewhere it is one that a cluster or an issuer gave.
 _ACCOUNT_VIAS = ("browser", "password")
@@ -119,6 +122,7 @@ def _visible_to(reader: AuditReader) -> Q:
     about_clusters = Q(cluster__in=names) | Q(cluster="", verb__in=_ABOUT_A_CLUSTER, facts__cluster__in=names)
     if reader.is_operator:
         return about_clusters | (Q(cluster="") & ~_OF_SOME_CLUSTER)
+    about_clusters &= ~OF_SECRETS
     if reader.account is None:
         return about_clusters
     return about_clusters | _about(reader.account.get_username(), reader.account.date_joined)

@@ -22,7 +22,7 @@ NEVER_FOLDED = (Severity.CRITICAL, Severity.UNKNOWN)
 @dataclass(frozen=True, slots=True)
 class FindingFilter:
     """Which findings of a report to list; what is "" or False leaves none out. `text` is looked for in the words, the
-    rule and the object's names; `is_quiet` lists what is safe or not new, and neither critical nor unknown."""
+    rule and the object's names; `is_quiet` lists what is safe or not new."""
 
     text: str = ""
     section: str = ""
@@ -50,7 +50,7 @@ class ReportSection:
 
     @property
     def to_look_at(self) -> list[Mapping[str, Any]]:
-        """What is new and not safe, and what is critical or unknown in any case."""
+        """What is new and not safe."""
         return [one for one in self.findings if not is_quiet(one)]
 
     @property
@@ -64,7 +64,7 @@ class ReportSection:
 
     @property
     def is_loud(self) -> bool:
-        return any(severity in LOUD for severity, _ in self.counts)
+        return any(one["severity"] in LOUD for one in self.to_look_at)
 
 
 def report_of(request: Request) -> Report | None:
@@ -89,8 +89,7 @@ def _rank(section: ReportSection) -> tuple[int, int]:
 
 def is_quiet(finding: Mapping[str, Any]) -> bool:
     """As provisioner.review.base.statements.is_quiet, of a record."""
-    is_safe = finding["severity"] == Severity.SAFE or not finding["isNew"]
-    return is_safe and finding["severity"] not in NEVER_FOLDED
+    return finding["severity"] == Severity.SAFE or not finding["isNew"]
 
 
 def findings_of(report: Report, wish: FindingFilter) -> list[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from approvals.models import Report, Request
 from provisioner.review.base.messages import words_after_subject
 from provisioner.review.base.record import finding_from
 from provisioner.sentences import some_phrases
-from provisioner.values import Action, Finding
+from provisioner.values import Action
 
 TO_ACKNOWLEDGE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
 # The findings that say what goes with an object; the first one that there is.
@@ -79,9 +79,10 @@ def _key(ref: Record) -> tuple[str, ...]:
     return tuple(str(ref.get(part) or "") for part in ("group", "kind", "namespace", "name"))
 
 
-def _consequence(finding: Finding) -> str:
+def _consequence(finding: Record) -> str:
     """What goes with an object that is deleted or replaced; of another change all that is said of it."""
-    return words_after_subject(finding) if finding.variant.startswith(("delete", "replaced")) else finding.message
+    is_told_apart = str(finding.get("variant", "")).startswith(("delete", "replaced"))
+    return words_after_subject(finding_from(finding)) if is_told_apart else str(finding["message"])
 
 
 def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
@@ -90,5 +91,5 @@ def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
     for one in findings:
         ref = one["ref"]
         if one["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
-            found.setdefault(_key(ref), {})[one["rule"]] = _consequence(finding_from(one))
+            found.setdefault(_key(ref), {})[one["rule"]] = _consequence(one)
     return {key: next(words[rule] for rule in RULES if rule in words) for key, words in found.items()}

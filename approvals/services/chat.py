@@ -7,11 +7,11 @@ import secrets
 from datetime import timedelta
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotFound
 from approvals.limits import LINK_CODE, Attempt
 from approvals.locks import for_change
@@ -30,7 +30,7 @@ def issue_link_code(*, tool: str, tenant: str, account: str, name: str) -> str:
         tenant=tenant,
         account=account,
         name=name[:100],
-        expires_at=timezone.now() + timedelta(minutes=CODE_MINUTES),
+        expires_at=database_now() + timedelta(minutes=CODE_MINUTES),
     )
     return text
 
@@ -50,7 +50,7 @@ def link_chat_account(*, by: Caller, code: str) -> ChatAccount:
 
 @transaction.atomic(durable=True)
 def _link(by: Caller, code: str) -> ChatAccount:
-    now = timezone.now()
+    now = database_now()
     row = for_change(LinkCode.objects.filter(digest=_digest(code.strip().lower()))).first()
     if row is None or row.used_at or row.expires_at < now:
         raise InvalidInput(

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import access, audit, catalogs
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing, NotFound
 from approvals.ledger import pivots
 from approvals.locks import for_change
@@ -111,7 +111,7 @@ def _read(name: str, kubeconfig: str) -> str | PratiqueError:
 @transaction.atomic(durable=True)
 def _add(name: str, kubeconfig: str, uid: str, by: Actor) -> Cluster:
     _check_uid_is_free(name, uid)
-    facts = {"kubeconfig": kubeconfig, "uid": uid or None, "created_at": timezone.now()}
+    facts = {"kubeconfig": kubeconfig, "uid": uid or None, "created_at": database_now()}
     cluster, is_new = Cluster.objects.get_or_create(name=name, defaults=facts)
     if not is_new and cluster.kubeconfig != kubeconfig:
         raise _taken(name)
@@ -164,7 +164,7 @@ def _remove(cluster: Cluster, by: Actor) -> list[BundleDeployment]:
         raise NotFound(f"cluster {cluster.name} was removed already")
     deployments = pivots.forget_all(cluster=row, actor=by)
     identity.forget_all(cluster=row, by=by)
-    row.kubeconfig, row.credentials_end, row.removed_at = "", None, timezone.now()
+    row.kubeconfig, row.credentials_end, row.removed_at = "", None, database_now()
     row.problem = row.refusal = row.refused_by = row.watched_by = ""
     row.watched_until = None
     row.save()

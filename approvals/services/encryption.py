@@ -11,10 +11,10 @@ from typing import Any
 from django.apps import apps
 from django.db import models, transaction
 from django.db.models.functions import Substr
-from django.utils import timezone
 
 from approvals import audit, retention, store
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.encryption.envelope import HEAD_BYTES, decrypt, decrypt_file, encrypt, encrypted_parts, key_id
 from approvals.encryption.fields import Encrypted, EncryptedField
 from approvals.encryption.files import UNFINISHED_AGE, PrivateFiles, StoredFile, content_files
@@ -105,7 +105,7 @@ def _renew_row(model: type[models.Model], column: EncryptedField, pk: int) -> bo
 
 def _stale_contents(done: Rotation, *, is_trial: bool) -> Iterator[StoredFile]:
     """Contents that another key encrypts. What has another form of name is not ours."""
-    storage, now = content_files(), timezone.now()
+    storage, now = content_files(), database_now()
     if not is_trial:
         storage.collect_unfinished(now - UNFINISHED_AGE, store.is_ours)
     for one in storage.stored():
@@ -140,7 +140,7 @@ def _renew_content(one: StoredFile) -> bool:
     digest = store.digest_of(one.name)
     row = Content.objects.filter(pk=digest, removed_at=None).first()
     if digest is None or row is None:
-        retention.collect_unnamed(one, timezone.now())
+        retention.collect_unnamed(one, database_now())
         return False
     is_plain = key_id(_head_of(one.name) or b"") is None
     with content_files().open(one.name, "rb") as file:

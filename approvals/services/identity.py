@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import access, audit
 from approvals.access import Caller, Credential
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotFound
 from approvals.models import ApiToken, ChatAccount, Cluster, KubernetesIdentity, Proof, SignIn
 from approvals.services import signing_in
@@ -43,7 +43,7 @@ def map_identity(*, user: User, cluster: Cluster, username: str, groups: Sequenc
             "username": username,
             "uid": "",
             "groups": list(identity.groups),
-            "groups_seen_at": timezone.now(),
+            "groups_seen_at": database_now(),
         },
     )
     facts = {"user": user.get_username(), "cluster": cluster.name, "as": username, "groups": list(identity.groups)}

@@ -11,11 +11,11 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.locks import for_change
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof, SignIn
@@ -100,7 +100,7 @@ def renew_grant(grant: IssuerGrant) -> bool:
     Sessions and tokens of a person who has left end. Where the issuer does not answer, or another request asks it just
     now, what was proved counts on until it is too old (S25).
     """
-    now = timezone.now()
+    now = database_now()
     is_due = now - grant.renewed_at >= timedelta(minutes=settings.PRATIQUE["RENEW_MINUTES"])
     was_tried = grant.tried_at > grant.renewed_at and now - grant.tried_at < ASK_AGAIN
     if not is_due or was_tried or not grant.refresh_token or DISCOVERY.is_silent(grant.issuer):
@@ -222,7 +222,7 @@ def _keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity
 
 
 def _grant(tokens: Tokens) -> IssuerGrant:
-    verified, now = tokens.verified, timezone.now()
+    verified, now = tokens.verified, database_now()
     session = verified.claims.get("sid", "")
     return IssuerGrant.objects.create(
         uid=uuid.uuid4(),
@@ -262,7 +262,7 @@ def _keep_renewed(grant: IssuerGrant, tokens: Tokens) -> None:
     if kept is None:
         return  # somebody signed out meanwhile
     kept.refresh_token, kept.id_token = tokens.refresh_token, tokens.id_token
-    kept.renewed_at = kept.tried_at = timezone.now()
+    kept.renewed_at = kept.tried_at = database_now()
     kept.save()
     proved = identities_of(tokens.verified).proved
     holders: list[SignIn | ApiToken] = [*SignIn.objects.filter(grant=grant), *ApiToken.objects.filter(grant=grant)]

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
 from approvals.lifecycle import State
 from approvals.locks import for_change
@@ -192,7 +192,7 @@ def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest])
 
 @transaction.atomic(durable=True)
 def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Cluster, **columns: object) -> Policy:
-    now = timezone.now()
+    now = database_now()
     policy = for_change(Policy.objects.filter(name=name)).first()
     if (policy.version if policy else 0) != known_version:
         raise Changed(f"policy {name} was changed by someone else since you opened it: reload it and try again")

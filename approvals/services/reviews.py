@@ -8,11 +8,11 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import access, audit, lifecycle, wake
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import (
     AlreadyReviewed,
     Collides,
@@ -109,7 +109,7 @@ def review(
     if waives:
         _check_digest(request, subject_digest)
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
-    said_at = said_at or timezone.now()
+    said_at = said_at or database_now()
     given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at)
     return _record(by, request_id, given, checked, keep or (lambda _: None))
 
@@ -156,7 +156,7 @@ def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, check
     review = Review.objects.judged(request).filter(pk=review_id, decision=REQUEST_CHANGES).first()
     if review is None:
         raise AlreadyReviewed("there is nothing to dismiss: its author reviewed again, or it requested no changes")
-    dismissal.review, dismissal.given_at = review, timezone.now()
+    dismissal.review, dismissal.given_at = review, database_now()
     dismissal.save()
     audit.record(
         verb="review.dismissed",

@@ -83,7 +83,7 @@ def _keep(row: Revision, verb: str, reason: str, decider: Decider, via: str) -> 
     facts = {
         "revision": row.number,
         "reason": reason,
-        "contentDigest": row.content_id,
+        "contentDigest": row.content.public_digest,
         "access": decider.words,
         "signedInAs": decider.signed_in_as,
     }

@@ -9,11 +9,11 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import NotFound
 from approvals.models import ApiToken, IssuerGrant, SignIn
 from approvals.proxies import Said
@@ -38,7 +38,7 @@ def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None, i
     if row is None:
         return None
     row.user = user
-    now = timezone.now()
+    now = database_now()
     if not is_still_said(row, said):
         SignIn.objects.filter(pk=row.pk).delete()
         return None

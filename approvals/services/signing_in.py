@@ -15,11 +15,11 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from approvals import access, audit, instruments, limits
 from approvals.access import Caller, Permission
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
 from provisioner.api_groups import OWN_GROUP
@@ -94,7 +94,7 @@ def prove(*, cluster: str, token: str, address: str) -> Proved:
         instruments.refused_sign_ins.labels("cluster_token").inc()
         raise NotAllowed(DO_NOT_FIT)
     attempt.succeed()
-    return Proved(where, identity, timezone.now())
+    return Proved(where, identity, database_now())
 
 
 def rights_to_tell(proved: Proved) -> Rights | None:
@@ -138,7 +138,7 @@ def sign_in(*, proved: Proved, browser: Browser, before: Caller | None = None) -
 @transaction.atomic(durable=True)
 def sign_in_with_password(*, user: User, browser: Browser, before: Caller | None = None) -> SignIn:
     """Begin a session of a local account whose password was just given; the operator's mappings are its identities."""
-    row = begin(user, browser, before, password_at=timezone.now())
+    row = begin(user, browser, before, password_at=database_now())
     audit.record(verb="session.began", actor=Actor(user.get_username(), "password"), facts={"address": browser.address})
     return row
 
@@ -294,7 +294,7 @@ def begin(
     but: KubernetesIdentity | None = None,
     password_at: datetime | None = None,
 ) -> SignIn:
-    now = timezone.now()
+    now = database_now()
     agent = browser.agent[:MAX_AGENT]
     row = SignIn.objects.create(
         user=user, began_at=now, seen_at=now, address=browser.address, agent=agent, password_at=password_at

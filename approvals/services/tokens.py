@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import access, audit
 from approvals.access import Caller, Credential, Scope
 from approvals.access import Proof as CallersProof
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotFound
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof
 from approvals.services import signing_in
@@ -123,7 +123,7 @@ def _create(
     by: Caller, name: str, days: int, scopes: list[str], proofs: list[CallersProof], *, via: str = "browser"
 ) -> tuple[ApiToken, str]:
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    now = timezone.now()
+    now = database_now()
     password_at = min((proof.proved_at for proof in proofs if proof.is_mapped), default=None)
     grant = _grant(by, proofs)
     is_renewed = bool(grant and grant.refresh_token)

@@ -13,20 +13,24 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import instruments, wake
 from approvals.access.port import discovered, learn_discovered
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
 from approvals.gate import Refusal, Waiting
 from approvals.ledger import claims, endings, references, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
+from approvals.source_refs import read_by
 from approvals.steps import applying, approved, evaluate, prepare, restore, shared_reads
 from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
-from provisioner.errors import PratiqueError, TryLater, WorkerDied
+from provisioner.api_groups import OWN_GROUP
+from provisioner.errors import BadBundle, PratiqueError, TryLater, WorkerDied
+from provisioner.review.base.record import ref_record
+from provisioner.values import ObjectRef
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +59,8 @@ GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
 }
 # The others are tried again: how long they took says nothing of the work.
 ENDED = frozenset({"done", "failed"})
+# What a format says of the config is kept from who may not read it.
+KEPT_WORDS = "The page of the request shows the reason to people who can get the BundleDeployment"
 # What is approved goes on soon after what it waits for has come.
 LONGEST_APPROVED_SECONDS = 30
 _applying: set[int] = set()
@@ -148,7 +154,7 @@ def advance(request_id: int) -> None:
 
 
 def _take_step(request: Request, worker: str) -> None:
-    if request.state not in AT_WORK and request.expires_at <= timezone.now():
+    if request.state not in AT_WORK and request.expires_at <= database_now():
         _expire(request.pk)
         return
     name, began = NAMES[request.state], time.perf_counter()
@@ -232,7 +238,7 @@ def _await_room(request_id: int) -> None:
 @transaction.atomic(durable=True)
 def _expire(request_id: int) -> None:
     request = locked(request_id)
-    if request.expires_at <= timezone.now() and may(State(request.state), Event.EXPIRE):
+    if request.expires_at <= database_now() and may(State(request.state), Event.EXPIRE):
         until, waited = f"{request.expires_at:%Y-%m-%d %H:%M} UTC", request.problem
         words = f"nobody settled it until {until}" + (f"; what it waited for: {waited}" if waited else "")
         remedy = ASK_ANEW.format(name=request.deployment.name)
@@ -247,8 +253,18 @@ def _try_later(request: Request, error: TryLater) -> None:
     is_costly = isinstance(error, Waiting) and error.is_costly
     is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
     longest = LONGEST_APPROVED_SECONDS if is_soon else waiting.LONGEST_SECONDS
-    wait = waiting.postpone(row, error, timezone.now(), longest=longest)
+    wait = waiting.postpone(row, error, database_now(), longest=longest)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
+
+
+def _words_of_config(row: Request, error: PratiqueError) -> list[dict[str, Any]]:
+    """What the words of a format quote: of the config, and of what it or the sources name in the cluster. Of a Secret a
+    chart is told no value."""
+    if not isinstance(error, BadBundle) or not error.server_words:
+        return []
+    ref = ObjectRef(OWN_GROUP, "v1alpha2", "BundleDeployment", "", row.deployment.name)
+    also = [ref_record(one) for one in read_by(row.spec) if one.kind != "Secret"]
+    return [{"ref": ref_record(ref), "also": also, "words": error.server_words}]
 
 
 @transaction.atomic(durable=True)
@@ -260,14 +276,16 @@ def _fail(request: Request, error: PratiqueError) -> None:
     facts = {"code": error.code, "why": str(error)}
     if row.state in (State.PREPARING, State.STALE):
         references.note_resolved(row, error.resolved)
+        words = _words_of_config(row, error)
         move(
             row,
             Event.COULD_NOT_PREPARE,
             actor=MACHINE,
             facts=facts,
             problem_code=error.code,
-            problem=str(error),
+            problem=f"{error}. {KEPT_WORDS}" if words else str(error),
             remedy=error.remedy if isinstance(error, Refusal) else "",
+            server_words=words,
         )
         return
     if row.state == State.APPROVED and endings.is_end(error):
@@ -277,4 +295,4 @@ def _fail(request: Request, error: PratiqueError) -> None:
         move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    waiting.hold(row, error, timezone.now() + timedelta(seconds=waiting.LONGEST_SECONDS))
+    waiting.hold(row, error, database_now() + timedelta(seconds=waiting.LONGEST_SECONDS))

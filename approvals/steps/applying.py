@@ -13,11 +13,11 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit, gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import NOT_READ, Fact, Unseen
@@ -138,7 +138,7 @@ class _Again:
 
     def while_waiting(self) -> None:
         """Nothing is deleted meanwhile, so nothing is looked through but now and then: the fact stays fresh."""
-        if abs(timezone.now() - self._unseen.at) > LOOKED_THROUGH:
+        if abs(database_now() - self._unseen.at) > LOOKED_THROUGH:
             self._unseen = reader.unseen(self.request, self.api, self.reviewed)
         self._check()
 
@@ -161,7 +161,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
         return
     revision = row.revision
     is_removal = row.purpose == Request.Purpose.DELETE
-    facts = {"revision": revision.number, "at": timezone.now().isoformat()}
+    facts = {"revision": revision.number, "at": database_now().isoformat()}
     move(row, Event.FINISH, actor=MACHINE, facts=facts, problem="", problem_code="", phase="")
     deployment.revisions.filter(state=Revision.State.ACTIVE).update(state=Revision.State.REPLACED)
     close(row, Revision.State.REMOVED if is_removal else Revision.State.ACTIVE, "")
@@ -216,12 +216,12 @@ def _is_to_restore(request: Request, deployment: BundleDeployment, code: str) ->
 def close(request: Request, state: str, message: str) -> None:
     """Say what has become of a request's revision; in the transaction that settles it."""
     revision = request.revision
-    revision.state, revision.message, revision.finished_at = state, message, timezone.now()
+    revision.state, revision.message, revision.finished_at = state, message, database_now()
     revision.save(update_fields=["state", "message", "finished_at"])
     strays.look_soon(revision.deployment_id)
     audit.record(
         verb="revision.recorded",
         actor=MACHINE,
         request=request,
-        facts={"revision": revision.number, "state": state, "contentDigest": revision.content_id},
+        facts={"revision": revision.number, "state": state, "contentDigest": revision.content.public_digest},
     )

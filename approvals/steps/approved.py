@@ -7,11 +7,11 @@ from functools import partial
 
 from django.db import transaction
 from django.db.models import Max
-from django.utils import timezone
 
 from approvals import gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, reader
 from approvals.gate.facts import value_of
@@ -84,7 +84,7 @@ def _start(request: Request, worker: str) -> Request:
         request=row,
         content=row.content,
         state=Revision.State.APPLYING,
-        started_at=timezone.now(),
+        started_at=database_now(),
     )
     return move(
         row,

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Max
-from django.utils import timezone
 
 from approvals import access, audit, gate, wake
 from approvals.audit import MACHINE, Actor
+from approvals.clock import database_now
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
@@ -29,7 +29,7 @@ _OTHERS = frozenset({"unmet-constraints"})
 def run(request: Request, worker: str) -> None:
     facts = reader.deciding(request)
     gate.keep(request, facts)
-    _settle(request, facts, gate.judge(facts, timezone.now()))
+    _settle(request, facts, gate.judge(facts, database_now()))
 
 
 @transaction.atomic(durable=True)
@@ -69,7 +69,7 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     found, free = count(facts), value_of(facts.unreviewed) or Unreviewed(False)
     is_unreviewed = answer.may and free.is_enough and found.approvals < found.needed
     Verdict.objects.create(
-        request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=timezone.now()
+        request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=database_now()
     )
     move(
         row,
@@ -112,7 +112,7 @@ def _approve_as(said: PolicyFacts, row: Request) -> None:
         access_reason="Kubernetes allowed this policy's identity to approve",
         may_use_account=may_use_account(said),
         replaces=earlier,
-        given_at=timezone.now(),
+        given_at=database_now(),
     )
     audit.record(
         verb="review.given",
@@ -126,12 +126,12 @@ def _say(row: Request, answer: GateAnswer) -> None:
     """Why it is not decided, beyond that people have not yet; what was said of that before is taken back."""
     reason = answer.reason
     words, code, remedy = (reason.words, reason.code, reason.remedy) if reason.is_problem else ("", "", "")
-    row.look_again_at = timezone.now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - keeps no secret
+    row.look_again_at = database_now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - keeps no secret
     row.awaits = reason.awaits if reason.is_problem else ""
     changed = ["look_again_at", "awaits"]
     is_news = (row.problem, row.problem_code, row.remedy) != (words, code, remedy)
     if is_news and (words or row.problem_code not in _OTHERS):
-        row.problem_since = timezone.now() if words else None
+        row.problem_since = database_now() if words else None
         row.problem, row.problem_code, row.remedy, row.mirrored_at = words, code, remedy, None
         changed += ["problem", "problem_code", "problem_since", "remedy", "mirrored_at"]
         wake.deployment(row.deployment_id)

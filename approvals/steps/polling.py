@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
-from django.utils import timezone
 
 from approvals import gate, instruments, wake
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.gate import reader
 from approvals.ledger import claims, pivots, references
 from approvals.models import FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
@@ -46,26 +46,26 @@ class Poll(Recurring):
 
     def look(self, worker: str) -> bool:
         reference = FloatingReference.objects.filter(pk=self.key).first()
-        if reference is None or reference.look_at is None or reference.look_at > timezone.now():
+        if reference is None or reference.look_at is None or reference.look_at > database_now():
             return False
         if not references.interval(reference):
             references.postpone(reference, None)  # the operator has turned looks off meanwhile
             return False
-        if self.key not in in_line(timezone.now()):
+        if self.key not in in_line(database_now()):
             return False
         with claims.place(self.task, 0, POLLS_AT_ONCE) as is_free:
             if not is_free:
                 return False
             if wait := references.take_turn(reference.host):
-                references.postpone(reference, timezone.now() + timedelta(seconds=max(wait, 1.0)))
+                references.postpone(reference, database_now() + timedelta(seconds=max(wait, 1.0)))
                 instruments.source_polls.labels(reference.kind, "postponed").inc()
             else:
                 try:
                     self._look(reference, worker)
                 except Exception:  # raised again: whatever it is, others that wait get their turn
-                    references.postpone(reference, timezone.now() + AFTER_CRASH)
+                    references.postpone(reference, database_now() + AFTER_CRASH)
                     raise
-        for pk in in_line(timezone.now()):
+        for pk in in_line(database_now()):
             wake.poll(pk)
         return False
 
@@ -79,7 +79,7 @@ class Poll(Recurring):
         logger.error("a source is not checked", extra={"reference_id": self.key, "error": str(error)})
 
     def _look(self, reference: FloatingReference, worker: str) -> None:
-        began, clock = timezone.now(), time.perf_counter()
+        began, clock = database_now(), time.perf_counter()
         followers = list(references.following(reference).order_by("deployment_id", "position"))
         told: dict[int, RemoteSource] = {}
         refused: dict[int, PratiqueError] = {}

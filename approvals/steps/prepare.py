@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.conf import settings
 from django.db import DataError, transaction
-from django.utils import timezone
 
 from approvals import access, gate, store, wake
+from approvals.access.port import asking_through
+from approvals.access.sight import SECRET_TEXTS
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.gate import Reason, planning, reader, unmet_words
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import RefusalKind, reason
@@ -44,11 +46,13 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import cel_checks
 from provisioner.errors import BadHealthCheck, InvalidManifest
 from provisioner.review.base.places import unjudged_fields
-from provisioner.review.base.record import to_record
+from provisioner.review.base.record import ref_record, to_record
+from provisioner.review.secret_texts import SecretTexts, secret_texts
 from provisioner.values import (
     DELETING,
     Content,
     JsonObject,
+    ObjectIdentity,
     ObjectRef,
     Report,
     Severity,
@@ -75,7 +79,8 @@ def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
         _check_health_part(request)
     api = shared_reads.connected(request.deployment.cluster)
-    facts = reader.preparing(request, api, read_for(request))
+    with asking_through(request.deployment.cluster, api):
+        facts = reader.preparing(request, api, read_for(request))
     if gate.are_requesters_proved(facts):
         _note_proved(request)
     gate.require(request, facts)
@@ -225,7 +230,7 @@ def _record(request: Request, prepared: Prepared) -> None:
     is_again = row.state == State.STALE
     round_number = row.round + 1 if is_again else row.round
     report = prepared.report
-    worst = _save_report(row, round_number, report)
+    worst = _save_report(row, round_number, report, secret_texts(prepared.content, report.plan))
     subject = replace(
         reader.subject_of(row, content_digest=prepared.content.digest),
         round=round_number,
@@ -237,7 +242,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         row,
         Event.REPORT_AGAIN if is_again else Event.PREPARED,
         actor=MACHINE,
-        facts={"contentDigest": prepared.content.digest, "planDigest": report.plan.digest, "subjectDigest": digest},
+        facts={"contentDigest": prepared.row.public_digest, "planDigest": report.plan.digest, "subjectDigest": digest},
         round=round_number,
         weight=pivots.weight_of(worst),
         content=prepared.row,
@@ -262,7 +267,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         **({"read_unattended": list(prepared.read_unattended)} if prepared.read_unattended else {}),
         possible_authors=[list(one) for one in prepared.possible_authors],
         attempts=0,
-        look_again_at=timezone.now(),
+        look_again_at=database_now(),
         problem=prepared.unmet.words if prepared.unmet else "",
         problem_code=prepared.unmet.code if prepared.unmet else "",
         remedy=prepared.unmet.remedy if prepared.unmet else "",
@@ -283,12 +288,21 @@ def _unused_record(unused: UnusedFiles) -> dict[str, Any]:
     return {"count": unused.count, "readableCount": unused.readable_count, "paths": list(unused.paths)}
 
 
-def _save_report(request: Request, round_number: int, report: Report) -> Severity:
-    """Keep the report, and what lists find the request by; answers with the worst new finding's severity."""
+def _save_report(
+    request: Request, round_number: int, report: Report, texts: Mapping[ObjectIdentity, SecretTexts]
+) -> Severity:
+    """Keep the report, and what lists find the request by; answers with the worst new finding's severity.
+
+    Of a new object, which nobody can get yet, it is kept where values of Secrets stand (approvals.access.sight).
+    """
     counted = Counter(finding.severity for finding in report.public)
     # Reports of earlier versions do not say it: what no rule judges is among what they call safe.
     unjudged = sum(1 for one in report.public for _ in unjudged_fields(one.rule, one.evidence))
     body: dict[str, Any] = {**to_record(report), "unjudged": unjudged}
+    for planned, record in zip(report.plan.actions, body["plan"]["actions"], strict=True):
+        if planned.before is None and (found := texts.get(planned.ref.identity)):
+            secrets = [ref_record(one) for one in sorted(found.secrets)]
+            record[SECRET_TEXTS] = {"paths": [list(path) for path in found.paths], "secrets": secrets}
     worst = min((it.severity for it in report.public if it.is_new), key=lambda it: it.rank, default=Severity.SAFE)
     row = ReportRow.objects.create(
         request=request,
@@ -298,7 +312,7 @@ def _save_report(request: Request, round_number: int, report: Report) -> Severit
         severities={str(severity): counted[severity] for severity in Severity},
         actions={str(action): count for action, count in report.plan.counts().items()},
         body=body,
-        computed_at=timezone.now(),
+        computed_at=database_now(),
     )
     FindingRow.objects.bulk_create(
         FindingRow(

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from django.db.models import Max
 
-from approvals.access.port import connect
-from approvals.gate import wish
+from approvals.access.port import asking_through, connect
+from approvals.gate import rights, wish
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -41,7 +41,7 @@ class _Asked:
     rests_until: float = -math.inf
 
 
-_asked: dict[tuple[int, str, str], _Asked] = {}
+_asked: dict[tuple[int | str, ...], _Asked] = {}
 # In a process of its own: what its worker has asked.
 _handed_over: dict[int, Mapping[str, bytes]] = {}
 
@@ -57,9 +57,16 @@ def answers_for(request: Request) -> Mapping[str, bytes]:
         wish.own_right(request, api)
         ask_of_namespace(api, account[0])
 
-    cluster = request.deployment.cluster
-    of_cluster = _answers(cluster, ("", ""), request.pk, ask_of_cluster)
-    return {**of_cluster, **_answers(cluster, account, request.pk, ask_of_account)} if of_cluster else {}
+    def ask_of_requesters(api: Api) -> None:
+        with asking_through(cluster, api):
+            rights.requesters_of(request, ())
+
+    cluster, people = request.deployment.cluster, sorted(one["username"] for one in request.requesters)
+    answers = dict(_answers(cluster, (), request.pk, ask_of_cluster))
+    if answers:
+        answers |= _answers(cluster, account, request.pk, ask_of_account)
+        answers |= _answers(cluster, (*account, *people), request.pk, ask_of_requesters)
+    return answers
 
 
 def hand_over(answers: Mapping[str, bytes], cluster: Cluster) -> None:
@@ -73,12 +80,12 @@ def connected(cluster: Cluster) -> Api:
 
 
 def _answers(
-    cluster: Cluster, account: tuple[str, str], request_id: int, ask: Callable[[Api], None]
+    cluster: Cluster, about: tuple[str, ...], request_id: int, ask: Callable[[Api], None]
 ) -> Mapping[str, bytes]:
     now = time.monotonic()
     for key in [key for key, kept in list(_asked.items()) if now - kept.at > TOO_MUCH_SECONDS]:
         _asked.pop(key, None)
-    kept = _asked.setdefault((cluster.pk, *account), _Asked())
+    kept = _asked.setdefault((cluster.pk, *about), _Asked())
     with kept.lock:
         now = time.monotonic()
         if now < kept.rests_until or (request_id <= kept.newest and now - kept.at <= KEPT_SECONDS):
@@ -88,8 +95,8 @@ def _answers(
         answers: dict[str, bytes] = {}
         kept.answers, kept.newest, kept.at = {}, newest, now
         try:
-            # What it serves is handed over as well, and would soon be too old.
-            api = connect(cluster).within(1.0).until(now + ASK_SECONDS)
+            # What it serves is handed over as well, and would soon be too old; the rest is asked right after that.
+            api = connect(cluster).within(KEPT_SECONDS if about else 1.0).until(now + ASK_SECONDS)
             ask(api.noting(answers, most_bytes=MOST_BYTES))
         except ClusterError:
             kept.rests_until = now + TOO_MUCH_SECONDS

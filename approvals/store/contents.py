@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import models
+from approvals.clock import database_now
 from approvals.encryption.envelope import StoredPlace, decrypt_file, encrypted_parts
 from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
@@ -20,7 +20,6 @@ from provisioner.errors import DigestMismatch
 from provisioner.values import (
     DELETING,
     Content,
-    GroupKind,
     Lookup,
     ObjectRef,
     Pin,
@@ -29,20 +28,17 @@ from provisioner.values import (
     UnusedFiles,
 )
 
-SECRET = GroupKind("", "Secret")
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
 
 
 def salted(content: Content, running: models.Content | None = None) -> Content:
-    """`content` under a digest that tells nothing about its Secrets: keyed with a salt of its own, where it has any.
+    """`content` under a digest that tells nothing about its objects: keyed with a salt of its own.
 
-    People see the digest who may not get the Secrets. Unkeyed, they could try weak values on it, and the same salt for
-    two requests would tell whether both have the same values (S38). Only what is lost of the `running` content is found
-    again by its digest.
+    People see the digest who may not get the Secrets, or the other objects and spec.config. Unkeyed, they could try
+    weak values on it, and the same salt for two requests would tell whether both have the same values (S09, S38). Only
+    what is lost of the `running` content is found again by its digest.
     """
-    if not any(one.ref.group_kind == SECRET for one in content.everything):
-        return content
     place = {"install_namespace": content.install_namespace, "service_account": content.service_account}
     if running is not None and not _holds(running):
         salt = bytes(running.salt)
@@ -70,7 +66,7 @@ def put(content: Content, *, format_name: str) -> models.Content:
 @transaction.atomic
 def _row_of(content: Content, format_name: str, byte_count: int) -> tuple[models.Content, bool]:
     """The row, used now, and whether it is new; waits for who is about to remove it."""
-    now = timezone.now()
+    now = database_now()
     described = {
         "install_namespace": content.install_namespace,
         "service_account": content.service_account,

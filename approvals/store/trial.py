@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from django.utils import timezone
-
+from approvals.clock import database_now
 from approvals.encryption.files import UNFINISHED_AGE, ContentFiles, content_files
 from approvals.errors import StoreUnavailable
 from approvals.store.contents import is_ours
@@ -34,7 +33,7 @@ def try_store() -> Iterator[Tried]:
         yield _tried("read", partial(_read_trial, files, name))
         yield _tried("delete", partial(files.delete, name))
     yield _tried(
-        "delete unfinished uploads", partial(files.collect_unfinished, timezone.now() - UNFINISHED_AGE, is_ours)
+        "delete unfinished uploads", partial(files.collect_unfinished, database_now() - UNFINISHED_AGE, is_ours)
     )
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals import access, admission, controllers, services
+from approvals.clock import database_now
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuthorAdmission, BundleDeployment, Catalog, Cluster
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -68,7 +68,7 @@ class Authorship:
         if written is None or who is None or not self._is_proved(api, written):
             return None
         # Groups are as old as the write at most: of one that nobody saw, as the row.
-        proved_at = timezone.now() if is_exact else row.seen_at if row else _created_at(obj)
+        proved_at = database_now() if is_exact else row.seen_at if row else _created_at(obj)
         is_catalog = self.rows is Catalog
         found = requester_of(self.cluster, obj, who, proved_at, is_catalog=is_catalog)
         return found if found or is_catalog else SpecWriter(who, "cluster", is_known=False)

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from django.utils import timezone
-
+from approvals.clock import database_now
 from approvals.errors import Awaits
 from approvals.ledger import waiting
 from approvals.models import Cluster
@@ -91,7 +90,7 @@ class ExpectedChanges:
             return
         self._looked_at = now
         for awaits, names in self.changes.take().items():
-            waiting.look(list(self._concerned(awaits, names)), timezone.now())
+            waiting.look(list(self._concerned(awaits, names)), database_now())
         wanted = {
             kind: awaits
             for awaits in Awaits

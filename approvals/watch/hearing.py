@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
-
 from approvals import instruments
+from approvals.clock import database_now
 from provisioner.cluster.client.answers import WatchEvent, WatchType
 
 _CHANGES = frozenset({WatchType.ADDED, WatchType.MODIFIED})
@@ -19,7 +18,7 @@ def hear(cluster: str, event: WatchEvent) -> None:
     instruments.watch_events.labels(cluster).inc()
     changed_at = last_change_of(event.object) if event.type in _CHANGES else None
     if changed_at is not None:
-        lag = (timezone.now() - changed_at).total_seconds()
+        lag = (database_now() - changed_at).total_seconds()
         instruments.watch_lag.labels(cluster).observe(max(0.0, lag))
 
 

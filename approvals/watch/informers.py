@@ -16,9 +16,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from django.db import OperationalError, close_old_connections
-from django.utils import timezone
 
 from approvals import wake
+from approvals.clock import database_now
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
 from approvals.watch.expected_changes import ExpectedChanges
@@ -235,7 +235,7 @@ _MARKED = ("pk", "deployment_id")
 def mark_and_wake(marked: Iterable[tuple[int, int]]) -> None:
     """Have these objects, by (row, deployment), compared now."""
     rows = dict(marked)
-    drifts.mark(rows, timezone.now())
+    drifts.mark(rows, database_now())
     drifts.stir(set(rows.values()))
     for deployment in sorted(set(rows.values())):
         wake.drift(deployment)

@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any
 
 from django.db import DataError, OperationalError, close_old_connections
-from django.utils import timezone
 
 from approvals import instruments, refusals
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import skipping
@@ -156,7 +156,7 @@ def note_contact(cluster: Cluster, api: Api) -> None:
     cluster.refresh_from_db()
     is_same = cluster.uid == uid
     problem = "" if is_same else f"this is a different cluster: its kube-system has uid {uid}, expected {cluster.uid}"
-    end, now = end_of_credentials(cluster.kubeconfig, trusted=True) if cluster.kubeconfig else None, timezone.now()
+    end, now = end_of_credentials(cluster.kubeconfig, trusted=True) if cluster.kubeconfig else None, database_now()
     Cluster.objects.filter(pk=cluster.pk).update(reached_at=now, version=version, problem=problem, credentials_end=end)
     cluster.credentials_end = end
     if words := refusals.end_of_credentials(cluster, now):
@@ -168,7 +168,7 @@ def note_contact(cluster: Cluster, api: Api) -> None:
 def take_list(cluster: Cluster, api: Api, resource: ServedResource, authorship: Authorship | None = None) -> str:
     """See all that there is, forget what is gone; returns the resourceVersion to watch from."""
     authorship = authorship or Authorship(cluster)
-    began = timezone.now()
+    began = database_now()
     snapshot = api.snapshot(resource)
     there = {obj["metadata"]["uid"] for obj in snapshot.objects}
     # What a door of ours made since is not in the list, and not gone.
@@ -200,7 +200,7 @@ def follow(authorship: Authorship, api: Api, resource: ServedResource, version: 
             elif event.type in (WatchType.ADDED, WatchType.MODIFIED):
                 writer_of = partial(authorship.writer_of, api, is_event=True)
                 authorship.note(event.object, is_kept=_see(cluster, event.object, writer_of))
-    Cluster.objects.filter(pk=cluster.pk).update(reached_at=timezone.now())
+    Cluster.objects.filter(pk=cluster.pk).update(reached_at=database_now())
     return events.version
 
 

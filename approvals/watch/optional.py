@@ -8,9 +8,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from django.utils import timezone
-
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.ledger import optionals
 from approvals.models import Cluster
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -37,7 +36,7 @@ class Appearances:
         idle = optionals.waiting(self.cluster).filter(look_at__isnull=True)
         for group, version, kind in sorted(set(idle.values_list("group", "version", "kind"))):
             if self._is_served(group, version, kind):
-                optionals.mark(idle.filter(group=group, version=version, kind=kind), timezone.now())
+                optionals.mark(idle.filter(group=group, version=version, kind=kind), database_now())
 
     def _is_served(self, group: str, version: str, kind: str) -> bool:
         try:

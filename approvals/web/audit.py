@@ -94,7 +94,7 @@ def csv_lines(entries: Iterable[AuditEntry]) -> Iterator[str]:
 
 def json_lines(entries: Iterable[AuditEntry]) -> Iterator[str]:
     for entry in entries:
-        yield json.dumps({**_columns(entry), "facts": audit.public_facts(entry.facts)}) + "\n"
+        yield json.dumps({**_columns(entry), "facts": audit.public_facts(entry)}) + "\n"
 
 
 def harmless(value: object) -> str:
@@ -108,10 +108,10 @@ def harmless(value: object) -> str:
 
 
 def _columns(entry: AuditEntry) -> dict[str, Any]:
-    facts = json.dumps(audit.public_facts(entry.facts), sort_keys=True)
+    facts = json.dumps(audit.public_facts(entry), sort_keys=True)
     at = entry.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     values = (entry.number, at, entry.actor, sentence_of(entry), entry.verb, entry.via, entry.cluster)
-    rest = (entry.deployment, entry.request_uid, facts, entry.hash)
+    rest = (entry.deployment, entry.request_uid, facts, audit.public_hash(entry))
     return dict(zip(COLUMNS, (*values, *rest), strict=True))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from approvals import access, admission, refusals
 from approvals.access import Answers, Permission
+from approvals.clock import database_now
 from approvals.health_endpoints import notes
 from approvals.models import Cluster
 from approvals.selectors import lists
@@ -59,7 +59,7 @@ def index(http: HttpRequest) -> HttpResponse:
 def _shown(
     cluster: Cluster, permission: Permission, username: str, waiting: int, proofs: list[admission.PolicyNotice]
 ) -> ShownCluster:
-    now = timezone.now()
+    now = database_now()
     is_watched = cluster.watched_until is not None and cluster.watched_until >= now
     told = notes.about("rights")
     missing = None if told is None else told.get(cluster.name, "")

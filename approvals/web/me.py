@@ -10,11 +10,11 @@ from django.contrib import messages
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from approvals import access, services
 from approvals.access import ActingAs, Caller, Permission, Proof, Scope
+from approvals.clock import database_now
 from approvals.errors import Refused
 from approvals.limits import client_address
 from approvals.models import Cluster
@@ -197,7 +197,7 @@ def _is_mapped(caller: Caller) -> bool:
 
 
 def _proofs(caller: Caller) -> list[tuple[Proof, ActingAs, Permission]]:
-    shown = access.acting_of(caller, None, timezone.now()).identities
+    shown = access.acting_of(caller, None, database_now()).identities
     return [(proof, one, _may_approve(caller, proof)) for proof, one in zip(caller.proofs, shown, strict=True)]
 
 

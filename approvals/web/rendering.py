@@ -11,12 +11,12 @@ from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.template.backends.django import DjangoTemplates
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString
 
 from approvals.access import Acting, Caller, acting_of
+from approvals.clock import database_now
 from approvals.models import Cluster
 from provisioner.review.base.text import visible
 
@@ -161,7 +161,7 @@ def _acting(http: HttpRequest) -> Acting | None:
     # Who has just signed out was somebody when the request began.
     if caller is None or not http.user.is_authenticated:
         return None
-    return acting_of(caller, getattr(http, "cluster_of_page", None), timezone.now())
+    return acting_of(caller, getattr(http, "cluster_of_page", None), database_now())
 
 
 def _theme(http: HttpRequest) -> str:

@@ -185,9 +185,14 @@ def facts(value: Any) -> str:
 
 
 @register.filter
-def public_facts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an audit entry without words that were written before those of the cluster were kept apart."""
-    return audit.public_facts(values)
+def public_facts(entry: AuditEntry) -> dict[str, Any]:
+    """The facts of an audit entry without what earlier versions wrote and not everybody may know."""
+    return audit.public_facts(entry)
+
+
+@register.filter
+def public_hash(entry: AuditEntry) -> str:
+    return audit.public_hash(entry)
 
 
 @register.filter

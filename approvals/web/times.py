@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from django import template
-from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
+
+from approvals.clock import database_now
 
 register = template.Library()
 
@@ -20,7 +21,7 @@ def ago(at: datetime | None) -> SafeString:
     """How long ago, or how far ahead, with the exact time on hover."""
     if at is None:
         return SafeString("never")
-    gap = timezone.now() - at
+    gap = database_now() - at
     soon = "just now" if gap >= timedelta(0) else "within a minute"
     words = soon if abs(gap) < timedelta(minutes=1) else _span(gap)
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
@@ -29,7 +30,7 @@ def ago(at: datetime | None) -> SafeString:
 @register.filter
 def lasting(at: datetime) -> SafeString:
     """How long something has lasted: `for 2 min`, with the exact time on hover."""
-    seconds = (timezone.now() - at).total_seconds()
+    seconds = (database_now() - at).total_seconds()
     words = f"for {_in_units(int(seconds), spare=0)}" if seconds >= 60 else "for less than a minute"
     return format_html('<time datetime="{0}" title="since {0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
 

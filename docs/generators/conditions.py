@@ -14,7 +14,8 @@ INTRODUCTION = (
         "`Ready`, `Reconciling` and `Stalled` follow kstatus, which Flux and other tools read; its answer is in the "
         "last column. `observedGeneration` is the generation of the spec that Pratique saw last, in every state: while "
         "it is older than `metadata.generation`, kstatus says InProgress. Once the BundleDeployment is deleted, it "
-        "says Terminating, and the conditions say what is waited for. Drift does not change `Ready`: `Drifted` says so."
+        "says Terminating, and the conditions say what is waited for. Drift does not change `Ready`: `Drifted` says "
+        "so, except of Secrets: the page of the deployment shows their drift to people who can get them."
     ),
     (
         "*Code* stands for the code of what is wrong, such as `MissingRights` for `missing-rights`. "

@@ -28,17 +28,18 @@ _NOT_READ = ReviewRule("PRE-12", Section.PREFLIGHT, Severity.UNKNOWN)
 
 def review(_: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
     """A report without a plan: report.schema.json."""
-    return _report(f"Could not find out what the bundle would do: {words}", words, code)
+    return _report("bundle-not-read", words, code)
 
 
-def _report(message: str, words: str, code: str) -> dict[str, Any]:
-    found = (_GAP.at(None, message, evidence=_evidence(code), key=words),)
-    return {**to_record(Report((message,), found, Plan((), ""))), "rules": explained_record(rules_of(found))}
+def _report(variant: str, words: str, code: str) -> dict[str, Any]:
+    found = _GAP.finding(variant, None, key=words, why=words, code=code or None)
+    record = to_record(Report((found.message,), (found,), Plan((), "")))
+    return {**record, "rules": explained_record(rules_of([found]))}
 
 
 def crd_diff(options: argparse.Namespace, words: str, code: str) -> list[dict[str, Any]]:
     """One element, which names no CRD: crd-diff.schema.json."""
-    found = _NOT_COMPARED.at(None, f"Could not be compared: {words}", evidence=_evidence(code), key=words)
+    found = _NOT_COMPARED.finding("not-compared", None, key=words, why=words, code=code or None)
     triples = () if options.profile == "crdify" else None
     return [crd_record(CrdDifference("", (found,), triples))]
 
@@ -46,16 +47,11 @@ def crd_diff(options: argparse.Namespace, words: str, code: str) -> list[dict[st
 def rbac(options: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
     """Nobody's rights, and one problem: permissions.schema.json. Of a whole cluster a report: report.schema.json."""
     if options.bundle is None:
-        return _report(f"Could not find out who may do what in the cluster: {words}", words, code)
+        return _report("cluster-not-read", words, code)
     return permission_text.to_record(PermissionReport((), (), (words,)), {})
 
 
 def preflight(options: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
     """No step, and the account as far as it was understood: preflight.schema.json."""
-    message = f"Could not find out what the installation takes: {words}"
-    found = _NOT_READ.at(None, message, evidence=_evidence(code), key=words)
+    found = _NOT_READ.finding("installation-not-read", None, key=words, why=words, code=code or None)
     return text.to_record(Preflight(options.account, (found,), (), (), ()))
-
-
-def _evidence(code: str) -> dict[str, str]:
-    return {"code": code} if code else {}

@@ -13,6 +13,7 @@
 - `preflight`: whether the installing account may do it all
 - `rights`: who may do what, before and after
 - `rules`: the rules in words, a Markdown file each
+- `secret_texts`: values of Secrets that stand in variables and arguments, too
 - `withholding`: which findings live objects decide, told apart from all others
 - `workloads`: pods and volumes wherever objects hide them
 """
@@ -31,6 +32,7 @@ __all__ = [
     "preflight",
     "rights",
     "rules",
+    "secret_texts",
     "withholding",
     "workloads",
 ]

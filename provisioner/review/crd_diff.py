@@ -10,6 +10,7 @@ from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.review.base.facts import Stored, mapping, maps
+from provisioner.review.base.messages import without_place
 from provisioner.review.base.record import plain
 from provisioner.review.checks.objects.crds import CRD, created, deleted
 from provisioner.review.crds.comparison import compare_crds
@@ -78,7 +79,8 @@ def differences(
     for one in taken:
         if one.ref is not None and one.fingerprint not in before:
             found[one.ref.name].append(one)
-    return [CrdDifference(name, worst_first(map(with_condition, several))) for name, several in found.items()]
+    told = {name: [without_place(with_condition(one)) for one in several] for name, several in found.items()}
+    return [CrdDifference(name, worst_first(several)) for name, several in told.items()]
 
 
 def crdify_differences(

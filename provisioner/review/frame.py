@@ -103,6 +103,7 @@ from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
 from provisioner.review.rights.renamed_roles import under_new_names, with_renamed_roles
+from provisioner.review.secret_texts import kept_apart
 from provisioner.review.withholding import looked
 from provisioner.values import (
     AccessRequest,
@@ -194,8 +195,10 @@ def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
     facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked))
     once = {one.fingerprint: one for one in findings}.values()
-    private = [one for one in once if one.is_private]
+    private = tuple(one for one in once if one.is_private)
     public = worst_first(folded(said_by_cause(one for one in once if not one.is_private)))
+    if facts.bundle is not None:
+        public, private = (tuple(kept_apart(some, facts.content, facts.plan)) for some in (public, private))
     wished = {one.ref.identity for one in facts.content.manifests}
     staying = (one for one in facts.plan.actions if one.action in (Action.NONE, Action.ORPHAN))
     let_go = sum(one.ref.identity not in wished for one in staying)

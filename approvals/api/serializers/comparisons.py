@@ -126,7 +126,9 @@ class ComparedLinesSerializer(serializers.Serializer[Any]):
 
 class ComparisonResultSerializer(serializers.Serializer[Any]):
     pins = PinsSerializer(help_text="the digests that were fetched")
-    content_digests = ContentDigestsSerializer(help_text="of the rendered objects; empty where they include a Secret")
+    content_digests = ContentDigestsSerializer(
+        help_text="of the rendered objects; empty for what runs, and with a Secret"
+    )
     install_namespace = serializers.CharField()
     service_account = serializers.CharField()
     suggested_namespace = serializers.CharField(help_text="by the bundle; empty: it does not say")

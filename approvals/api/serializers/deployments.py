@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from approvals import refusals
 from approvals.access.sight import without_values
+from approvals.clock import database_now
 from approvals.models import (
     BundleDeployment,
     Cluster,
@@ -22,15 +22,18 @@ from approvals.services.revisions import MAX_REASON
 
 SPEC = (
     "if you may not get the BundleDeployment in the cluster, values of `config` and credentials in other fields are "
-    "`hidden`: do not send such a spec back"
+    "`hidden`, and to send such a spec back is refused"
 )
+
+
+DIGEST = "keyed with a random value that is shown to nobody; empty for what earlier versions stored or settled"
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
     problem = serializers.SerializerMethodField(help_text="as any process met it; empty for none")
 
     def get_problem(self, cluster: Cluster) -> str:
-        return refusals.problem_of(cluster, timezone.now())
+        return refusals.problem_of(cluster, database_now())
 
     class Meta:
         model = Cluster
@@ -38,7 +41,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    content_digest = serializers.CharField(source="content_id")
+    content_digest = serializers.CharField(source="content.public_digest", help_text=DIGEST)
     request = serializers.UUIDField(source="request.uid")
     state = serializers.CharField(help_text=f"one of {', '.join(Revision.State.values)}")
 

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from approvals.access import policy_identity
-from approvals.audit import public_facts
+from approvals.audit import public_facts, public_hash
 from approvals.models import (
     AuditEntry,
     Policy,
@@ -42,6 +42,7 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
     facts = serializers.SerializerMethodField()
+    hash = serializers.SerializerMethodField(help_text="empty for entries of earlier versions")
 
     class Meta:
         model = AuditEntry
@@ -49,4 +50,7 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
 
     @extend_schema_field(serializers.DictField())
     def get_facts(self, entry: AuditEntry) -> dict[str, Any]:
-        return public_facts(entry.facts)
+        return public_facts(entry)
+
+    def get_hash(self, entry: AuditEntry) -> str:
+        return public_hash(entry)

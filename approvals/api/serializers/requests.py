@@ -8,7 +8,7 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from approvals.api.serializers.deployments import SPEC
+from approvals.api.serializers.deployments import DIGEST, SPEC
 from approvals.api.serializers.reviews import AcknowledgementSerializer, ReviewSerializer
 from approvals.api.serializers.since_review import SinceReviewSerializer
 from approvals.lifecycle import State
@@ -66,7 +66,8 @@ class StatusSerializer(serializers.Serializer[Any]):
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
-    content_digest = serializers.CharField(source="content_id", allow_null=True)
+    content_digest = serializers.CharField(source="content.public_digest", allow_null=True, help_text=DIGEST)
+    subject_digest = serializers.CharField(source="public_subject_digest", help_text=DIGEST)
     verdict = serializers.SerializerMethodField()
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     worst = serializers.SerializerMethodField()
@@ -152,7 +153,7 @@ class RequestDetailSerializer(RequestSerializer):
     to_acknowledge = serializers.SerializerMethodField()
     spec = serializers.SerializerMethodField(help_text=SPEC)
     server_words = serializers.SerializerMethodField(
-        help_text="messages of the API server about the problem, for objects that you can get"
+        help_text="messages of the API server or of Helm about the problem, for objects that you can get"
     )
 
     since_your_review = serializers.SerializerMethodField(

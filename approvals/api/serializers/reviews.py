@@ -35,6 +35,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
         read_only=True, help_text="whether a later review by the same reviewer replaces it"
     )
 
+    subject_digest = serializers.SerializerMethodField(help_text="empty for what earlier versions settled")
     dismissals = DismissalSerializer(many=True, help_text="who dismissed the changes that it requests, and why")
 
     class Meta:
@@ -55,6 +56,9 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "dismissals",
             "given_at",
         ]
+
+    def get_subject_digest(self, review: Review) -> str:
+        return review.subject_digest if review.request.public_subject_digest else ""
 
     def get_access_reason(self, review: Review) -> str:
         """The words of the authorizer name roles and bindings: values of those (S27)."""

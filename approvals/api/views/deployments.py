@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
-from approvals import services
+from approvals import access, services
 from approvals.access.sight import Sight
 from approvals.api import filters
 from approvals.api import serializers as shapes
@@ -21,6 +21,7 @@ from approvals.api.scopes import caller_of
 from approvals.api.views.changes import VIA, valid
 from approvals.api.views.scoped import ClusterScoped
 from approvals.api.visible_report import MAX_ASKED
+from approvals.clock import database_now
 from approvals.models import BundleDeployment, Drift, Revision
 from approvals.selectors import drift
 from approvals.selectors.floating import offers
@@ -36,8 +37,8 @@ class DeploymentViewSet(ClusterScoped):
         known = BundleDeployment.objects.filter(cluster__in=self.clusters(), gone_at__isnull=True)
         # Of each row, a list would decrypt it anew.
         known = known.defer("cluster__kubeconfig") if self.action == "list" else known
-        known = known.select_related("cluster", "active_revision__request").order_by("cluster__name", "name")
-        return known.prefetch_related("followed_references__reference", offers())
+        known = known.select_related("cluster", "active_revision__request", "active_revision__content")
+        return known.prefetch_related("followed_references__reference", offers()).order_by("cluster__name", "name")
 
     @extend_schema(request=shapes.DeploymentInput, responses={201: shapes.DeploymentSerializer})
     def create(self, request: Http) -> Response:
@@ -55,9 +56,11 @@ class DeploymentViewSet(ClusterScoped):
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
     def update(self, request: Http, **_: Any) -> Response:
-        """Replace the spec; 409 if `generation` is not the current one."""
+        """Replace the spec; 409 if `generation` is not the current one, 403 if you may not get the BundleDeployment."""
         wish = valid(shapes.SpecInput(data=request.data))
         found = self.get_object()
+        sees = access.may(caller_of(request), found.cluster, "get", resource="bundledeployments", name=found.name)
+        replace(sees, words=f"{sees.words}: the spec that you were shown would overwrite values with `hidden`").check()
         self.check_if_match(found)
         changed = services.change_deployment(
             by=caller_of(request),
@@ -120,16 +123,18 @@ class DeploymentViewSet(ClusterScoped):
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
     @action(detail=True)
     def revisions(self, request: Http, **_: Any) -> Response:
-        rows = Revision.objects.filter(deployment=self.get_object()).select_related("request")
+        rows = Revision.objects.filter(deployment=self.get_object()).select_related("request", "content")
         return self.paged(rows, shapes.RevisionSerializer)
 
     @extend_schema(responses=shapes.DriftSerializer(many=True))
     @action(detail=True)
     def drift(self, request: Http, **_: Any) -> Response:
-        """Drift now and in the last day: the field managers, the fields, and what was corrected."""
+        """Drift now and in the last day: the field managers, the fields, and what was corrected. Drift of a Secret is
+        listed only if the caller is allowed to get the Secret."""
         deployment = self.get_object()
-        rows = self.paginate_queryset(drift.drifts(deployment=deployment, now=timezone.now()))
         sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
+        found = drift.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)
+        rows = self.paginate_queryset(found)
         context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(drift.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 

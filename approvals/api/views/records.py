@@ -14,6 +14,7 @@ from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.views.scoped import ClusterScoped
 from approvals.models import AuditEntry, Cluster, Policy
+from approvals.selectors.audit import OF_SECRETS
 
 
 class ClusterViewSet(ClusterScoped):
@@ -39,7 +40,7 @@ class AuditViewSet(ClusterScoped):
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         names = [cluster.name for cluster in self.clusters()]
-        return AuditEntry.objects.filter(cluster__in=names).order_by("-number")
+        return AuditEntry.objects.filter(~OF_SECRETS, cluster__in=names).order_by("-number")
 
 
 @extend_schema(exclude=True)

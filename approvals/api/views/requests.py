@@ -71,7 +71,7 @@ class RequestViewSet(ClusterScoped):
 
     def get_queryset(self) -> QuerySet[Request]:
         known = inbox.with_verdict(inbox.with_report(inbox.requests(clusters=self.clusters())))
-        known = known.select_related("deployment__cluster", "to_revision").defer(*self._unread)
+        known = known.select_related("deployment__cluster", "to_revision", "content").defer(*self._unread)
         if self.action != "list":
             reviews = Review.objects.select_related("replaced_by").prefetch_related("dismissals")
             known = known.prefetch_related(Prefetch("reviews", queryset=reviews))

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
+from approvals.clock import database_now
 from approvals.lifecycle import State
 from approvals.locks import hold
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
@@ -52,7 +52,7 @@ def look_again(deployment: BundleDeployment) -> None:
     """
     rows = deployment.followed_packages.all()
     hold(rows)
-    rows.update(answer_at=timezone.now())
+    rows.update(answer_at=database_now())
 
 
 def due(now: datetime) -> list[int]:
@@ -77,7 +77,7 @@ def ask_again(catalog: Catalog) -> None:
     """The same content was read in another way, so that another bundle may be next."""
     rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)
     held = FollowedPackage.objects.filter(pk__in=hold(rows))
-    held.update(answer_at=timezone.now())
+    held.update(answer_at=database_now())
 
 
 def followers(catalog: Catalog) -> list[int]:
@@ -106,7 +106,7 @@ def shown_digest(row: FollowedPackage) -> str:
 def put_off(deployment_id: int, seconds: float, problem: str = "") -> None:
     """Nobody can tell now what is offered: it is asked again then. Where `problem` says why, what was offered before is
     shown no more: who may not get the catalog is not told of it (S09)."""
-    now = timezone.now()
+    now = database_now()
     rows = FollowedPackage.objects.filter(deployment_id=deployment_id)
     hold(rows)
     rows.update(answer_at=now + timedelta(seconds=seconds))

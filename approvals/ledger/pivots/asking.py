@@ -9,10 +9,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
+from approvals.clock import database_now
 from approvals.errors import UNREADABLE, KeyMissing
 from approvals.ledger import labels, quotas, rounds
 from approvals.ledger.moves import locked, move
@@ -266,7 +266,7 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
 
 def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
     """Going back to a revision is wished for by who asks, and done as that revision was: its account and options."""
-    now = timezone.now()
+    now = database_now()
     to_revision = asking.to_revision
     requesters, is_known = _requesters(deployment, asking)
     latest = deployment.requests.order_by("-number").first()

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.ledger.pivots.asking import ask_for_moved, hold_open
 from approvals.lifecycle import State
 from approvals.locks import for_change, hold
@@ -63,7 +63,7 @@ def answer_moves(deployment_id: int) -> Request | None:
     is used up.
     """
     deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
-    now = timezone.now()
+    now = database_now()
     wish = wish_of(deployment, now)
     hold(deployment.followed_references.all())
     rows = list(deployment.followed_references.select_related("reference").exclude(reference__seen=""))

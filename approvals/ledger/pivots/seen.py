@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit, wake
 from approvals.access.port import check_registered
 from approvals.audit import MACHINE, Actor
+from approvals.clock import database_now
 from approvals.errors import Busy
 from approvals.ledger import claims, labels, quotas, references
 from approvals.ledger.digests import options_digest
@@ -123,7 +123,7 @@ def forget_all(*, cluster: Cluster, actor: Actor) -> list[BundleDeployment]:
     for request in opened:
         if request.state in AT_WORK:
             Revision.objects.filter(request=request, state=Revision.State.APPLYING).update(
-                state=Revision.State.FAILED, message=why, finished_at=timezone.now()
+                state=Revision.State.FAILED, message=why, finished_at=database_now()
             )
             move(request, Event.FAIL, actor=actor, facts={"why": why}, problem=f"{why} before this had ended")
     for deployment in deployments:
@@ -171,7 +171,7 @@ def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any], spec: dict[str,
 
 def _mark_gone(deployment: BundleDeployment, why: str = "the BundleDeployment is gone") -> None:
     open_requests = hold_open(deployment)
-    deployment.gone_at = timezone.now()
+    deployment.gone_at = database_now()
     deployment.save(update_fields=["gone_at"])
     quotas.stop_waiting(deployment)
     references.let_go(deployment)
@@ -202,9 +202,9 @@ def _note_writes(
     _note_pause(deployment, spec, meta)
     if generation > previous:
         deployment.problem = problem_of(spec)
-    deployment.seen_at = timezone.now()
+    deployment.seen_at = database_now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
-        deployment.deletion_requested_at = timezone.now()
+        deployment.deletion_requested_at = database_now()
     deployment.save()
     _follow_references(deployment, was_paused=was_paused, is_written=generation > previous or is_back)
     if not is_new and generation > previous + 1:
@@ -216,7 +216,7 @@ def _note_writes(
             verb="deployment.seen",
             actor=Actor(writer.identity.username, writer.via) if writer else Actor("unknown", "cluster"),
             deployment=deployment,
-            facts={"generation": generation, "optionsDigest": deployment.options_digest},
+            facts={"generation": generation},
         )
     if is_back:
         audit.record(verb="deployment.back", actor=MACHINE, deployment=deployment)
@@ -248,7 +248,7 @@ def _note_write(deployment: BundleDeployment, generation: int, writer: SpecWrite
     """True where this generation is new, or its writer was not known before."""
     facts: dict[str, Any] = writer.columns() if writer else {"via": "cluster"}
     write, is_new = SpecWrite.objects.get_or_create(
-        deployment=deployment, generation=generation, defaults={**facts, "seen_at": timezone.now()}
+        deployment=deployment, generation=generation, defaults={**facts, "seen_at": database_now()}
     )
     if is_new or writer is None or write.username:
         return is_new

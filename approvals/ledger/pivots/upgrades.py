@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.ledger.packages import choosing, following
 from approvals.ledger.pivots.asking import ask_for_moved
 from approvals.ledger.pivots.moved import DeploymentWish, wish_of
@@ -50,7 +50,7 @@ def answer_upgrades(deployment_id: int) -> Request | None:
     often, where the deployment only wants to know, and where a quota is used up.
     """
     deployment = for_change(BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)).get()
-    now = timezone.now()
+    now = database_now()
     wish = wish_of(deployment, now)
     latest = wish.latest
     hold(deployment.followed_packages.all())

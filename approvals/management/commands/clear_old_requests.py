@@ -6,9 +6,9 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 
 from approvals import retention
+from approvals.clock import database_now
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         days = settings.PRATIQUE["KEEP_DAYS"]
         if not days:
             raise CommandError("PRATIQUE_KEEP_DAYS is 0, so everything is kept: set it to a number of days")
-        now = timezone.now()
+        now = database_now()
         if options["dry_run"]:
             self.stdout.write(f"{retention.outlived(now, keep_days=days)} requests would lose their details")
             return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 
 from approvals import refusals
+from approvals.clock import database_now
 from approvals.models import Cluster
 from provisioner.review.base.text import visible
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        now = timezone.now()
+        now = database_now()
         for cluster in Cluster.every.defer("kubeconfig"):
             reached = cluster.reached_at.isoformat(timespec="seconds") if cluster.reached_at else "never reached"
             words = (cluster.name, cluster.uid or "no uid yet", cluster.version or "no version yet", reached)

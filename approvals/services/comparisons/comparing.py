@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from approvals import wake
 from approvals.access import Caller
 from approvals.access.sight import ReportSight, Sight, is_secret, may_see_roles, reference
 from approvals.catalogs import comparisons
+from approvals.clock import database_now
 from approvals.errors import NotFound, TooMany
 from approvals.limits import Limit, take
 from approvals.models import BundleComparison, Cluster
@@ -40,7 +40,7 @@ class ComparedLines:
 
 def known_comparison(asked: AskedComparison) -> BundleComparison | None:
     """The comparison that is under way, or has a result that still counts."""
-    return comparisons.known(asked.catalog.cluster, asked.wish, timezone.now())
+    return comparisons.known(asked.catalog.cluster, asked.wish, database_now())
 
 
 def compare_bundles(*, by: Caller, asked: AskedComparison) -> BundleComparison:
@@ -63,7 +63,7 @@ def compare_bundles(*, by: Caller, asked: AskedComparison) -> BundleComparison:
     take(limit, str(by.user.pk), words=f"{WORDS.format(most=limit.most)}: try again in {{time}}")
     if found is not None:
         comparisons.forget(found)
-    made = comparisons.begin(cluster, asked.wish, user=by.user, most=most, now=timezone.now())
+    made = comparisons.begin(cluster, asked.wish, user=by.user, most=most, now=database_now())
     wake.comparison(made.pk)
     return made
 

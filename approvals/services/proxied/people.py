@@ -10,10 +10,10 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from approvals import access
 from approvals.access import Caller
+from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity
 from approvals.proxies import BY_UID, NameRefused, Said, identity_on
@@ -45,7 +45,7 @@ def identities_of(said: Said) -> ProxyIdentities:
         except NameRefused as exc:
             refused.append(f"{cluster.name}: {exc}")
         else:
-            proved.append(Proved(cluster, identity, timezone.now(), PROXY, said.proxy.vouches_as, said.subject))
+            proved.append(Proved(cluster, identity, database_now(), PROXY, said.proxy.vouches_as, said.subject))
     return ProxyIdentities(tuple(proved), tuple(refused))
 
 

@@ -68,9 +68,10 @@ def record_of(found: ComparedBundles) -> dict[str, Any]:
 
 
 def _digest(content: Content | None) -> str:
-    """ "" where it holds a Secret: whoever sees the digest could try values on it (S38)."""
+    """ "" where it holds a Secret: whoever sees the digest could try values on it (S38). That of what runs is keyed."""
     held = content.everything if content else ()
-    return content.digest if content and not any(one.ref.group_kind == SECRET for one in held) else ""
+    is_told = content is not None and not content.salt and not any(one.ref.group_kind == SECRET for one in held)
+    return content.digest if content and is_told else ""
 
 
 def _pins(content: Content | None) -> list[str]:

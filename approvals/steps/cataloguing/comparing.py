@@ -16,12 +16,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import store, wake
 from approvals.access.port import connect
 from approvals.catalogs import comparisons
 from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, chart_of, own_names
+from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.ledger import claims
 from approvals.models import BundleComparison, TaskClaim
@@ -32,7 +32,7 @@ from approvals.steps.sources import check_object_count, egress, image_source, li
 from approvals.working import Work, WorkStep, in_turn
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
+from provisioner.errors import BadBundle, BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
 from provisioner.masking import masked
 from provisioner.rbac import RbacSubject
 from provisioner.sentences import some
@@ -67,13 +67,13 @@ class CompareBundles(Work):
         row = comparisons.row(self.key)
         if row is None or row.state != BundleComparison.State.WAITING:
             return False
-        if row.look_again_at is not None and row.look_again_at > timezone.now():
+        if row.look_again_at is not None and row.look_again_at > database_now():
             return False
-        if row.pk not in in_line(timezone.now(), but=row.pk):
+        if row.pk not in in_line(database_now(), but=row.pk):
             comparisons.note_progress(row, "waiting for other comparisons")
             return False
         self._compare(row, worker)
-        for pk in in_line(timezone.now()):
+        for pk in in_line(database_now()):
             wake.comparison(pk)
         return False
 
@@ -87,7 +87,7 @@ class CompareBundles(Work):
         wake.comparison(self.key)
 
     def give_up(self, error: WorkerDied) -> None:
-        comparisons.give_up(self.key, code=error.code, words=str(error), now=timezone.now())
+        comparisons.give_up(self.key, code=error.code, words=str(error), now=database_now())
 
     def _compare(self, row: BundleComparison, worker: str) -> None:
         try:
@@ -101,7 +101,7 @@ class CompareBundles(Work):
             result = record_of(found)
             with transaction.atomic(durable=True):
                 claims.check_still_held(self.rows, worker)
-                comparisons.finish(row, result, found.changed.lines, timezone.now())
+                comparisons.finish(row, result, found.changed.lines, database_now())
         except LostClaim:
             raise
         except TryLater as exc:
@@ -116,7 +116,9 @@ class CompareBundles(Work):
         logger.warning("a comparison failed", extra={"comparison_id": row.pk, "code": exc.code})
         with transaction.atomic(durable=True):
             claims.check_still_held(self.rows, worker)
-            comparisons.fail(row, code=exc.code, words=str(exc), now=timezone.now())
+            # Shown to who may get the deployment whose config it is; of others there is none.
+            words = exc.in_full if isinstance(exc, BadBundle) else str(exc)
+            comparisons.fail(row, code=exc.code, words=words, now=database_now())
 
 
 def in_line(now: datetime, but: int = 0) -> list[int]:
@@ -158,7 +160,7 @@ class Pace:
 
 
 def _in(seconds: float) -> datetime:
-    return timezone.now() + timedelta(seconds=seconds)
+    return database_now() + timedelta(seconds=seconds)
 
 
 def compare(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:

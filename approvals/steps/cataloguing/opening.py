@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from approvals import access, catalogs
 from approvals.access import Asker
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.models import Catalog
 from approvals.policy import Lapse
 from approvals.source_refs import read_by_catalog
@@ -89,7 +89,7 @@ def _reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
             f"{what} is not read, because nobody can prove who wrote the source of this Catalog. Apply the admission "
             "policies pratique-authors, then have someone who may get it delete the Catalog and create it again"
         )
-    now, found = timezone.now(), dict[str, Identity]()
+    now, found = database_now(), dict[str, Identity]()
     for part, writer in by_part.items():
         asker = access.catalog_author(catalog, writer, now=now)
         if asker.identity not in found.values():

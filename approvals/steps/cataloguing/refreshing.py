@@ -9,11 +9,11 @@ from functools import partial
 
 from django.conf import settings
 from django.db import DataError, IntegrityError
-from django.utils import timezone
 
 from approvals import catalogs, instruments, wake
 from approvals.access.port import connect
 from approvals.catalogs import ReadCatalog
+from approvals.clock import database_now
 from approvals.errors import Crashed, LostClaim
 from approvals.ledger import claims, references
 from approvals.ledger.packages import following
@@ -52,14 +52,14 @@ class RefreshCatalog(Recurring):
 
     def look(self, worker: str) -> bool:
         row = _row(self.key)
-        now = timezone.now()
+        now = database_now()
         if row is not None and row.look_at is not None and row.look_at <= now and turns.take(row, now):
             was_down = row.problem_since is not None
             try:
                 self._read_in_turn(row, worker)
             finally:
                 catalogs.note_idle(row)
-            for pk in turns.in_line(timezone.now()):
+            for pk in turns.in_line(database_now()):
                 wake.catalog(pk)
             row = _row(self.key)
             if row is not None and (row.problem_since is not None) is not was_down:
@@ -81,10 +81,10 @@ class RefreshCatalog(Recurring):
         logger.error("a catalog is not read", extra={"catalog_id": self.key, "error": str(error)})
         row = _row(self.key)
         if row is not None:
-            catalogs.note_problem(row, code=error.code, words=str(error), began=timezone.now())
+            catalogs.note_problem(row, code=error.code, words=str(error), began=database_now())
 
     def _read_in_turn(self, row: Catalog, worker: str) -> None:
-        began = timezone.now()
+        began = database_now()
         try:
             source = source_for(row)
             if wait := _wait_for_turn(source):
@@ -99,7 +99,7 @@ class RefreshCatalog(Recurring):
             was_slow = row.problem_code == SourceTooSlow.code
             _note_problem(row, exc)
             if isinstance(exc, SourceTooSlow) and not was_slow:
-                catalogs.postpone(row, timezone.now())  # to its long turn, behind all that wait for one
+                catalogs.postpone(row, database_now())  # to its long turn, behind all that wait for one
         except DataError as exc:
             # The database's own words may quote what it was given.
             _note_problem(row, InvalidManifest(f"the database cannot store this catalog ({type(exc).__name__})"))
@@ -169,7 +169,7 @@ def _note_problem(row: Catalog, exc: PratiqueError) -> None:
     instruments.source_polls.labels("catalog", outcome).inc()
     logger.warning("a catalog could not be read", extra={"catalog_id": row.pk, "code": exc.code})
     wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
-    catalogs.note_problem(row, code=exc.code, words=str(exc), began=timezone.now(), wait=wait)
+    catalogs.note_problem(row, code=exc.code, words=str(exc), began=database_now(), wait=wait)
 
 
 def _fetched(row: Catalog, source: Source) -> AbstractContextManager[FetchedCatalog]:

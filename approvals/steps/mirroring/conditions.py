@@ -128,7 +128,7 @@ def of_drift(deployment: BundleDeployment, latest: Request | None, drift: DriftS
     if deployment.drift_problem:
         return Condition("Drifted", False, "CouldNotCompare", deployment.drift_problem, since, is_unknown=True)
     if not drift.open:
-        return Condition("Drifted", False, "AsApproved", "", since)
+        return Condition("Drifted", False, "AsApproved", drift.words, since)
     return Condition("Drifted", True, "Fight" if drift.fights else "Changed", drift.words, since)
 
 
@@ -194,7 +194,7 @@ def of_request(
     state, since = request.state, request.changed_at
     found = [Condition("Prepared", bool(request.subject_digest), reason(state), request.problem, since)]
     if verdict:
-        words = f"round {verdict.round}, {verdict.subject_digest}"
+        words = ", ".join(filter(None, (f"round {verdict.round}", request.public_subject_digest)))
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
     elif voided and voided.was_approved:
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"

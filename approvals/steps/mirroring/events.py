@@ -14,8 +14,7 @@ import socket
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
-
+from approvals.clock import database_now
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request
 from approvals.steps.mirroring.conditions import camel
@@ -46,7 +45,7 @@ def tell(api: Api, deployment: BundleDeployment, request: Request, *, name: str,
     standing = f"{request.round} {request.state} {request.problem_code}"
     if standing == request.last_event:
         return
-    event = event_of(deployment, request, name=name, url=url, now=timezone.now())
+    event = event_of(deployment, request, name=name, url=url, now=database_now())
     try:
         _write(api, event)
     except PratiqueError as exc:

@@ -13,9 +13,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, DateTimeField, F, Q, Value, When
-from django.utils import timezone
 
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.gate import live_deployment
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
@@ -49,25 +49,30 @@ UNATTENDED = "unattended"
 AND_UNKNOWN = " and unknown requesters"
 # In the place of a resourceVersion while a mirror is written.
 WRITING = "?"
+_HELD: dict[str, Any] = {"metadata": {"finalizers": [FINALIZER]}}
 MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique"}
 
 
 def look_after(deployment_id: int) -> None:
     """Bring the cluster's picture of one deployment up to date, and ask for its health."""
-    deployment = BundleDeployment.objects.select_related("cluster", "active_revision").get(pk=deployment_id)
-    BundleDeployment.objects.filter(pk=deployment_id).update(looked_after_at=timezone.now())
+    rows = BundleDeployment.objects.filter(pk=deployment_id)
+    is_first = rows.filter(looked_after_at=None).exists()
+    # Before all else is read: messages that were sent until then are answered by this look (approvals.wake).
+    rows.update(looked_after_at=database_now())
+    deployment = rows.select_related("cluster", "active_revision__content").get()
     if deployment.gone_at:
         return
     is_waiting = deployment.deletion_requested_at is None and _is_shown_soon(deployment)
-    if is_waiting and deployment.looked_after_at:
+    if is_waiting and not is_first:
         return
     api = connect(deployment.cluster)
     try:
-        live = live_deployment(api, deployment)
+        live = _hold_unread(api, deployment) if is_first else None
+        live = live or live_deployment(api, deployment)
         if live is None:
             pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
             return
-        if is_due(deployment, timezone.now()):
+        if is_due(deployment, database_now()):
             observe(deployment)
     except TryLater as exc:
         note_unknown(deployment.pk, str(exc))
@@ -100,7 +105,7 @@ def _is_shown_soon(deployment: BundleDeployment) -> bool:
     latest = deployment.requests.order_by("-number").first()
     if latest is None or latest.mirrored_at or latest.state != State.PREPARING or latest.problem:
         return False
-    if timezone.now() - latest.created_at >= (FIRST_SHOWN_WITHIN if latest.number == 1 else SHOWN_WITHIN):
+    if database_now() - latest.created_at >= (FIRST_SHOWN_WITHIN if latest.number == 1 else SHOWN_WITHIN):
         return False
     return Request.objects.filter(cluster=deployment.cluster_id, state=State.PREPARING).count() > CROWD
 
@@ -109,7 +114,19 @@ def _hold(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> No
     """Have it stay until its deletion request is applied (S15); what is being deleted takes no new finalizer."""
     about = live["metadata"]
     if FINALIZER not in (about.get("finalizers") or ()) and not about.get("deletionTimestamp"):
-        _apply(api, deployment, {"metadata": {"finalizers": [FINALIZER]}})
+        _apply(api, deployment, _HELD)
+
+
+def _hold_unread(api: Api, deployment: BundleDeployment) -> JsonObject | None:
+    """The same of one that was made just now, without reading it before; the object. None where it has to be read."""
+    if deployment.deletion_requested_at is not None:
+        return None
+    try:
+        return api.apply(_body(deployment, _HELD), field_manager=FIELD_MANAGER, force=True).object
+    except TryLater:
+        raise
+    except ClusterError:  # it is being deleted, it is another one, or it is gone
+        return None
 
 
 def _may_go(deployment: BundleDeployment) -> bool:
@@ -178,7 +195,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
-        "contentDigest": active.content_id if active else "",
+        "contentDigest": active.content.public_digest if active else "",
         "activeRevision": active.number if active else 0,
         "activeRequest": mirror_name(latest) if latest else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in latest.pins] if latest else [],
@@ -269,9 +286,9 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     status = {
         "conditions": [condition.record() for condition in found],
         "round": request.round,
-        "subjectDigest": request.subject_digest,
+        "subjectDigest": request.public_subject_digest,
         "state": request.state,
-        "contentDigest": request.content_id or "",
+        "contentDigest": request.content.public_digest if request.content else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
         "bundles": _bundles(request),
         "expiresAt": conditions.instant(request.expires_at),
@@ -391,17 +408,16 @@ def _apply(
     apply: Callable[[Api, dict[str, Any]], object] = _apply_object,
 ) -> None:
     """Server-side apply to exactly this object: its uid is the precondition, so it is never made anew."""
-    obj = {
-        "apiVersion": GROUP_VERSION,
-        "kind": "BundleDeployment",
-        **body,
-        "metadata": {"name": deployment.name, "uid": deployment.uid, **body.get("metadata", {})},
-    }
     try:
-        apply(api, obj)
+        apply(api, _body(deployment, body))
     except ClusterError as exc:
         # A conflict may also be with who wrote it just now: then it is there.
         may_be_gone = isinstance(exc, PreconditionFailed) or exc.status == NOT_FOUND
         if not may_be_gone or live_deployment(api, deployment) is not None:
             raise
         pivots.forget(cluster=deployment.cluster, uid=deployment.uid)
+
+
+def _body(deployment: BundleDeployment, body: Mapping[str, Any]) -> dict[str, Any]:
+    about = {"name": deployment.name, "uid": deployment.uid, **body.get("metadata", {})}
+    return {"apiVersion": GROUP_VERSION, "kind": "BundleDeployment", **body, "metadata": about}

@@ -13,9 +13,9 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import F, Max
-from django.utils import timezone
 
 from approvals import working
+from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.ledger.held import claim_seconds
 from approvals.models import Outcome, Request
@@ -68,7 +68,7 @@ class Notes:
     def take(self, outcome: Done) -> None:
         """Keep one more, and write when enough have come or the last writing is long ago."""
         self.go_on()
-        self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, timezone.now())
+        self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, database_now())
         if len(self._waiting) >= BATCH or self._age() >= min(SECONDS, _pulse_seconds()):
             self.write()
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.utils import timezone
-
 from approvals import gate, instruments, store, wake
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.errors import GivesWay, LostClaim
 from approvals.gate import reader
 from approvals.gate.planning import installer_of
@@ -85,7 +84,7 @@ class Correct(Recurring):
 
     def say(self, error: WorkerDied) -> None:
         drifts.note_problem(self.key, str(error))
-        now = timezone.now()
+        now = database_now()
         optionals.wait(optionals.due(now).filter(revision__deployment=self.key), str(error), now)
 
 
@@ -93,13 +92,13 @@ def correct(deployment_id: int) -> None:
     """Compare all that is due of a deployment; returns at once where another worker is at it."""
     do(Correct(deployment_id))
     for pk in claims.held_up(deployment_id).values_list("pk", flat=True):
-        claims.held_up(deployment_id).filter(pk=pk).update(look_again_at=timezone.now())
+        claims.held_up(deployment_id).filter(pk=pk).update(look_again_at=database_now())
         wake.request(pk)
 
 
 def _take_some(deployment_id: int, worker: str) -> bool:
     """Work on some of what is due; True where there may be more."""
-    now = timezone.now()
+    now = database_now()
     deployment = BundleDeployment.objects.select_related("cluster").get(pk=deployment_id)
     revision = (
         Revision.objects.filter(deployment=deployment, pk=deployment.active_revision_id or 0)
@@ -268,11 +267,11 @@ def _put_back(case: RevisionToCorrect, item: InventoryItem, look: Look, is_scale
     corrected = put_back(case.installer, look, manager=FIELD_MANAGER, is_scaled=is_scaled)
     inventory.confirm(look.ref, nonce, corrected.uid)
     drifts.note_correction(
-        item=item, revision=case.revision, drift=drift, altered=corrected.altered, now=timezone.now()
+        item=item, revision=case.revision, drift=drift, altered=corrected.altered, now=database_now()
     )
     # What somebody added beside what they changed still stands there, and is told of by another look.
     is_left = any(field.change == FieldChangeKind.ADDED for field in drift.fields)
-    drifts.settle(item, corrected.fingerprint, again_at=timezone.now() if is_left else None)
+    drifts.settle(item, corrected.fingerprint, again_at=database_now() if is_left else None)
 
 
 def _keep_waiting(case: RevisionToCorrect, pairs: Iterable[tuple[InventoryItem, Look]], error: PratiqueError) -> None:

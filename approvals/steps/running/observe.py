@@ -9,11 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.clock import database_now
 from approvals.gate.planning import installer_of
 from approvals.ledger.moves import locked
 from approvals.locks import for_change, hold
@@ -54,7 +54,7 @@ def observe(deployment: BundleDeployment) -> None:
     Which account reads, which checks are asked and how long a revision may take is what was approved with the revision
     that runs, whatever the spec says now. A change of the whole has an audit row.
     """
-    rows, began = list(deployment.inventory.exclude(uid="")), timezone.now()
+    rows, began = list(deployment.inventory.exclude(uid="")), database_now()
     if not rows:
         return
     revision = _observed(deployment)
@@ -166,7 +166,7 @@ def _write(row: BundleDeployment, state: HealthState, words: str) -> None:
             verb="deployment.health",
             actor=MACHINE,
             deployment=row,
-            facts={"from": was, "to": state, "why": words, "at": timezone.now().isoformat()},
+            facts={"from": was, "to": state, "why": words, "at": database_now().isoformat()},
         )
 
 
@@ -178,7 +178,7 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
         # What is done about it is a move of its request, whose lock comes before these (approvals.locks).
         locked(observed.request_id)
     revision = for_change(Revision.objects.filter(pk=observed.pk)).select_related("request__from_revision").get()
-    now = timezone.now()
+    now = database_now()
     if health.state == HealthState.CURRENT:
         if revision.healthy_at is None or revision.overdue_at is not None:
             revision.healthy_at, revision.overdue_at = revision.healthy_at or now, None

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.conf import settings
-from django.utils import timezone
 
 from approvals import gate, instruments, store
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planned import public_words
@@ -64,7 +64,7 @@ class RevisionToComplete:
 
 def take(deployment_id: int, worker: str) -> None:
     """Create what is due of a deployment, or ask for it; what cannot be now waits, with words."""
-    due = optionals.due(timezone.now()).filter(revision__deployment_id=deployment_id)
+    due = optionals.due(database_now()).filter(revision__deployment_id=deployment_id)
     rows = list(due.select_related("revision__content", "revision__request__deployment__cluster"))
     if not rows:
         return
@@ -87,7 +87,7 @@ def _create(case: RevisionToComplete, rows: Rows) -> None:
     _check(case)
     rows = _served(case, rows)
     request = case.revision.request
-    if rows and request.expires_at <= timezone.now():
+    if rows and request.expires_at <= database_now():
         ended = f"{request.expires_at:%Y-%m-%d %H:%M} UTC"
         optionals.ask(rows.values(), request, f"its API is served now, but the approval expired at {ended}")
         return
@@ -188,4 +188,4 @@ def _write(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -
 
 
 def _again() -> datetime:
-    return timezone.now() + timedelta(seconds=AGAIN_SECONDS)
+    return database_now() + timedelta(seconds=AGAIN_SECONDS)

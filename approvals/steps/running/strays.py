@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 
-from django.utils import timezone
-
 from approvals import gate, instruments
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planning import installer_of
@@ -35,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 def take(deployment_id: int, worker: str) -> None:
     """Look for what is due of a deployment; the caller holds it, so that nothing is being applied or corrected."""
-    rows = list(strays.due(timezone.now()).filter(deployment=deployment_id).select_related("deployment__cluster"))
+    rows = list(strays.due(database_now()).filter(deployment=deployment_id).select_related("deployment__cluster"))
     if not rows:
         return
     try:
@@ -44,15 +43,15 @@ def take(deployment_id: int, worker: str) -> None:
         gate.require(newest, reader.taking_away(newest, service))
     except PratiqueError as exc:
         logger.warning("could not look for strays", extra={"deployment_id": deployment_id, "code": exc.code})
-        strays.postpone(rows, timezone.now())
+        strays.postpone(rows, database_now())
         return
     try:
         looked_at = [row for row in rows if strays.is_known(row) or _is_looked_for(row, service, worker)]
     except LostClaim:
         instruments.lost_claims.labels("deployment").inc()
         return
-    strays.settle(Stray.objects.filter(pk__in=[row.pk for row in looked_at]), timezone.now())
-    strays.postpone([row for row in rows if row not in looked_at], timezone.now())
+    strays.settle(Stray.objects.filter(pk__in=[row.pk for row in looked_at]), database_now())
+    strays.postpone([row for row in rows if row not in looked_at], database_now())
 
 
 def _is_looked_for(row: Stray, service: Api, worker: str) -> bool:

@@ -1,4 +1,6 @@
-"""The drift of a deployment as one viewer may see it: who and which fields, and values as Kubernetes allows (S09)."""
+"""The drift of a deployment as one viewer may see it: who and which fields, and values as Kubernetes allows (S09).
+
+Of a Secret nothing is shown to who may not get it, not even that it differs (S38)."""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Page
-from django.utils import timezone
 
 from approvals.access import Caller
 from approvals.access.sight import Sight, without_values
+from approvals.clock import database_now
 from approvals.models import BundleDeployment, Drift, InventoryItem
 from approvals.selectors import drift as selectors
 from provisioner.values import ObjectRef
@@ -30,8 +32,8 @@ class ShownDrift:
 
 
 def shown_drifts(caller: Caller, deployment: BundleDeployment) -> list[ShownDrift]:
-    rows = selectors.drifts(deployment=deployment, now=timezone.now())[:ROWS]
     sight = Sight(caller, deployment.cluster, limit=MAX_ASKED)
+    rows = selectors.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)[:ROWS]
     return [_shown(row, may_see=_tells_nothing(row) or bool(sight.may_see(selectors.ref_of(row)))) for row in rows]
 
 

@@ -11,7 +11,6 @@ from csp.decorators import csp
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
@@ -19,6 +18,7 @@ from approvals import access, services
 from approvals.access import Caller
 from approvals.access.containers import SeenContainers, seen_containers
 from approvals.access.sight import ReportSight, Sight, said_of, show_words
+from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
 from approvals.gate.reviewer_checks import check_reviewer
 from approvals.lifecycle import SETTLED, State
@@ -270,7 +270,7 @@ def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:
         "revision": getattr(request, "revision", None),
         "paused": pause_words(deployment=request.deployment),
         "phases": apply_log.phases(apply_log.rows_of(request)) if counted else [],
-        "has_lost_its_worker": apply_log.has_lost_its_worker(request, timezone.now()),
+        "has_lost_its_worker": apply_log.has_lost_its_worker(request, database_now()),
     }
 
 

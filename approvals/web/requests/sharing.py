@@ -95,7 +95,8 @@ def _action(sight: ReportSight, planned: Record, is_asked: bool) -> Record:
     if is_asked:
         shown = sight.action(planned)
     else:
-        shown = hidden_action(planned) if exists(planned) else {**planned, "serverWords": "", "warnings": []}
+        shown = hidden_action(planned) if exists(planned) else sight.new_object(planned)
+        shown = {**shown, "serverWords": "", "warnings": []}
     # Of a hidden object this page says only that it exists, so that what is planned need not be hidden from it.
     return {**shown, "action": planned["action"]}
 

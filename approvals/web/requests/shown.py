@@ -18,6 +18,7 @@ from provisioner.review.base.difference import DiffLine
 from provisioner.review.base.record import finding_from
 from provisioner.review.base.statements import Statement, count, statements
 from provisioner.review.foreign import OWNERS
+from provisioner.review.output.accounts import account_entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.excerpts import names_in, rules_behind
 from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
@@ -156,6 +157,28 @@ class RuleGroup:
         return list(dict.fromkeys(f"{ref['kind']} {_place(ref)}" for ref in named))
 
 
+@dataclass(frozen=True, slots=True)
+class AccountGroup:
+    """What one account may newly do, as a sentence, and the findings that say so."""
+
+    severity: str
+    words: str
+    statements: list[ShownStatement]
+
+
+def by_account(found: Iterable[ShownFinding]) -> tuple[list[AccountGroup], list[ShownFinding]]:
+    """What accounts may newly do, an entry for each, and the findings about other things."""
+    shown = {one.record["fingerprint"]: one for one in found}
+    entries, rest = account_entries(finding_from(one.record) for one in shown.values())
+    groups = [
+        AccountGroup(
+            str(entry.findings[0].severity), entry.words, together(shown[one.fingerprint] for one in entry.findings)
+        )
+        for entry in entries
+    ]
+    return groups, [shown[one.fingerprint] for one in rest]
+
+
 def by_rule(told: Iterable[ShownStatement]) -> list[RuleGroup]:
     """Statements in their order, those of one rule beside the first of them."""
     found: dict[tuple[str, str], list[ShownStatement]] = {}
@@ -200,8 +223,12 @@ class ShownSection:
     picture: str
 
     @property
+    def accounts(self) -> list[AccountGroup]:
+        return by_account(self.findings)[0]
+
+    @property
     def groups(self) -> list[RuleGroup]:
-        return by_rule(together(self.findings))
+        return by_rule(together(by_account(self.findings)[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +322,7 @@ class ShownReport:
         excerpts = [] if is_folded else [*self._own_lines(record, said.position), *self._rules(record)]
         to_load = is_folded and self._may_have_lines(record, said.position)
         kept = {name: value for name, value in evidence.items() if name not in SAID_IN_WORDS}
-        facts = facts_of(without_listed_places(kept))
+        facts = facts_of(without_listed_places(kept), str(record["rule"]))
         shown = replace(said, facts=facts, basis=basis, excerpts=excerpts, picture=_picture(record))
         return replace(shown, has_lines_to_load=to_load)
 
@@ -309,6 +336,7 @@ class ShownReport:
         if position is None or not record["path"] or not self._may_see(position):
             return []
         action = self._actions[position]
+        action = action if exists(action) else self._sight.new_object(action)
         version = str(record["evidence"].get("version") or "")
         # Many findings are about a part that comes or goes as a whole: its lines are compared once.
         place = concerned_place(action["before"], action["after"], tuple(record["path"]), version)

@@ -10,11 +10,11 @@ from django.contrib.auth import authenticate, login, logout
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from approvals import access, services
+from approvals.clock import database_now
 from approvals.errors import NotAllowed, NotFound, Refused
 from approvals.limits import PASSWORD, Attempt, client_address
 from approvals.models import Cluster, SignIn
@@ -141,7 +141,7 @@ def _taken_waiting(http: HttpRequest) -> Proved:
     if kept is None or cluster is None:
         raise NotFound("sign in again: nothing was verified in this browser yet")
     at = datetime.fromisoformat(kept["at"])
-    if timezone.now() - at > WAITING_TIME:
+    if database_now() - at > WAITING_TIME:
         raise NotFound("sign in again: more than five minutes have passed")
     return Proved(cluster, Identity(kept["username"], tuple(kept["groups"]), kept["uid"]), at)
 
@@ -230,7 +230,7 @@ def is_page_of_ours(http: HttpRequest, wanted: str) -> bool:
 
 def _form(http: HttpRequest, token: TokenForm, password: PasswordForm, *, status: int = 200) -> HttpResponse:
     caller = caller_of(http)
-    now, limit = timezone.now(), access.groups_limit()
+    now, limit = database_now(), access.groups_limit()
     facts = {
         "token_form": token,
         "password_form": password if settings.PRATIQUE["LOCAL_ACCOUNTS"] else None,

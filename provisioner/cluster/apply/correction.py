@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
-from provisioner.cluster.client.failures import is_of_webhook
+from provisioner.cluster.client.failures import is_immutable_value, is_of_webhook
 from provisioner.cluster.compare import Altered, altered, uid_of, version_of
 from provisioner.cluster.drift import old_versions
 from provisioner.cluster.drift.detection import (
@@ -172,13 +172,15 @@ def _asked(
 ) -> JsonObject | None:
     """What the server would make of it; None where it cannot be asked.
 
-    A webhook does not let it or does not answer, or the object is of an old version.
+    A webhook does not let it or does not answer, the object is of an old version, or it is immutable and holds other
+    values than were approved.
     """
     body = body_of(sent, tracking=tracking, uid=uid_of(live), resource_version=version_of(live))
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
-        if NO_DRY_RUN in exc.server_words or old_versions.is_of_old_version(exc):
+        is_old = old_versions.is_of_old_version(exc)
+        if NO_DRY_RUN in exc.server_words or is_old or is_immutable_value(exc):
             return None
         raise
     except Unreachable as exc:

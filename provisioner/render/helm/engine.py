@@ -6,6 +6,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,12 +22,15 @@ from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
 from provisioner.render.helm.values import without_credentials
 from provisioner.render.targets import LookedUp
+from provisioner.sentences import some
 
 logger = logging.getLogger(__name__)
 
 MODULE = "provisioner.render.helm.process"
 PACKAGE = "helm_python"
 _CHUNK = 1 << 20
+_PLACE = re.compile(r"[\w.-]{1,250}/((?:charts/[\w.-]{1,250}/){0,16}templates/[\w./-]{1,250}:\d{1,9})")
+_SCHEMA, _VALUE = "values don't meet the specifications of the schema", re.compile(r"- at '(/[^']{1,250})': ")
 _LIMITS = "a chart must render within its limits: look for a loop or a text that grows without end in its templates"
 
 
@@ -57,7 +61,10 @@ class Output:
 
 
 def render(job: ChartJob) -> Output:
-    """Raises BadBundle with Helm's own words for a chart that it refuses, and BundleTooLarge for one past a limit."""
+    """Raises BadBundle for a chart that Helm refuses, and BundleTooLarge for one past a limit.
+
+    Helm's own words may quote values, as those of `fail` do: they are the error's `server_words`.
+    """
     if importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
     files = {path: b64encode(data).decode() for path, data in job.files.items()}
@@ -70,12 +77,20 @@ def render(job: ChartJob) -> Output:
         if found["left"]:
             logger.warning("the kernel leaves what renders charts more than it needs", extra={"left": found["left"]})
         if "error" in found:
-            raise (BundleTooLarge if found["is_too_large"] else BadBundle)(
-                f"the chart: {without_credentials(found['error']).strip()}"
-            )
+            said = without_credentials(found["said"]).strip()
+            words = found["error"].strip() or _refusal(said)
+            raise (BundleTooLarge if found["is_too_large"] else BadBundle)(f"the chart: {words}", server_words=said)
         return Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise BadBundle("the chart: what renders it ended without an answer") from exc
+
+
+def _refusal(said: str) -> str:
+    """What Helm refuses, as everybody may know it: which template and line, or the paths of values."""
+    if said.startswith(_SCHEMA):
+        return f"values.schema.json refuses its values at {some(sorted(set(_VALUE.findall(said))) or ['/'])}"
+    place = _PLACE.search(said)
+    return f"{place[1]}: Helm cannot render it" if place else "Helm cannot render it"
 
 
 def _named(one: LookedUp) -> Mapping[str, Any]:

@@ -9,25 +9,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from provisioner.errors import InvalidManifest
 from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.yaml import load_documents
 
 # As in Helm's SplitManifests, `---` counts also where something follows it on its line.
 _BLANKS = "\t\n\f\r "
+_LINE = re.compile(r":\d+")
 _SEPARATOR = re.compile(rf"^---[{_BLANKS}]*", re.MULTILINE)
 
 
 def rendered_objects(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[Found]:
     """The objects of each template by its path in the chart, which lies in `folder` of the tree.
 
-    Raises InvalidManifest with the line of the template's whole text, and BundleTooLarge.
+    Raises BundleTooLarge, and InvalidManifest with the line of the template's whole text: what else is wrong may quote
+    values, and stands in its `server_words`.
     """
     for path, text in sorted(texts.items()):
         place = f"{folder}/{path}" if folder else path
-        for document in _documents(text):
-            for one in load_documents(document.encode(), name=place, meter=meter):
-                yield Found(one.value, place)
+        try:
+            for document in _documents(text):
+                for one in load_documents(document.encode(), name=place, meter=meter):
+                    yield Found(one.value, place)
+        except InvalidManifest as exc:
+            line = _LINE.match(str(exc).removeprefix(place))
+            words = f"{place}{line[0] if line else ''}: what this template renders is no valid YAML"
+            raise InvalidManifest(words, server_words=str(exc)) from exc
 
 
 def _documents(text: str) -> Iterator[str]:

@@ -46,7 +46,7 @@ _NOTES = "NOTES.txt"
 # Functions that give another answer a second later, in a template or in a text that one evaluates (tpl).
 _ASKS_THE_TIME = re.compile(rb"\b(?:now|ago)\b")
 # What Helm reads from files that are not there: for a zone that it does not find it takes UTC, and says nothing.
-_ASKS_A_ZONE = re.compile(rb"\b(?:dateInZone|date_in_zone|htmlDateInZone)\b([^}]*)")
+_ASKS_A_ZONE = re.compile(rb"\b(?:dateInZone|date_in_zone|htmlDateInZone)\b(?=([^}]*))")
 _GIVES_UTC = re.compile(rb'(?:[^|()]|\((?:[^()]|\([^()]*\))*\))*?\s["`]UTC["`]\s*(?:[-|)]|$)')
 _OURS = "pratique.recordedCapabilities"
 _PREAMBLE = b'{{ include "' + _OURS.encode() + b'" . }}'
@@ -65,7 +65,7 @@ _HELPER = (
 
 
 class ChartRefused(BadBundle):
-    """A chart that is not rendered; the words say why."""
+    """A chart that is not rendered: the message says why, or else `server_words` are Helm's, which may quote values."""
 
 
 def main() -> None:
@@ -79,7 +79,8 @@ def main() -> None:
                 has_network = has_files = False
             found = _rendered(job)
     except BadBundle as exc:
-        found = {"error": str(exc)[:MAX_WORDS], "is_too_large": isinstance(exc, BundleTooLarge)}
+        said = exc.server_words[:MAX_WORDS]
+        found = {"error": str(exc)[:MAX_WORDS], "said": said, "is_too_large": isinstance(exc, BundleTooLarge)}
     except MemoryError:
         os._exit(NO_MEMORY)
     left = {"network": has_network, "files": has_files}
@@ -144,7 +145,7 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
             second = _once(chart, job)
             crds = {one["filename"]: one["data"] for one in chart.crds}
     except helm_python.HelmError as exc:
-        raise ChartRefused(_words_of(exc)) from exc
+        raise _refused(str(exc)) from exc
     if job["kube_version"]:
         first, second = _cut(files, first, second, job)
     return {"templates": first, "again": {path: second.get(path, "") for path in _moving(first, second)}, "crds": crds}
@@ -175,10 +176,10 @@ def _cut(
             " told apart here; let it print .Capabilities.KubeVersion.Version"
         )
     if isinstance(exact, str):
-        raise ChartRefused(exact)
+        raise _refused(exact)
     once_more = _outcome(_with_capabilities(files, own), job) if moving else exact
     if isinstance(once_more, str):
-        raise ChartRefused(once_more)
+        raise _refused(once_more)
     return exact, once_more
 
 
@@ -194,13 +195,14 @@ def _outcome(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, st
         with helm_python.Chart.load_archive(_packed(files)) as chart:
             return _once(chart, job)
     except helm_python.HelmError as exc:
-        return _words_of(exc)
+        return str(exc)
 
 
-def _words_of(error: Exception) -> str:
-    """Helm's words, but for those about what is not in the chart."""
-    words = str(error)
-    return f"its schema refers to something, {_NOT_IN_THE_CHART}" if _LOADING in words else words
+def _refused(words: str) -> ChartRefused:
+    """The error with Helm's words, but for those about what is not in the chart."""
+    if _LOADING in words:
+        return ChartRefused(f"its schema refers to something, {_NOT_IN_THE_CHART}")
+    return ChartRefused(server_words=words)
 
 
 def _once(chart: Any, job: Mapping[str, Any]) -> dict[str, str]:

@@ -78,7 +78,7 @@ def _wanted(fields: Fields) -> tuple[str, ...]:
         raise BadConfig(f"config.watchNamespaces has {len(named)} namespaces; the most are {MAX_WATCHED}")
     for name in named:
         if not is_namespace_name(name):
-            raise BadConfig(f"config: {name[:80]!r} cannot be the name of a namespace")
+            raise BadConfig("config names what cannot be a namespace", server_words=repr(name[:80]))
     return named
 
 
@@ -101,7 +101,8 @@ def _watched(wanted: tuple[str, ...], modes: frozenset[str], install_namespace: 
     if len(wanted) > 1 and InstallMode.MULTI not in modes:
         raise BadConfig(f"config names {len(wanted)} namespaces, but {supported}")
     if len(wanted) == 1 and wanted[0] != install_namespace and InstallMode.SINGLE not in modes:
-        raise BadConfig(f"config names {wanted[0]}, another namespace than the one it is installed in, but {supported}")
+        words = f"config names another namespace than the one it is installed in, but {supported}"
+        raise BadConfig(words, server_words=wanted[0])
     return wanted
 
 
@@ -126,7 +127,8 @@ def _certificates(issuer: str, is_namespaced: IsNamespaced) -> CertificateIssuer
     """As `config` says; else OpenShift's own where only that is served, and cert-manager everywhere else."""
     if issuer:
         if issuer not in set(CertificateIssuer):
-            raise BadConfig(f"config.certificates is {issuer[:40]!r}; expected {', '.join(CertificateIssuer)}")
+            expected = ", ".join(CertificateIssuer)
+            raise BadConfig(f"config.certificates: expected {expected}", server_words=repr(issuer[:40]))
         return CertificateIssuer(issuer)
     is_openshift_only = is_namespaced(_SERVICE_CA) is not None and is_namespaced(_CERTIFICATE) is None
     return CertificateIssuer.SERVICE_CA if is_openshift_only else CertificateIssuer.CERT_MANAGER

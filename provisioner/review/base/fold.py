@@ -23,7 +23,9 @@ from provisioner.values import Finding, Note, Severity, display_name
 MAX_UNFOLDED = 10
 _DELETIONS = frozenset({"DEL-01", "CRD-08"})
 _TAKING_ALONG = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
-_MEASURES = frozenset({"counts", "volumes"})
+# In the evidence of findings that stand by themselves: what goes with an object is looked at again before it goes, and
+# what accounts may do is told account by account.
+_APART = frozenset({"counts", "volumes", "subject"})
 MAX_TEXTS = 500
 MAX_NAMES = 4
 _ALWAYS_SAID = frozenset({Severity.CRITICAL, Severity.UNKNOWN})
@@ -63,8 +65,7 @@ def _fold_key(finding: Finding) -> _Key | None:
         return None
     if finding.server_words:  # those of one object are no other's
         return None
-    # What goes with an object is looked at again before it goes: each keeps its own counts.
-    if _MEASURES & finding.evidence.keys() or (finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG):
+    if _APART & finding.evidence.keys() or (finding.rule in _DELETIONS and ref.kind in _TAKING_ALONG):
         return None
     said = said_anywhere(finding)
     if said is None:

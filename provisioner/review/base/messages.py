@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from provisioner.review.base.places import places_of
-from provisioner.review.rules import messages_of
-from provisioner.review.rules.messages import LEAF, PLACE, SUBJECT, VARIANT, WHERE, Placeholder, Template
+from provisioner.review.rules import messages_of, rule_ids
+from provisioner.review.rules.messages import LEAF, PHRASE, PLACE, SUBJECT, VARIANT, WHERE, Placeholder, Template
 from provisioner.schema.verdicts import shown
 from provisioner.values import Finding, Note, ObjectRef, display_name
 
@@ -30,6 +30,11 @@ _OF_PLACE = frozenset({SUBJECT, WHERE, PLACE, LEAF})
 def with_message(finding: Finding) -> Finding:
     """`finding` with the sentence that its rule's file has for its variant, and its notes."""
     return replace(finding, message=message_of(finding)) if finding.variant else finding
+
+
+def without_place(finding: Finding) -> Finding:
+    """`finding` with its sentence for a list that says the object above."""
+    return replace(finding, message=message_of(finding, **{PLACE: None})) if finding.variant else finding
 
 
 def message_of(finding: Finding, **instead: Any) -> str:
@@ -76,9 +81,10 @@ def names_field(finding: Finding) -> bool:
 
 def is_as_written(finding: Finding) -> bool:
     """Whether the files of the rules give the sentence that a finding has, or kept for who may see what it is of."""
-    written = finding.server_words if finding.is_withheld else finding.message
     try:
-        return bool(finding.variant) and written.startswith(message_of(finding))
+        words = message_of(finding) if finding.variant else ""
+        kept = finding.server_words.startswith(words) if finding.is_withheld else finding.message == words
+        return bool(words) and kept
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 
@@ -182,6 +188,13 @@ def shown_names(finding: Finding, variant: str = "") -> frozenset[str]:
     evidence = finding.evidence
     others = [name.removesuffix(_VARIANT) for name in names if name.endswith(_VARIANT) and name in evidence]
     return names.union(*(_names_in(evidence[name], evidence[f"{name}{_VARIANT}"]) for name in others))
+
+
+@cache
+def phrase_names(rule: str) -> frozenset[str]:
+    """The values of a rule's findings that only name a phrase of its file."""
+    templates = messages_of(rule).templates.values() if rule in rule_ids() else ()
+    return frozenset(field.name for template in templates for field in template.fields if field.format == PHRASE)
 
 
 @cache

@@ -144,7 +144,5 @@ def is_told_alone(finding: Finding) -> bool:
 
 
 def is_quiet(finding: Finding) -> bool:
-    """Whether a number is enough at first: safe, or as before; never what is critical or unknown (S24)."""
-    if finding.severity in NEVER_FOLDED:
-        return False
+    """Whether a number is enough at first: safe, or as before."""
     return finding.severity is Severity.SAFE or not finding.is_new

@@ -10,12 +10,13 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.causes import SAID_WITH
+from provisioner.review.base.messages import phrase_names
 from provisioner.review.base.places import DIFFERING, PLACES, path_text
 from provisioner.review.base.record import plain
 from provisioner.review.base.text import without_nil
 
 # Drawn as capability by reach, or said in the sentence or with the rule: not told as evidence.
-_ELSEWHERE = frozenset({"table", "advice", "power", "variant"})
+_ELSEWHERE = frozenset({"table", "advice", "power", "variant", "more", "first", "dnsName", "stated"})
 _FIRST_COLUMNS = (
     "path",
     "scope",
@@ -86,9 +87,10 @@ class EvidenceFact:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def facts_of(evidence: Mapping[str, Any]) -> list[EvidenceFact]:
-    """A finding's evidence as facts, by name, without those that say nothing."""
-    told = {name: value for name, value in evidence.items() if name not in _ELSEWHERE}
+def facts_of(evidence: Mapping[str, Any], rule: str = "") -> list[EvidenceFact]:
+    """A finding's evidence as facts, by name, without those that say nothing: empty ones, and names of phrases that the
+    sentences of its `rule` have."""
+    told = {name: value for name, value in evidence.items() if name not in _ELSEWHERE | phrase_names(rule)}
     return [_fact(name, plain(value)) for name, value in sorted(told.items()) if not _is_empty(name, value)]
 
 
@@ -143,7 +145,7 @@ def _way(way: dict[str, Any]) -> dict[str, Any]:
 
 
 def _columns(rows: list[dict[str, Any]]) -> list[str]:
-    used = {name for row in rows for name, value in row.items() if not _is_empty(name, value)}
+    used = {name for row in rows for name, value in row.items() if not _is_empty(name, value)} - {"variant"}
     return [name for name in _FIRST_COLUMNS if name in used] + sorted(used - set(_FIRST_COLUMNS))
 
 

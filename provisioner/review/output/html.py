@@ -133,7 +133,7 @@ def _told(finding: Finding, notes: Notes) -> _Told:
         path=path_text(finding.path),
         verdicts=", ".join(f"{question} {answer}" for question, answer in sorted(finding.verdicts.items())),
         yaml=yaml,
-        facts=tuple(facts_of(without_listed_places(evidence))),
+        facts=tuple(facts_of(without_listed_places(evidence), finding.rule)),
     )
 
 

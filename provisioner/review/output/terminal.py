@@ -9,7 +9,7 @@ from itertools import chain, groupby
 
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
-from provisioner.review.base.messages import names_field, subject_and_words
+from provisioner.review.base.messages import names_field
 from provisioner.review.base.places import UNJUDGED, path_text
 from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
 from provisioner.review.base.statements import (
@@ -25,6 +25,7 @@ from provisioner.review.base.statements import (
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
+from provisioner.review.output.accounts import AccountEntry, account_entries, words_in_entry
 from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
 from provisioner.review.output.containers import containers_as_text, told_with_containers
 from provisioner.review.output.crd_entries import crd_entries, is_entry
@@ -33,12 +34,13 @@ from provisioner.review.output.unjudged import few_words
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text
 from provisioner.review.workloads.container_changes import container_changes
-from provisioner.sentences import and_more, number, some
+from provisioner.sentences import and_more, number, some, some_phrases
 from provisioner.values import SHAPES, Action, Finding, PlannedAction, Report, Section, Severity
 
 _DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
 # Schemas describe values and hold none; of Secrets every value is hidden long before.
 _WITHOUT_VALUES = ("CustomResourceDefinition", "Secret")
+MAX_POWERS = 4  # of one severity before a number stands for the rest
 _CHANGING = (Action.UPDATE, Action.REPLACE, Action.RERUN)
 
 
@@ -54,7 +56,7 @@ def as_text(
     """The report in lines of at most 80 columns, longer only for a name or a command; `colours` by ANSI codes.
 
     First what runs then: images, and with what they are started. Then the headline and the findings.
-    What is safe, and what is as it was before, is only counted unless `with_all`; critical and unknown findings are
+    What is safe, and what is as it was before, is only counted unless `with_all`; new critical and unknown findings are
     always said (S24). The lines that change hide values that are named or written like credentials, unless
     `with_credentials`; values of Secrets are hidden always.
     """
@@ -100,25 +102,22 @@ def _short_enough(report: Report, paint: Paint, most: int) -> list[str]:
 
 
 def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str]:
-    """What is new and not safe, section by section; then what is critical or unknown as before; the rest as numbers."""
+    """What is new and not safe, section by section; the rest as numbers."""
     brief = Brief(brevity)
     left = [one for one in report.findings if is_quiet(one)]
-    known = [one for one in report.findings if not one.is_new and not is_quiet(one)]
     for section, findings in worst_sections_first(report):
-        told = [one for one in findings if one.is_new and not is_quiet(one)]
+        told = [one for one in findings if not is_quiet(one)]
         if not told:
             continue
         yield from ("", paint(_heading(section, findings), "1"))
         entries = [one for one in told if is_entry(one)] if brevity.has_entries else []
         known_by = {id(one) for one in entries}
-        yield from _grouped([one for one in told if id(one) not in known_by], paint, brief)
+        accounts, others = account_entries(one for one in told if id(one) not in known_by)
+        for account in accounts:
+            yield from _account(account, paint, brief)
+        yield from _advice(one for account in accounts for one in account.findings)
+        yield from _grouped(others, paint, brief)
         yield from crd_entries(entries, paint, brief)
-    if known:
-        yield from (
-            "",
-            paint(f"AS BEFORE  {_severities(known)}", "1"),
-            *_by_object(known, paint, brief),
-        )
     places = [f"{number(brief.places, 'more place')} of these findings"] if brief.places else []
     if left or places:
         words = ", ".join([*places, *([in_counts(left)] if left else [])])
@@ -130,7 +129,8 @@ def in_counts(findings: Iterable[Finding]) -> str:
     counted = Counter((one.severity, one.is_new or one.severity is Severity.SAFE) for one in findings)
     new = [f"{counted[severity, True]:,} {severity}" for severity in Severity if counted[severity, True]]
     known = [f"{counted[severity, False]:,} {severity}" for severity in Severity if counted[severity, False]]
-    return ", ".join([*new, *([f"{' and '.join(known)} as before"] if known else [])])
+    told = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
+    return ", ".join([*new, *([f"{told} as before"] if known else [])])
 
 
 def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, is_said: bool = False) -> Iterator[str]:
@@ -158,26 +158,18 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
         yield from _advice(chain.from_iterable(one.findings for one in told))
 
 
-def _by_object(findings: Sequence[Finding], paint: Paint, brief: Brief) -> Iterator[str]:
-    """What is as before: all that is said of one object below its name, a line for each; the rest by rule."""
-    objects: dict[tuple[int, str], list[tuple[str, Finding]]] = {}
-    for one in sorted(findings, key=lambda it: (it.severity.rank, it.rule)):
-        name, words = subject_and_words(one)
-        if name:
-            objects.setdefault((one.severity.rank, name), []).append((words, one))
-    several = {key: told for key, told in objects.items() if len(told) > 1}
-    for (_, name), told in several.items():
-        yield f"{severity_mark(told[0][1].severity, paint)}  {visible(name)}"
-        for words, one in told:
-            place = path_text(one.path)
-            at = f" (at {place})" if place and not names_field(one) else ""
-            rules = ", ".join((one.rule, *one.also))
-            yield from wrapped(visible(f"{rules}  {words}{at}"), "      ", "        ")
-            yield from wrapped(example(one), "        ")
-    yield from _advice(one for told in several.values() for _, one in told)
-    told_already = {id(one) for told in several.values() for _, one in told}
-    rest = [one for one in findings if id(one) not in told_already]
-    yield from _grouped(rest, paint, brief, is_said=True)
+def _account(entry: AccountEntry, paint: Paint, brief: Brief) -> Iterator[str]:
+    """What one account may newly do: of what is critical each power has a line (S24), of the rest the first."""
+    mark, ways = severity_mark(entry.findings[0].severity, plain), visible(entry.ways)
+    head = f"{mark}  {visible(entry.account)} will newly be able to{f', by {ways}' if ways else ''}"
+    first, *more = wrapped(head, "", "      ")
+    yield from (first.replace(mark, severity_mark(entry.findings[0].severity, paint), 1), *more)
+    for severity, group in groupby(entry.findings, key=lambda one: one.severity):
+        told = [f"{words_in_entry(one)} ({', '.join((one.rule, *one.also))})" for one in group]
+        lines = told if severity in NEVER_FOLDED else [some_phrases(told, MAX_POWERS)]
+        brief.places += len(told) - MAX_POWERS if severity not in NEVER_FOLDED and len(told) > MAX_POWERS else 0
+        for words in lines:
+            yield from wrapped(f"{SHAPES[severity]} {visible(words)}", "      ", "        ")
 
 
 def _advice(findings: Iterable[Finding]) -> Iterator[str]:
@@ -228,7 +220,9 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
         lines.append(f"{verdict}  {visible(one.name)}")
         for finding in one.findings:
             version = str(finding.evidence.get("version") or "")
-            lines += _finding(replace(finding, rule=f"{finding.rule}  {version}".rstrip()), paint)
+            rule = visible(f"{finding.rule}  {version}".rstrip())
+            lines.append(f"{severity_mark(finding.severity, paint)}  {rule}{_known(finding.is_new)}")
+            lines += _words(Statement(finding.message, (finding,)), paint)
         lines.append("")
     return "\n".join(lines)
 
@@ -240,11 +234,6 @@ def _heading(section: Section, findings: Iterable[Finding]) -> str:
 def _severities(findings: Iterable[Finding]) -> str:
     counted = Counter(one.severity for one in findings)
     return ", ".join(f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity])
-
-
-def _finding(finding: Finding, paint: Paint) -> Iterator[str]:
-    yield f"{severity_mark(finding.severity, paint)}  {visible(finding.rule)}{_known(finding.is_new)}"
-    yield from _words(Statement(finding.message, (finding,)), paint)
 
 
 def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[str]:

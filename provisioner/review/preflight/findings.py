@@ -19,7 +19,6 @@ from provisioner.values import (
     AccessRequest,
     Finding,
     GroupKind,
-    Manifest,
     ObjectIdentity,
     ObjectRef,
     Section,
@@ -31,8 +30,6 @@ _REFUSED = "PRE-09"
 _IN_EXCESS = "PRE-10"
 _OTHERS = "PRE-11"
 _NAMESPACE = GroupKind("", "Namespace")
-# What the account holds, and who else has it, was so before the content came and is no reason against it.
-_OF_ACCOUNT = frozenset({_IN_EXCESS, _OTHERS})
 _MILDER = {Severity.DANGEROUS: Severity.NOTABLE, Severity.NOTABLE: Severity.SAFE}
 _BY_DRY_RUN = frozenset({"PRE-01", "PRE-02", "PRE-05", "PRE-07"})
 _EXPLAINED = frozenset({"PRE-01", "PRE-02", "PRE-03", "PRE-04", "PRE-05", "PRE-07", "PRE-08", _REFUSED})
@@ -43,10 +40,19 @@ def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
     wanted = preflight_facts(facts)
     if wanted is None:
         return ()
-    answer = preflight(wanted)
-    found = [_in_report(one, facts) for one in answer.findings if _is_ours(one)]
-    if not wanted.manifests:  # a removal needs next to nothing, which says nothing about the account
-        found = [one for one in found if one.rule != _IN_EXCESS]
+    answer, found = preflight(wanted), []
+    for one in answer.findings:
+        # The plan says its refusals itself, but of a forbidden one not that it is no matter of rights.
+        if one.rule == _REFUSED and one.evidence.get("code") != Forbidden.code:
+            continue
+        if one.rule == _IN_EXCESS and not wanted.manifests:
+            continue  # a removal needs next to nothing, which says nothing about the account
+        # What the account holds, and who else has it, was so before the content came and is no reason against it.
+        if one.rule == _IN_EXCESS:
+            severity = _MILDER.get(one.severity, one.severity)
+            found.append(replace(one, severity=severity, is_new=facts.previous is None))
+        else:
+            found.append(replace(one, is_new=one.is_new and one.rule != _OTHERS))
     if answer.missing:
         found.append(_remedy(answer, is_known=wanted.roles is not None))
     return worst_first(found)
@@ -70,11 +76,13 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     installer = facts.installer
     if installer is None or facts.is_offline:
         return None
+    kinds, order = facts.around.kinds, {one.ref.identity: index for index, one in enumerate(facts.plan.actions)}
+    resources = {(one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in kinds or ()}
     return PreflightFacts(
         installer.account,
-        _in_order(facts),
+        tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order)))),
         facts.live_rbac,
-        _resources(facts),
+        None if kinds is None else resources,
         frozenset(_places(facts)) - _absent(facts),
         {one.ref.identity: one for one in facts.plan.actions},
         (*installer.gaps, *_gaps(facts)),
@@ -82,13 +90,6 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
         facts.around.unanswered,
         release=facts.around.version,
     )
-
-
-def _resources(facts: Facts) -> dict[tuple[str, str, str], ResourceWord] | None:
-    kinds = facts.around.kinds
-    if kinds is None:
-        return None
-    return {(one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in kinds}
 
 
 def said_once(findings: Iterable[Finding]) -> list[Finding]:
@@ -125,19 +126,6 @@ def _proved(finding: Finding, proof: Finding) -> Finding:
     return replace(finding, severity=severity, evidence=evidence, server_words=said)
 
 
-def _is_ours(finding: Finding) -> bool:
-    """The plan says its refusals itself, but of a forbidden one not that it is no matter of rights."""
-    return finding.rule != _REFUSED or finding.evidence.get("code") == Forbidden.code
-
-
-def _in_report(finding: Finding, facts: Facts) -> Finding:
-    if finding.rule not in _OF_ACCOUNT:
-        return finding
-    severity = _MILDER.get(finding.severity, finding.severity) if finding.rule == _IN_EXCESS else finding.severity
-    # Others could do so before, whatever the content is: that is no news of a request.
-    return replace(finding, severity=severity, is_new=facts.previous is None and finding.rule != _OTHERS)
-
-
 def _remedy(answer: Preflight, *, is_known: bool) -> Finding:
     """The fewest rules that are missing, in one finding."""
     ref = ObjectRef.of_service_account(answer.account.namespace, answer.account.name)
@@ -150,12 +138,6 @@ def _rule_record(missing: MissingRule) -> dict[str, Any]:
     shown = list(missing.reasons[:MAX_REASONS])
     left_out = len(missing.reasons) - len(shown)
     return {"scope": missing.scope, "rule": missing.rule.to_object(), "reasons": shown, "left_out": left_out}
-
-
-def _in_order(facts: Facts) -> tuple[Manifest, ...]:
-    """The manifests in the order of the plan, which is that of apply."""
-    order = {one.ref.identity: index for index, one in enumerate(facts.plan.actions)}
-    return tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order))))
 
 
 def _places(facts: Facts) -> list[str]:

@@ -1,6 +1,6 @@
 """What changes in the containers of objects that stay: their images, what they run, and what they are told.
 
-Values of Secrets stand in no pod: a variable names them. What is named like a credential, or written like one, is
+What is named like a credential, or written like one, is
 hidden. Pure.
 """
 

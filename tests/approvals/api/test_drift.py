@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.core.cache import cache
+from django.db import transaction
+
+from approvals import audit
 from tests.approvals.api.conftest import Call
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
@@ -47,6 +51,26 @@ def test_S09_values_are_hidden_from_who_may_not_get_the_object(
     assert row["is_hidden"]
     assert "two feet" not in json.dumps(row)
     assert row["changes"][0]["path"] == "data.depth"
+
+
+def test_S38_whether_a_secret_differs_is_told_only_to_who_may_get_it(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    def told() -> list[Any]:
+        paths = (f"deployments/{afternoon['deployment'].uid}/drift", "audit")
+        return [json.loads(call(here.ada, "get", path).content) for path in paths]
+
+    afternoon["deployment"].inventory.filter(name="berth-1").update(group="", version="v1", kind="Secret")
+    here.kubernetes.closed.add("secrets")
+    equal = told()
+    secret = scene.drifted(afternoon["deployment"], "berth-1", kind="added")
+    with transaction.atomic():
+        facts = {"object": str(secret.item), "kind": "added", "fields": secret.fields}
+        audit.record(verb="drift.found", actor=audit.MACHINE, deployment=afternoon["deployment"], facts=facts)
+    assert told() == equal
+    here.kubernetes.closed.clear()
+    cache.clear()
+    assert [row["object"] for row in drift(call, here, afternoon)] == ["Secret harbour/berth-1"]
 
 
 def test_a_page_of_drift_is_bounded(here: World, afternoon: dict[str, Any], call: Call) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,7 +13,13 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from approvals.models import Request
+from approvals import audit
+from approvals.gate.reader import subject_of
+from approvals.ledger.digests import digest_of, options_digest
+from approvals.models import AuditEntry, Request
+from approvals.steps import advance
+from approvals.steps.mirroring import conditions
+from provisioner.errors import BadBundle
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
@@ -113,13 +120,38 @@ def test_promise_4_an_empty_list_of_a_silent_cluster_is_not_the_one_that_is_know
     assert "ETag" not in silent
 
 
+@pytest.mark.parametrize("closed", ["bundledeployments", "configmaps"])
+def test_S27_what_a_failing_chart_says_of_its_values_is_for_who_may_get_them(
+    here: World, call: Call, browse: Callable[[User], Client], closed: str
+) -> None:
+    config = {"lookup": [{"kind": "ConfigMap", "name": "zone"}, {"kind": "Secret", "name": "db"}]}
+    row = world.wish(here.cluster, world.seen("strimzi", world.spec(format="helm", config=config)), by=here.rita)
+    request = row.requests.get()
+    advance._fail(request, BadBundle("the chart: templates/a.yaml:3: Helm cannot render it", server_words="zq4711"))
+    request.refresh_from_db()
+    (prepared,) = conditions.of_request(request, None, None)
+    assert ("templates/a.yaml:3" in prepared.message, "zq4711" in prepared.message) == (True, False)
+    assert "zq4711" not in str(AuditEntry.objects.values_list("facts"))
+
+    def told() -> set[bool]:
+        shown = call(here.ada, "get", f"requests/{request.uid}").content.decode()
+        return {"zq4711" in text for text in (shown, opened(browse(here.ada), f"/requests/{request.uid}"))}
+
+    here.kubernetes.closed.add("secrets")  # of which a chart is told no value
+    assert told() == {True}
+    here.kubernetes.closed.add(closed)
+    cache.clear()
+    assert told() == {False}
+
+
 def test_S09_values_of_config_are_for_who_may_get_the_deployment_itself(
     here: World, call: Call, browse: Callable[[User], Client]
 ) -> None:
     config = {"values": {"pin": "zq4711", "nested": [{"dsn": "zq4711"}]}, "release": "zq4711"}
     source = {"kind": "http", "http": {"url": "https://zqtoken12@example.com/x.tar.gz"}}
     wish = world.spec(format="helm", config=config, sources=[source])
-    row = world.wish(here.cluster, world.seen("strimzi", wish), by=here.rita)
+    live = here.kubernetes.objects["strimzi"] = world.seen("strimzi", wish)
+    row = world.wish(here.cluster, live, by=here.rita)
     request = row.requests.get()
     pages = (f"/deployments/prod/{row.name}", f"/deployments/prod/{row.name}/edit", f"/requests/{request.uid}")
 
@@ -137,3 +169,32 @@ def test_S09_values_of_config_are_for_who_may_get_the_deployment_itself(
     shown = json.loads(hidden[f"requests/{request.uid}"])["spec"]
     assert shown["config"] == {"values": {"pin": "hidden", "nested": "hidden"}, "release": "hidden"}
     assert shown["installNamespace"] == wish["installNamespace"]
+    for verb in ("get", "update"):
+        here.kubernetes.allow("rita", verb)
+    sent = {"generation": row.generation, "spec": shown}
+    refused = problem_of(call(here.rita, "put", f"deployments/{row.uid}", sent))
+    row.refresh_from_db()
+    assert (refused["code"], row.spec["config"]) == ("not-allowed", config)
+    assert "would overwrite values" in refused["detail"]
+
+
+def test_S09_nobody_tries_words_of_config_on_what_is_read_of_a_request(here: World, call: Call) -> None:
+    """Whoever knows all else of a spec makes every digest of it that a plain hash would give, for each word."""
+
+    def wish(word: str) -> dict[str, Any]:
+        return world.spec(format="helm", config={"values": {"pin": word}})
+
+    row = world.wish(here.cluster, world.seen("strimzi", wish("zq4711")), by=here.rita)
+    request = world.in_review(row.requests.get())
+    subject = subject_of(request, content_digest=request.content_id or "")
+    Request.objects.filter(pk=request.pk).update(subject_digest=subject.digest)
+    here.kubernetes.closed.add("bundledeployments")
+    addresses = (f"deployments/{row.uid}", f"requests/{request.uid}", "audit?page_size=200")
+    told = "".join(call(here.ada, "get", one).content.decode() for one in addresses)
+    known = {one.name: str(getattr(subject, one.name)) for one in fields(subject) if one.name != "salt"}
+    found = {options_digest(wish("zq4711")), digest_of(known.values())}
+    for entry in AuditEntry.objects.all():
+        entry.salt = None
+        found.add(audit.entry_hash(entry))
+    assert subject.digest in told
+    assert [digest for digest in found if digest in told] == []

@@ -161,6 +161,9 @@ def test_what_an_approval_has_to_name_is_told_with_what_goes_with_it(asked: Requ
     report.save()
     sent = told(asked, listener)
     lines = words(sent).splitlines()
-    assert "• an approval must acknowledge: delete PersistentVolumeClaim shop/data (10Gi on &lt;pv-1&gt;)" in lines
+    assert (
+        "• an approval must acknowledge: delete PersistentVolumeClaim shop/data (Deletes PersistentVolumeClaim shop/data: 10Gi on &lt;pv-1&gt;)"
+        in lines
+    )
     assert "• an approval must acknowledge: 2 other objects" in lines
     assert list(buttons(sent)) == ["Open", "Deny"]

@@ -114,6 +114,35 @@ def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, mon
     )
 
 
+def test_S40_a_decision_that_comes_meanwhile_waits_for_few_reviews_of_others(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+
+    def reviewer_of(_: object, row: KubectlReview) -> str:
+        taken.append("read")
+        return row.name.partition("-")[0]
+
+    def take(_: object, __: object, row: KubectlReview, ___: object) -> None:
+        if not any(one.startswith("mallory") for one in taken):
+            made(here, "carol", 1, first=2000)
+            KubectlReview.objects.filter(name="carol-0").update(reviewer="")
+            taken.clear()
+        taken.append(row.name)
+        KubectlReview.objects.filter(pk=row.pk).update(finished_at=row.seen_at)
+
+    monkeypatch.setattr(counting, "connect", lambda _: None)
+    monkeypatch.setattr(counting.admission, "survey", lambda *_: None)
+    monkeypatch.setattr(counting, "_reviewer_of", reviewer_of)
+    monkeypatch.setattr(counting, "_take", take)
+    made(here, "mallory", 200)
+    KubectlReview.objects.update(reviewer="")
+    counting.count(here.cluster.pk)
+    before = taken[: taken.index("carol-0")]
+    assert len([one for one in before if one != "read"]) <= 10
+    assert before.count("read") <= 50
+
+
 def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> None:
     now = timezone.now()
     made(here, "mallory", MAX_PER_HOUR, username="mallory", settled_at=now, finished_at=now)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
+from django.conf import settings
 from django.utils import timezone
 
-from approvals import tasks, wake
+from approvals import clock, gate, jobs, tasks, wake
 from approvals.ledger import claims
-from approvals.models import Request
+from approvals.models import BundleDeployment, Request
 from approvals.steps import advance
+from provisioner.errors import TryLater
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -27,7 +32,7 @@ def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What the sweep wakes; the queue itself is no part of these tests."""
     found: list[int] = []
     monkeypatch.setattr(wake, "request", found.append)
-    monkeypatch.setattr(wake, "deployment", lambda _, **__: None)
+    monkeypatch.setattr(wake, "deployment", lambda _: None)
     return found
 
 
@@ -51,6 +56,72 @@ def test_a_dead_workers_claim_lapses_and_its_own_renewal_fails_then(request_: Re
 def test_a_settled_request_is_not_claimed(request_: Request) -> None:
     Request.objects.update(state="withdrawn")
     assert not claims.claim(request_.pk, "one")
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_clock_that_is_hours_off_changes_nothing(
+    here: World, woken: list[int], monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """Who compares times of several processes goes by the database's clock."""
+
+    @contextmanager
+    def off() -> Iterator[None]:
+        true = timezone.now()
+        with monkeypatch.context() as patch, time_machine.travel(true + timedelta(hours=hours), tick=True):
+            patch.setattr(clock, "_ahead", timedelta())
+            clock.learn(true)
+            yield
+
+    true = timezone.now()
+    with off():
+        world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+        assert claims.hold_watch(here.cluster.pk, "one")
+        request = Request.objects.get()
+        claims.rest(Request.objects.all(), 60)
+        advance._try_later(request, TryLater("the registry does not respond"))
+    request.refresh_from_db()
+    life = timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
+    moments = request.expires_at - life, request.look_again_at, request.rests_until, request.problem_since
+    assert all(at is not None and abs(at - true) < timedelta(minutes=2) for at in moments)
+    assert not claims.hold_watch(here.cluster.pk, "two")
+    world.in_review(request)
+    for expires, looks, is_due in ((600, 600, False), (600, -1, True), (-1, 600, True)):
+        request.expires_at = timezone.now() + timedelta(seconds=expires)
+        request.look_again_at = timezone.now() + timedelta(seconds=looks)
+        request.save(update_fields=["expires_at", "look_again_at"])
+        woken.clear()
+        with off():
+            tasks.sweep()
+            said = gate.judge(gate.reader.deciding(request), clock.database_now())
+        assert bool(woken) is is_due
+        assert ("expired" in {reason.code for reason in said.reasons}) is (expires < 0)
+
+
+def test_messages_that_piled_up_are_answered_by_one_look(
+    request_: Request, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent: list[tuple[Any, ...]] = []
+    looked: list[int] = []
+
+    def look(pk: int) -> None:
+        looked.append(pk)
+        BundleDeployment.objects.update(looked_after_at=timezone.now())
+
+    def send(times: int) -> list[tuple[Any, ...]]:
+        sent.clear()
+        with django_capture_on_commit_callbacks(execute=True):
+            for _ in range(times):
+                wake.deployment(request_.deployment_id)
+        return list(sent)
+
+    monkeypatch.setattr(wake, "_send", lambda _, *args, **__: sent.append(args))
+    monkeypatch.setattr(jobs, "look_after", look)
+    for number in (1, 2):  # never looked after before, and once
+        for args in send(3):
+            tasks.look_after_deployment(*args)
+        assert len(looked) == number
+    tasks.look_after_deployment(request_.deployment_id)
+    assert len(looked) == 3, "a message of an earlier version says nothing"
 
 
 def test_the_sweep_finds_what_a_lost_message_left(request_: Request, woken: list[int]) -> None:

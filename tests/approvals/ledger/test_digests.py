@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from approvals.ledger.digests import NO_OPTION, ReviewSubject, digest_of, options_digest
 
-SUBJECT = ReviewSubject("cluster", "deployment", "request", 1, "content", "plan", "options", "account")
+SUBJECT = ReviewSubject("cluster", "deployment", "request", 1, "content", "plan", "options", "account", "salt")
 PARTS = st.lists(st.text(max_size=4), max_size=4)
 
 
@@ -27,6 +27,11 @@ def test_parts_are_not_joined() -> None:
 def test_S03_a_review_is_about_each_part(name: str) -> None:
     other = 2 if name == "round" else "other"
     assert replace(SUBJECT, **{name: other}).digest != SUBJECT.digest
+
+
+def test_S03_what_was_reviewed_before_digests_had_a_salt_keeps_its_digest() -> None:
+    parts = ["cluster", "deployment", "request", "1", "content", "plan", "options", "account"]
+    assert replace(SUBJECT, salt="").digest == digest_of(parts)
 
 
 def test_S03_parts_that_change_places_are_another_subject() -> None:

@@ -70,6 +70,25 @@ except DatabaseError as error:
     print("append-only" in str(error))
 """
 
+# PostgreSQL runs elsewhere; SQLite has the clock of the process.
+CLOCK = """
+from datetime import timedelta
+import time_machine
+from django.db import connection
+from django.utils import timezone
+from approvals.clock import database_now
+true = timezone.now()
+with time_machine.travel(true + timedelta(hours=2), tick=True):
+    connection.close()
+    connection.ensure_connection()
+    print(round((database_now() - true) / timedelta(hours=1)), connection.vendor)
+"""
+
+
+def test_a_connection_tells_the_clock_of_its_database(migrated_database_url: str) -> None:
+    hours, vendor = manage(migrated_database_url, "shell", "--verbosity", "0", "-c", CLOCK).split()
+    assert int(hours) == (0 if vendor == "postgresql" else 2)
+
 
 def test_migrations_run_and_the_guarantees_hold(migrated_database_url: str) -> None:
     check_guarantees(migrated_database_url)

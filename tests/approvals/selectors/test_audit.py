@@ -70,6 +70,15 @@ def test_an_account_sees_what_was_done_with_it(verb: str, actor: str, via: str, 
     assert seen_by(AuditReader([here.cluster])) == []
 
 
+def test_S38_entries_about_the_drift_of_a_secret_are_for_operators(here: World, afternoon: Facts) -> None:
+    for kind in ("Secret", "ConfigMap"):
+        with transaction.atomic():
+            told = {"deployment": afternoon["deployment"], "facts": {"object": f"{kind} shop/db"}}
+            audit.record(verb="drift.over", actor=audit.MACHINE, **told)
+    assert seen_by(AuditReader([here.cluster], here.ada)).count("drift.over pratique") == 1
+    assert seen_by(AuditReader([here.cluster], here.rita, is_operator=True)).count("drift.over pratique") == 2
+
+
 @pytest.mark.parametrize(("verb", "actor", "via", "facts"), OTHERS, ids=[f"{one[0]} {one[2]}" for one in OTHERS])
 def test_S02_nobody_but_operators_sees_what_others_did(
     verb: str, actor: str, via: str, facts: Facts, here: World

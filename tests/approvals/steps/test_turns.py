@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,8 +24,8 @@ from tests.support.stored_catalogs import catalog
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    now = SimpleNamespace(seconds=1_000.0)
-    monkeypatch.setattr(references, "time", SimpleNamespace(time=lambda: now.seconds))
+    now = SimpleNamespace(seconds=timezone.now().timestamp())
+    monkeypatch.setattr(references, "database_now", lambda: datetime.fromtimestamp(now.seconds, UTC))
     return now
 
 

@@ -121,6 +121,20 @@ def test_S42_what_another_finalizer_holds_is_not_gone_and_says_so(any_station: S
     assert station.look_after(deployment).gone_at is not None
 
 
+def test_S42_what_is_being_deleted_before_it_was_looked_after_takes_no_finalizer(any_station: Station) -> None:
+    deployment = any_station.wish(f"{any_station.namespace}-early", NOWHERE)
+    write(any_station, deployment, [OTHERS], "merge patch")
+    any_station.api.delete(ref_of(deployment))
+    any_station.look_after(deployment)
+    assert finalizers(any_station, deployment) == [OTHERS]
+    assert any_station.latest(deployment).mirrored_at, "what is shown does not wait for it"
+    write(any_station, deployment, [], "merge patch")
+    BundleDeployment.objects.update(looked_after_at=None)
+    any_station.look_after(deployment)
+    deployment.refresh_from_db()
+    assert deployment.gone_at
+
+
 def test_S42_a_write_in_between_takes_nothing_else_off(any_station: Station) -> None:
     station, deployment = any_station, held(any_station, "between")
     stale: Any = station.api.get(ref_of(deployment))

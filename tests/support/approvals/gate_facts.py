@@ -36,7 +36,7 @@ from provisioner.values import ObjectRef
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 YES, NO = Right(True, "Kubernetes allows it"), Right(False, "Kubernetes does not allow it", "kind: ClusterRole")
-SUBJECT = ReviewSubject("kube", "d", "r", 1, "content", "plan", "options", "account")
+SUBJECT = ReviewSubject("kube", "d", "r", 1, "content", "plan", "options", "account", "salt")
 ABOUT = About(
     name="harbour",
     cluster="prod",

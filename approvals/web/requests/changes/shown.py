@@ -99,7 +99,7 @@ class ShownChanges:
 
     def change(self, planned: Planned, wish: Wish) -> ShownChange:
         """An object with the lines that a wish asks for."""
-        action = self._body["plan"]["actions"][planned.position]
+        action = self._seen(planned.position)
         permission = self._permission(action)
         if not permission.allowed:
             return ShownChange(planned, hidden_action(action), permission, rows=[])
@@ -130,12 +130,16 @@ class ShownChanges:
 
     def lines(self, planned: Planned, gap: Span, span: Span, wish: Wish) -> list[Row]:
         """The rows of one gap of an object, a span of it opened; none where the viewer may not see the object."""
-        action = self._body["plan"]["actions"][planned.position]
+        action = self._seen(planned.position)
         if not self._permission(action).allowed:
             return []
         lines = all_lines(action["before"], action["after"])
         rows = opened(lines, gap, span)
         return _drawn(lines, rows, LineNotes(changes(lines, rows)), wish)
+
+    def _seen(self, position: int) -> Record:
+        action = self._body["plan"]["actions"][position]
+        return action if exists(action) else self._sight.new_object(action)
 
     def _permission(self, action: Record) -> Permission:
         if not exists(action):

@@ -15,6 +15,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_writes,
 )
 from provisioner.review.checks.network.webhooks import KINDS, Webhook, pod_labels, webhooks_of
+from provisioner.schema.definition.crd import Crd
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _SLOW = ReviewRule("WH-07", Section.WEBHOOKS, Severity.NOTABLE)
@@ -112,7 +113,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
 
 def _of_gone(facts: Facts) -> Iterator[Finding]:
     """Webhooks that go while what they looked after stays."""
-    kept = {mapping(one.body.get("spec")).get("group") for one in facts.content.manifests if one.ref.group_kind == _CRD}
+    kept = {Crd(one.body).group for one in facts.content.manifests if one.ref.group_kind == _CRD}
     before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
     for planned in facts.plan.actions:
         if planned.action is Action.DELETE and planned.ref.group_kind in KINDS:

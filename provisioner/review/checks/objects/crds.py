@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
@@ -61,7 +61,7 @@ def deleted(ref: ObjectRef, old: JsonObject | None) -> Finding:
     """What goes with a CRD; `old` is what it was, if that is known."""
     spec = mapping((old or {}).get("spec"))
     kind = mapping(spec.get("names")).get("kind")
-    stored = [str(one) for one in mapping((old or {}).get("status")).get("storedVersions") or []]
+    stored = [str(one) for one in items(mapping((old or {}).get("status")).get("storedVersions"))]
     return _GONE.finding("deleted", ref, kind=str(kind) if kind else None, storedVersions=stored, live=True)
 
 

@@ -125,7 +125,8 @@ def _leads_to(ref: ObjectRef, obj: JsonObject) -> tuple[str, str]:
 
 def _serves_ours(spec: Mapping[str, object]) -> bool:
     """Whether it is about our API group, or takes a group of Kubernetes away from the API server."""
-    return spec.get("group") == OWN_GROUP or (spec.get("group") in BUILT_IN_RESOURCES and bool(spec.get("service")))
+    group = str(spec.get("group"))
+    return group == OWN_GROUP or (group in BUILT_IN_RESOURCES and bool(spec.get("service")))
 
 
 def _stands_between(ref: ObjectRef, obj: JsonObject) -> bool:

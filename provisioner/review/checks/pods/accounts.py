@@ -41,7 +41,7 @@ def _of_move(change: PodChange, old: RbacSubject, new: RbacSubject, powers: Acco
     gain = powers.gained(old, new)
     rule, variant = _judged(gain)
     params: dict[str, Any] = {"before": str(old), "after": str(new), "account": new.name, "old_account": old.name}
-    stated = {STATED: Phrase.of(_MOVED.id, "moved", subject=change.ref, **params)}
+    stated = {STATED: Phrase.of(_MOVED.id, "stated.moved", subject=change.ref, **params)}
     key = [str(old), str(new), gain.sense]
     where = (*change.after.path, "serviceAccountName")
     return rule.finding(variant, change.ref, where=where, key=key, **params, **stated, **_params(gain))
@@ -82,7 +82,7 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
     gain = powers.gained(None, account)
     if gain.risks:
         params: dict[str, Any] = {"after": str(account), "account": account.name}
-        stated = {STATED: Phrase.of(_MOVED.id, "new", subject=pod.ref, **params)}
+        stated = {STATED: Phrase.of(_MOVED.id, "stated.new", subject=pod.ref, **params)}
         where, key = (*pod.path, "serviceAccountName"), [str(account), gain.sense]
         rule = _of_risks(gain)
         yield rule.finding("new-with-powers", pod.ref, where=where, key=key, **params, **stated, **_params(gain))

@@ -404,7 +404,7 @@ def test_S12_what_was_proved_is_confirmed_within_five_minutes(two: Two, monkeypa
     client = Client()
     client.post("/sign-in", {"with": "token", "cluster": "demo", "token": "sa"})
     later = timezone.now() + timedelta(minutes=6)
-    monkeypatch.setattr("approvals.web.signing_in.accounts.timezone.now", lambda: later)
+    monkeypatch.setattr("approvals.web.signing_in.accounts.database_now", lambda: later)
     assert client.post("/sign-in", {"with": "confirmation"}).status_code == 404
     assert not SignIn.objects.exists()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -48,6 +49,28 @@ def test_S09_who_may_not_get_the_object_sees_who_and_where_but_no_value(
     assert "kubectl-edit" in shown
     assert "two feet" not in shown
     assert "ten fathoms" not in shown
+
+
+@pytest.mark.parametrize("is_other_open", [False, True], ids=["nothing else differs", "another object differs"])
+def test_S38_whether_a_secret_differs_is_told_only_to_who_may_get_it(
+    here: World, afternoon: dict[str, Any], browse: Any, is_other_open: bool
+) -> None:
+    deployment: BundleDeployment = afternoon["deployment"]
+    deployment.inventory.filter(name="berth-1").update(group="", version="v1", kind="Secret")
+    if is_other_open:
+        scene.drifted(deployment, "berth-0")
+    here.kubernetes.closed.add("secrets")
+    equal = page(browse, here.ada).count("<li>"), drifted(deployment)
+    secret = scene.drifted(deployment, "berth-1", is_fight=True, rival="flux", problem="harbour is paused")
+    for state in ("open", "corrected"):
+        type(secret).objects.filter(pk=secret.pk).update(state=state)
+        shown = page(browse, here.ada)
+        assert (shown.count("<li>"), drifted(deployment)) == equal
+        assert not [words for words in ("flux", "harbour is paused") if words in shown]
+    assert ("Secrets" in equal[1]["message"], "berth-1" in equal[1]["message"]) == (True, False)
+    here.kubernetes.closed.clear()
+    cache.clear()
+    assert "flux" in page(browse, here.ada)
 
 
 def test_S24_names_that_others_chose_are_text(here: World, afternoon: dict[str, Any], browse: Any) -> None:

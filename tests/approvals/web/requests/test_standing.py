@@ -110,6 +110,23 @@ def test_a_denied_request_tells_its_requester_why_and_what_next(here: World, req
     assert "Someone who may update" not in offered
 
 
+@pytest.mark.parametrize("is_back", [False, True])
+def test_S05_the_page_of_a_request_offers_to_ask_again_only_for_the_spec_that_it_shows(
+    here: World, request_: Request, browse: Browse, settings: Any, is_back: bool
+) -> None:
+    """Who asks again answers for the whole spec. Somebody may have written another one, whose request waits for room."""
+    settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_ONE": 0, "MAX_OPEN_REQUESTS_OF_UNKNOWN": 0}
+    for verb in ("get", "update"):
+        here.kubernetes.allow("rita", verb)
+    name, uid = request_.deployment.name, request_.deployment.uid
+    Request.objects.update(state="failed")
+    for generation, wish in enumerate([world.spec("6.6.6"), *([request_.spec] if is_back else [])], 2):
+        world.wish(here.cluster, world.seen(name, wish, uid=uid, generation=generation), by=here.rita)
+    shown = opened(browse(here.rita), page_of(request_))
+    assert Request.objects.count() == 1
+    assert ("/ask-again" in shown, f"/deployments/prod/{name}/edit" in shown) == (is_back, True)
+
+
 @pytest.mark.parametrize("state", ["failed", "expired", "withdrawn", "superseded", "denied"])
 def test_what_has_ended_never_says_that_a_report_is_being_made(
     here: World, request_: Request, browse: Browse, state: str

@@ -117,7 +117,8 @@ def test_what_is_new_and_not_safe_comes_first_and_the_rest_is_a_number_with_a_sw
     assert "finding 1" in folded
     assert "finding 2" in folded
     permissions = page[page.index('id="section-permissions"') :]
-    assert "finding 3" in permissions
+    assert "finding 3" not in permissions
+    assert "Safe or not new" in permissions
 
 
 def test_S24_what_is_critical_has_a_line_of_its_own_in_a_statement_that_stands_open(

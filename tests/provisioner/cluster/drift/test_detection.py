@@ -206,6 +206,14 @@ def test_of_secrets_no_value_is_told_only_that_and_where(scene: Scene) -> None:
     assert {one.path for one in drift_of(scene, token).fields} == {"data.more"}
 
 
+@pytest.mark.parametrize("value", ["c3dvcmRmaXNo", "aHVudGVyMg=="], ids=["another value", "the same value"])
+def test_S38_a_secret_that_others_made_immutable_is_compared_whatever_it_holds(scene: Scene, value: str) -> None:
+    token = deployed(scene, scene.secret(password="hunter2"))
+    edit(scene, token, lambda it: it["data"].update(password=value))
+    edit(scene, token, lambda it: it.update(immutable=True))
+    assert drift_of(scene, token).fields  # and no problem, which everybody would read
+
+
 def autoscaler(scene: Scene, name: str) -> dict[str, Any]:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return scene.namespaced(

@@ -58,6 +58,7 @@ def test_the_version_is_printed_as_helm_prints_it() -> None:
         ('print (dateInZone "15" (toDate "2006" (printf "2%s" "000")) "UTC")', True),
         ('dateInZone "15" (toDate "2006" "2000") "Asia/Tokyo"', False),
         ('dateInZone "15" (toDate "2006" "2000") (coalesce .Values.zone "UTC")', False),
+        ('print (dateInZone "15" now "UTC") (dateInZone "15" now "Asia/Tokyo")', False),
         ('"Asia/Tokyo" | date_in_zone "15" (toDate "2006" "2000")', False),
     ],
 )
@@ -98,8 +99,26 @@ def test_lookup_finds_nothing() -> None:
 def test_values_have_to_meet_the_schema() -> None:
     files = chart() | {"values.schema.json": b'{"properties": {"text": {"type": "string"}}}'}
     assert texts(rendered(files)) == {"shop-one": "own"}
-    with pytest.raises(BadBundle, match="at '/text': got number, want string"):
+    with pytest.raises(BadBundle, match=r"values\.schema\.json refuses its values at /text$") as caught:
         rendered(files, {"values": {"text": 1}})
+    assert "at '/text': got number, want string" in caught.value.server_words
+
+
+@pytest.mark.parametrize(
+    ("template", "place"),
+    [
+        ('\n{{ fail (printf "not %s" .Values.key) }}', "templates/a.yaml:2: Helm"),
+        ('{{ required .Values.key "" }}', "templates/a.yaml:1: Helm"),
+        ("{{ include .Values.key . }}", "templates/a.yaml:1: Helm"),
+        ("a: 1\nb: {{ .Values.key }}", "templates/a.yaml:2: what this template renders"),
+    ],
+    ids=["fail", "required", "an error of a function", "an alias"],
+)
+def test_S27_words_of_a_failing_chart_that_quote_values_are_told_apart(template: str, place: str) -> None:
+    with pytest.raises(BadBundle) as caught:
+        rendered(chart(templates__a=template), {"values": {"key": "*swordfish"}})
+    assert place in str(caught.value)
+    assert ("swordfish" in str(caught.value), "swordfish" in caught.value.server_words) == (False, True)
 
 
 @pytest.mark.parametrize("length", [12, 2000], ids=["short", "cut off"])
@@ -108,9 +127,9 @@ def test_S27_a_credential_that_the_schema_refuses_is_not_in_the_words(length: in
     values = {"db": {"password": "it's" + "x" * length, "mode": "fast"}}
     with pytest.raises(BadBundle) as caught:
         rendered(chart() | {"values.schema.json": schema}, {"values": values})
-    assert ("at '/db/mode': 'fast' does not match pattern" in str(caught.value)) or length > 1000
-    assert "at '/db/password': hidden" in str(caught.value)
-    assert "xxx" not in str(caught.value)
+    assert ("at '/db/mode': 'fast' does not match pattern" in caught.value.server_words) or length > 1000
+    assert "at '/db/password': hidden" in caught.value.server_words
+    assert "xxx" not in caught.value.in_full
 
 
 @pytest.mark.parametrize(
@@ -274,8 +293,9 @@ def test_a_text_at_the_end_of_a_document_ends_as_helm_ends_it(template: str, exp
 
 def test_what_is_broken_is_said_with_its_line_in_the_whole_template() -> None:
     broken = config_map("1") + "\n\n---\n# two\nkind: ConfigMap\nkind: Secret\n"
-    with pytest.raises(InvalidManifest, match=r"templates/a\.yaml:11: the key 'kind' is there twice"):
+    with pytest.raises(InvalidManifest, match=r"templates/a\.yaml:11: ") as caught:
         rendered(chart(templates__a=broken))
+    assert "the key 'kind' is there twice" in caught.value.server_words
 
 
 def test_blanks_without_end_are_cut_at_once() -> None:

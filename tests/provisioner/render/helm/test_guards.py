@@ -38,7 +38,7 @@ def words_about(references: list[str], guards: set[str], monkeypatch: pytest.Mon
     values = dict.fromkeys(names, "text")
     with pytest.raises(BadBundle) as caught:
         engine.render(ChartJob(files, values, "shop", "home", "v1.36.3", SERVED, is_upgrade=False, lookups=()))
-    return str(caught.value)
+    return caught.value.in_full
 
 
 def is_given(call: str) -> bool:

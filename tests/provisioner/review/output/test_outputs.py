@@ -12,6 +12,7 @@ from provisioner.review.base.places import path_text
 from provisioner.review.base.statements import Statement, statements
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
+from provisioner.review.output.accounts import account_entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
@@ -142,17 +143,17 @@ def test_evidence_that_says_nothing_is_left_out() -> None:
     assert facts_of({"a": "", "b": [], "c": None, "table": {"Read": {}}}) == []
 
 
-def test_what_was_there_before_is_folded_apart_but_never_what_is_critical_or_unknown() -> None:
+def test_what_was_there_before_is_folded_apart() -> None:
     severities = (Severity.CRITICAL, Severity.UNKNOWN, Severity.DANGEROUS)
     known = [
         Finding(f"A-{one}", Section.CONTENT, one, f"known {one}", None, (), {}, {}, False, str(one))
         for one in severities
     ]
     html = as_html(Report((), tuple(known), Plan((), "")), title="a")
-    shown, _, folded = html.partition("<summary>Safe or as before: 1 dangerous as before</summary>")
-    assert "known critical" in shown
-    assert "known unknown" in shown
-    assert "known dangerous" in folded
+    words = "Safe or as before: 1 critical, 1 unknown and 1 dangerous as before"
+    shown, _, folded = html.partition(f"<summary>{words}</summary>")
+    assert "known critical" not in shown
+    assert all(f"known {one}" in folded for one in severities)
 
 
 def test_S24_steps_are_lines_that_can_be_copied_whole_in_every_output() -> None:
@@ -219,38 +220,43 @@ SECTIONS = {
 }
 
 
-def test_S24_a_terminal_shows_what_is_new_and_then_what_is_critical_or_unknown_as_before() -> None:
+def test_S24_a_terminal_shows_what_is_new_and_counts_what_is_as_before() -> None:
     text = as_text(of_sections(SECTIONS))
-    order = ["IMAGES  1 unknown", "CRDS  1 notable", "AS BEFORE  1 critical", "words of permissions"]
+    order = ["IMAGES  1 unknown", "CRDS  1 notable"]
     assert [text.index(words) for words in order] == sorted(text.index(words) for words in order)
-    assert "words of objects" not in text
-    assert "words of webhooks" not in text
-    assert text.endswith("Not shown: 1 safe, 1 breaking as before. --all shows them.\n")
+    assert not any(f"words of {section}" in text for section in ("objects", "webhooks", "permissions"))
+    assert text.endswith("Not shown: 1 safe, 1 critical and 1 breaking as before. --all shows them.\n")
 
 
-def test_S24_what_is_critical_as_before_is_told_by_object_in_lines_of_their_own() -> None:
+def test_S24_what_an_account_may_newly_do_is_one_entry_with_a_line_for_each_critical_power() -> None:
     robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
     says = {"RB-04": "read roles", "RB-11": "read Secrets", "RB-12": "write"}
+    by = [
+        {"binding": "b", "role": "ClusterRole.rbac x", "origin": "ClusterRole.rbac x", "rule": at}
+        for at in (0, 1, 2, 4)
+    ]
     found = [
-        replace(
-            ReviewRule(rule, Section.PERMISSIONS, Severity.CRITICAL).finding(
-                "can", ref, power=power, **({ADVICE: LIMIT_RIGHTS} if rule == "RB-04" else {})
-            ),
-            is_new=False,
+        ReviewRule(rule, Section.PERMISSIONS, Severity.CRITICAL).finding(
+            "can-newly", robot, power=power, by=by, **({ADVICE: LIMIT_RIGHTS} if rule == "RB-04" else {})
         )
-        for ref in (robot, replace(robot, name="other"))
         for rule, power in says.items()
     ]
-    alone = replace(found[1], ref=None, variant="", message="Somebody can read Secrets")
-    lines = as_text(Report((), (*found, alone), Plan((), ""))).splitlines()
-    account = lines.index("  ◆ critical  `shop/robot`")
-    assert lines[account + 1 : account + 4] == [
-        "      RB-04  can read roles",
-        "      RB-11  can read Secrets",
-        "      RB-12  can write",
+    milder = [
+        ReviewRule("RB-15", Section.PERMISSIONS, Severity.DANGEROUS).finding(
+            "can-newly", robot, key=at, power=f"do {at}"
+        )
+        for at in range(9)
     ]
-    assert " ".join(" ".join(lines).split()).count("the namespaces that the program works in") == 1
-    assert "      Somebody can read Secrets" in lines
+    text = as_text(Report((), (*found, *milder), Plan((), "")))
+    lines = text.splitlines()
+    assert "`shop/robot` will newly be able to, by ClusterRole x, rules 1 to 3 and 5" in " ".join(text.split())
+    powers = ["      ◆ read roles (RB-04)", "      ◆ read Secrets (RB-11)", "      ◆ write (RB-12)"]
+    assert [line for line in lines if "◆" in line][1:] == powers
+    assert "do 3 (RB-15); and 5 more" in " ".join(text.split())
+    assert text.count("the namespaces that the program works in") == 1
+    (entry,), rest = account_entries([*milder, *found])
+    assert rest == []
+    assert entry.words.endswith("read roles; read Secrets; write; and 9 more, by ClusterRole x, rules 1 to 3 and 5")
 
 
 def test_a_terminal_shows_all_sections_the_one_with_the_worst_new_finding_first() -> None:

@@ -20,7 +20,7 @@ from provisioner.review.rules.messages import messages_in
 from provisioner.values import ObjectRef, Section, Severity
 
 # Phrases that stand in evidence and in no sentence, or that several rules share.
-WITHOUT_VALUE = {"advice", "proof", "said"}
+WITHOUT_VALUE = {"advice", "entry", "proof", "said", "stated"}
 WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
 
 

@@ -25,6 +25,7 @@ CASES = (
     "review/checks/rights/test_accounts.py",
     "review/preflight/test_answer.py",
     "review/checks/own/test_accounts.py",
+    "review/checks/own/test_admission.py",
     "review/checks/rights/test_risky_permissions.py",
     "review/checks/objects/test_apis.py",
     "review/checks/objects/test_builtin.py",
@@ -86,6 +87,7 @@ CASES = (
     "review/checks/availability/test_needs.py",
     "review/checks/network/test_allocations.py",
     "cli/test_crd_diff.py::test_a_crd_that_goes_counts_what_it_takes_along",
+    "cli/test_unanswered.py",
 )
 SECONDS = 300
 

@@ -39,7 +39,7 @@ def test_the_api_server_stores_a_schema_without_it(server: Server, name: str, va
 
 
 @pytest.mark.controlplane
-@pytest.mark.parametrize("name", sorted(set(_KEYWORDS)))
+@pytest.mark.parametrize("name", sorted(set(_KEYWORDS) - {"example"}))  # an example may be of any type
 def test_a_keyword_that_it_knows_is_not_dropped(server: Server, name: str) -> None:
     """One of the wrong type: what is known is decoded, and refused."""
     status, answer = server.ask("POST", f"{CRD_PATH}?dryRun=All", with_keyword(name, 5 if name == "not" else {"a": 5}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.review.base.messages import with_message
+from provisioner.review.base.messages import without_place
 from provisioner.schema import admit, compare
 from provisioner.values import Severity
 from tests.support.provisioner.compared import BREAKING, DANGEROUS, IDIOM, KEEP, SAFE, changes, ruled, rules
@@ -112,7 +112,7 @@ def test_a_pattern_that_became_a_rule_asks_no_more(pattern: str, rule: str, seve
 def test_a_rule_is_quoted_as_it_was_written(rule: str, shown: str) -> None:
     limited: JsonDict = {**TEXT, "maxLength": 20}
     found = changes(limited, {**limited, "x-kubernetes-validations": [{"rule": rule}]})
-    assert [with_message(it).message for it in found if it.rule == "SCH-38"] == [shown]
+    assert [without_place(it).message for it in found if it.rule == "SCH-38"] == [shown]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.test import Client
 
 from approvals.models import ViewedObject
 from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.approvals.reports import many
+from tests.support.approvals.world import api_token
 from tests.support.provisioner.contents import an_object, config_map
 from tests.support.provisioner.ships import crd
 
@@ -114,6 +116,41 @@ def test_S09_nothing_is_shown_of_an_object_that_the_viewer_may_not_get(path: str
     assert answer.status_code == 200
     assert LIVE not in text_of(answer)
     assert "ours" not in text_of(answer)
+
+
+def test_S09_a_value_of_a_secret_in_a_new_object_is_shown_to_who_may_get_the_secret(
+    here: World, browse: Browse
+) -> None:
+    secret = an_object("v1", "Secret", "key", "shop", data={"k": "hidden"})
+    one = action(config_map(a=LIVE))
+    one["secretTexts"] = {"paths": [["data", "a"]], "secrets": [action(secret)["ref"]]}
+    told = finding(one["ref"], ["data", "a"])
+    request, client = planned(here, one, findings=[told]), browse(here.ada)
+    own, (_, token) = f"/requests/{request.uid}", api_token(here.ada)
+    pages = [f"{own}/changes", f"{own}/changes/0", f"{own}/changes/0/lines?gap=0-50&open=0-50", f"{own}/report.html"]
+    pages += [
+        f"{own}/findings/lines?only={told['fingerprint']}",
+        f"/api/v1{own}/report",
+        f"/api/v1{own}/report/objects/0",
+    ]
+
+    def said() -> dict[str, str]:
+        headers = {**HTMX, "authorization": f"Bearer {token}"}
+        asked = {
+            one: Client().get(one, headers=headers)
+            if "/api/" in one
+            else client.get(one, headers=HTMX if "?" in one else {})
+            for one in pages
+        }
+        assert {answer.status_code for answer in asked.values()} == {200}
+        return {one: answer.content.decode() for one, answer in asked.items()}
+
+    assert [one for one, text in said().items() if LIVE not in text] == []
+    cache.clear()
+    here.kubernetes.closed = {"secrets"}
+    hidden = said()
+    assert [one for one, text in hidden.items() if LIVE in text or "secretTexts" in text] == []
+    assert "hidden: it holds a value of Secret shop/key" in hidden[f"/api/v1{own}/report"]
 
 
 def test_S09_whether_a_stored_secret_differs_is_not_told(here: World, browse: Browse) -> None:

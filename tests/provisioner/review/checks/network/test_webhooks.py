@@ -127,7 +127,8 @@ def test_a_webhook_that_goes_leaves_its_objects_unchecked() -> None:
         "orders.shop.example.com",
         spec={"group": "shop.example.com", "names": {"kind": "Order"}, "versions": []},
     )
-    found = found_by(planned(gone, Action.DELETE, before=gone), planned(crd, Action.NONE))
+    odd = an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "odd", spec={"group": []})
+    found = found_by(planned(gone, Action.DELETE, before=gone), planned(crd, Action.NONE), planned(odd, Action.NONE))
     assert [(one.rule, one.evidence["groups"]) for one in found if one.rule == "WH-10"] == [
         ("WH-10", ["shop.example.com"])
     ]

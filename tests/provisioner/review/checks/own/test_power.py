@@ -237,7 +237,7 @@ def on(group: str, resource: str) -> dict[str, Any]:
     return {"apiGroups": [group], "apiVersions": ["*"], "operations": ["*"], "resources": [resource]}
 
 
-def api_service(group: str) -> dict[str, Any]:
+def api_service(group: Any) -> dict[str, Any]:
     about = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{group}"}}
     return {**about, "spec": {"group": group, "version": "v1", "service": {"name": "x", "namespace": "shop"}}}
 
@@ -303,6 +303,7 @@ def test_S22_what_stands_between_us_and_the_api_server_is_said(obj: dict[str, An
         pytest.param([webhook("Mutating", on("", "pods"), spares=["kube-system", "pratique"])], id="an injector"),
         pytest.param([webhook("Validating", on("", "pods"))], id="a check of pods"),
         pytest.param([api_service("metrics.k8s.io")], id="an API of its own"),
+        pytest.param([api_service({})], id="an API whose group is no text"),
         pytest.param(
             [service_account("kube-system", "agent"), pod("kube-system", "agent")], id="its own account there"
         ),
