@@ -5,7 +5,7 @@ would hold (`merging`, `facts`), and asks the rules of the kind (`metadata`, `po
 `policies`).
 """
 
-from provisioner.builtin.changes import FieldRefusal, Judgement, Unknown
+from provisioner.builtin.changes import FieldRefusal, Judgement, WhyUnknown
 from provisioner.builtin.facts import POD_PATHS, fixed_fields
 from provisioner.builtin.forms import quantity
 from provisioner.builtin.judging import judge, knows
@@ -17,7 +17,7 @@ __all__ = [
     "FieldRefusal",
     "Judgement",
     "Schemas",
-    "Unknown",
+    "WhyUnknown",
     "fixed_fields",
     "judge",
     "knows",

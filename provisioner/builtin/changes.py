@@ -35,7 +35,7 @@ class FieldRefusal:
         return dotted(self.path)
 
 
-class Unknown(StrEnum):
+class WhyUnknown(StrEnum):
     """What of an object cannot be judged without its server."""
 
     ADDRESS = "address"  # of a Service that asks for one: which it has never changes
@@ -52,7 +52,7 @@ class Judgement:
     """
 
     refusals: tuple[FieldRefusal, ...] = ()
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[WhyUnknown, ...] = ()
     refused_before: tuple[FieldRefusal, ...] = ()
     since: str = ""
     has_expressions: bool = False

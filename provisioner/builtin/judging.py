@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.builtin import facts, metadata, pods, policies, services, storage, workloads
-from provisioner.builtin.changes import Change, FieldRefusal, Judgement, Unknown, mapping
+from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown, mapping
 from provisioner.builtin.fits import misfits, with_empty_texts
 from provisioner.builtin.merging import merged, without_nulls
 from provisioner.builtin.schemas import MINORS, Schemas, minor_of, schemas_of
@@ -54,7 +54,7 @@ def judge(
         )
     schemas = schemas_of(minor_of(version))
     if schemas is None:
-        return Judgement(unknown=(Unknown.NO_SCHEMAS,))
+        return Judgement(unknown=(WhyUnknown.NO_SCHEMAS,))
     unfit = _misfits(schemas, obj)
     newest = schemas_of(MINORS[-1])
     if newest is not None and newest is not schemas and unfit:
@@ -142,14 +142,14 @@ def _unknown_fields(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ..
     return tuple(one for one in _misfits(schemas, obj) if not one.is_missing)
 
 
-def _unknown(change: Change) -> Iterator[Unknown]:
+def _unknown(change: Change) -> Iterator[WhyUnknown]:
     kind = change.new.get("kind")
     if kind == "Service" and services.is_address_unknown(change):
-        yield Unknown.ADDRESS
+        yield WhyUnknown.ADDRESS
     if kind == "Service" and services.needs_both_families(change):
-        yield Unknown.FAMILIES
+        yield WhyUnknown.FAMILIES
     if kind == "PersistentVolumeClaim" and storage.grows(change):
-        yield Unknown.GROWTH
+        yield WhyUnknown.GROWTH
 
 
 def _once(found: list[FieldRefusal]) -> Iterator[FieldRefusal]:

@@ -98,7 +98,18 @@ def add_review(parser: argparse.ArgumentParser) -> None:
 def add_review_bundles(parser: argparse.ArgumentParser) -> None:
     """What is reviewed."""
     parser.add_argument("bundle", metavar="BUNDLE", help="what shall run")
-    parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
+    add_old(parser, "what runs now: only what is new beside it counts")
+
+
+def add_old(parser: argparse.ArgumentParser, words: str) -> None:
+    """The bundle that runs now. Without a format of its own, it is read as what it is."""
+    parser.add_argument("--old", metavar="BUNDLE", help=words)
+    parser.add_argument(
+        "--old-config",
+        metavar="FILE",
+        type=Path,
+        help="options of the format for --old; default: those of --config, where both have one format",
+    )
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:

@@ -7,13 +7,14 @@ import ipaddress
 import json
 import os
 import re
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.errors import InvalidManifest, Unreachable
+from provisioner.errors import InvalidManifest, PratiqueError, Unreachable
 from provisioner.render import BUILT_IN, IsNamespaced, Target, is_told_of_target, looked_up, wanted_lookups
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits
@@ -40,19 +41,55 @@ def scopes_of(cluster: ClusterClient | None) -> IsNamespaced:
 
 
 def contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
-    """What the BUNDLE argument and `--old` come to. A chart is told of the cluster, and of `--old` before it."""
-    if options.format:
-        return _contents_of(options, cluster)
-    options.format = _format_of(options.bundle)
+    """What the BUNDLE argument and `--old` come to. A chart is told of the cluster, and of `--old` before it.
+
+    Without --format each is read as what it is. With `--old`, an error says which of the two it is about.
+    """
+    is_namespaced = scopes_of(cluster)
+    if not options.old:
+        if options.old_config:
+            raise Usage("--old-config goes with --old")
+        return _content_of_side(options, cluster, is_namespaced), None
+    is_alike = bool(options.format) or _format_of(options.old) == _format_of(options.bundle)
+    config = options.old_config or (options.config if is_alike else None)
+    before = argparse.Namespace(**{**vars(options), "bundle": options.old, "config": config})
+    old = _content_of_side(before, cluster, is_namespaced, side="--old ")
+    return _content_of_side(options, cluster, is_namespaced, side="BUNDLE ", is_upgrade=True), old
+
+
+def _content_of_side(
+    options: argparse.Namespace,
+    cluster: ClusterClient | None,
+    is_namespaced: IsNamespaced,
+    *,
+    side: str = "",
+    is_upgrade: bool = False,
+) -> Content:
+    """What `options.bundle` comes to. A format that nobody named is the one of its files, set in `options`."""
+    bundle, is_named = options.bundle, bool(options.format)
+    options.format = options.format or _format_of(bundle)
+    target = _target_of(options, cluster, is_upgrade=is_upgrade) if is_told_of_target(options.format) else None
+    with _about(side, bundle):
+        try:
+            content = content_of(bundle, options, is_namespaced, target)
+        except InvalidManifest as exc:
+            if is_named:
+                raise
+            raise InvalidManifest(f"{exc}. It was read as {options.format}; --format names another format") from exc
+        if options.format == "plain" and not is_named and any(one.ref.group_kind == _CSV for one in content.manifests):
+            raise Usage(f"{bundle}: it holds a ClusterServiceVersion, as operator bundles do: add --format registry-v1")
+    return content
+
+
+@contextmanager
+def _about(side: str, bundle: str) -> Iterator[None]:
+    """Errors name the side: of two versions of a bundle, their own words do not tell which."""
     try:
-        contents = _contents_of(options, cluster)
-    except InvalidManifest as exc:
-        raise InvalidManifest(f"{exc}. It was read as {options.format}; --format names another format") from exc
-    if options.format == "plain" and any(one.ref.group_kind == _CSV for one in contents[0].manifests):
-        raise Usage(
-            f"{options.bundle}: it holds a ClusterServiceVersion, as operator bundles do: add --format registry-v1"
-        )
-    return contents
+        yield
+    except (PratiqueError, Usage) as exc:
+        if side:
+            exc.args = (f"{side}{bundle}: {str(exc).removeprefix(f'{bundle}: ')}",)
+        raise
 
 
 def _format_of(bundle: str) -> str:
@@ -60,19 +97,11 @@ def _format_of(bundle: str) -> str:
     return next((name for name, mark in _MARKS.items() if (Path(bundle) / mark).is_file()), "plain")
 
 
-def _contents_of(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
-    is_namespaced = scopes_of(cluster)
-    target = _target_of(options, cluster) if is_told_of_target(options.format) else None
-    old = content_of(options.old, options, is_namespaced, target) if options.old else None
-    target = replace(target, is_upgrade=old is not None) if target else None
-    return content_of(options.bundle, options, is_namespaced, target), old
-
-
-def _target_of(options: argparse.Namespace, cluster: ClusterClient | None) -> Target:
+def _target_of(options: argparse.Namespace, cluster: ClusterClient | None, *, is_upgrade: bool) -> Target:
     """What a chart is told of the cluster, read as who the kubeconfig is."""
     wanted = wanted_lookups(_config_of(options), options.install_namespace)
     lookups = looked_up(wanted, cluster.get) if cluster is not None and wanted is not None else None
-    return pipeline.target_of(cluster, is_upgrade=False, lookups=lookups)
+    return pipeline.target_of(cluster, is_upgrade=is_upgrade, lookups=lookups)
 
 
 def content_of(

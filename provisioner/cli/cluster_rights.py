@@ -74,7 +74,7 @@ def run_for_cluster(options: argparse.Namespace) -> int:
     """Tell of the cluster, or of what somebody saved of it; returns the exit status."""
     if (options.kubeconfig is None) == (options.objects is None):
         raise Usage("expected a BUNDLE, or for a whole cluster one of --kubeconfig and --objects")
-    if options.old:
+    if options.old or options.old_config:
         raise Usage("--old goes with a BUNDLE")
     found = _of_files(options) if options.objects else _of_cluster(options)
     options.bundle = str(options.objects or options.context or options.kubeconfig)

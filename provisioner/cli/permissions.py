@@ -12,7 +12,7 @@ from pathlib import Path
 
 from provisioner import pipeline
 from provisioner.cli import unanswered
-from provisioner.cli.arguments import DEFAULT_NAMESPACE, ReviewCommand, add_bundle_options
+from provisioner.cli.arguments import DEFAULT_NAMESPACE, ReviewCommand, add_bundle_options, add_old
 from provisioner.cli.bundles import contents_of
 from provisioner.cli.cluster_rights import add_cluster_options, refuse_cluster_options, run_for_cluster
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN, cluster_of, owned
@@ -71,7 +71,7 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="what shall run; as for `pratique review`. Without it, the whole cluster",
     )
-    parser.add_argument("--old", metavar="BUNDLE", help="what runs now: only what is new beside it counts")
+    add_old(parser, "what runs now: only what is new beside it counts")
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
     parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="the cluster, whose roles count, too")
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
@@ -104,7 +104,7 @@ def _run_rbac(options: argparse.Namespace) -> int:
 def _add_preflight(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", metavar="BUNDLE", help="what shall run; as for `pratique review`")
     parser.add_argument("--service-account", metavar="NS/NAME", required=True, help="the account that installs it")
-    parser.add_argument("--old", metavar="BUNDLE", help="what runs now, and is taken for ours")
+    add_old(parser, "what runs now, and is taken for ours")
     parser.add_argument("--install-namespace", metavar="NS", help="default: the namespace of the account")
     parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")

@@ -52,6 +52,7 @@ from provisioner.review.checks.bundle import (
     unused_files,
 )
 from provisioner.review.checks.governance import (
+    cluster_defaults,
     full_quotas,
     limit_ranges,
     quotas,
@@ -60,6 +61,7 @@ from provisioner.review.checks.governance import (
     well_known,
 )
 from provisioner.review.checks.network import (
+    allocations,
     api_services,
     callers,
     fail_closed,
@@ -88,6 +90,7 @@ from provisioner.review.checks.pods import (
     bounds,
     commands,
     fetched,
+    hardening,
     hidden,
     images,
     isolation,
@@ -96,6 +99,7 @@ from provisioner.review.checks.pods import (
     pod_habits,
     pods,
     reading,
+    scripts,
     settings,
     tokens,
 )
@@ -137,6 +141,7 @@ CHECKS: tuple[Check, ...] = (
     pods.CHECK,
     pod_habits.CHECK,
     commands.CHECK,
+    scripts.CHECK,
     fetched.CHECK,
     reading.CHECK,
     accounts.CHECK,
@@ -145,6 +150,7 @@ CHECKS: tuple[Check, ...] = (
     placement.CHECK,
     names.CHECK,
     isolation.CHECK,
+    hardening.CHECK,
     hidden.CHECK,
     webhooks.CHECK,
     webhook_effects.CHECK,
@@ -154,6 +160,7 @@ CHECKS: tuple[Check, ...] = (
     weaker_policies.CHECK,
     network.CHECK,
     network_policies.CHECK,
+    allocations.CHECK,
     api_services.CHECK,
     callers.CHECK,
     selectors.CHECK,
@@ -161,6 +168,7 @@ CHECKS: tuple[Check, ...] = (
     plain_text.CHECK,
     controllers.CHECK,
     well_known.CHECK,
+    cluster_defaults.CHECK,
     images.CHECK,
     apis.CHECK,
     settings.CHECK,

@@ -47,6 +47,8 @@ def condition_of(finding: Finding) -> tuple[str, dict[str, Any]]:
         return rule, {LEAF: finding.path[-1]}
     if rule in {"SCH-13", "SCH-17"} and new:
         return "another-type", {"types": str(new).split(" or "), "required": items(evidence.get("required"))}
+    if rule == "SCH-38t" and finding.variant == "changes":
+        return "changed", {}
     return (rule if f"condition.{rule}" in messages_of(CONDITIONS).templates else "else"), {}
 
 

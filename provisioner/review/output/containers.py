@@ -15,7 +15,7 @@ from provisioner.sentences import and_more, number
 from provisioner.values import Finding, Severity
 
 # That containers run or are told something else: what that is stands here.
-_OF_VALUES = "POD-28"
+_OF_VALUES, _CHANGED = "POD-28", "changed"
 # That pods may run on nodes of the control plane: the title of the rule says it.
 _OF_PODS = "POD-35"
 WIDTH = 80
@@ -30,8 +30,9 @@ def told_with_containers(findings: Iterable[Finding], changes: Sequence[Containe
     and others hold for every object that it names."""
     new = [one for one in findings if one.is_new and one.severity is Severity.NOTABLE and not one.server_words]
     valued = {said(one.ref) for one in changes if one.lines}
-    # Volumes that no container mounts stand in no line.
-    with_values = [one for one in new if one.rule == _OF_VALUES and "after" not in one.evidence and _of(one) <= valued]
+    # Scripts and volumes that no container mounts stand in no line.
+    of_values = [one for one in new if one.rule == _OF_VALUES and one.variant == _CHANGED]
+    with_values = [one for one in of_values if "after" not in one.evidence and _of(one) <= valued]
     of_pods = [one for one in new if one.rule == _OF_PODS]
     is_of_all = set[str]().union(*map(_of, of_pods)) == {said(one.ref) for one in changes}
     return [*with_values, *(of_pods if is_of_all else ())]

@@ -5,6 +5,7 @@
 - `accounts`: the accounts and bindings themselves
 - `altered`: whose rights a change alters
 - `role_holders`: what all who have a role gain and lose, said once
+- `lost_rights`: what pods lose that they use
 - `makers`: who of a bundle makes what its pods need
 - `permission_report`: the difference, account by account
 - `permission_words`: rules in words
@@ -17,6 +18,7 @@ __all__ = [
     "account_powers",
     "accounts",
     "altered",
+    "lost_rights",
     "makers",
     "permission_report",
     "permission_words",

@@ -59,7 +59,10 @@ def _of(pod: PodSpec, holder: Mapping[str, Any], kinds: Mapping[str, str]) -> It
         named = mapping(holder.get(key))
         name = str(named.get("name") or named.get("secretName") or "")
         if name:
-            yield Mention(pod, _ref(pod, kind, name), str(named.get("key") or ""), named.get("optional") is True)
+            ref, is_optional = _ref(pod, kind, name), named.get("optional") is True
+            yield Mention(pod, ref, str(named.get("key") or ""), is_optional)
+            for item in maps(named.get("items")):  # the keys of a volume that become files, where not all do
+                yield Mention(pod, ref, str(item.get("key") or ""), is_optional)
 
 
 def _ref(pod: PodSpec, kind: str, name: str) -> ObjectRef:

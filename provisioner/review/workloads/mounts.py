@@ -31,7 +31,7 @@ class Mount:
 
     `kind` is the field of the volume's source, such as `emptyDir`, "" for a claim of a StatefulSet's template. `source`
     says what it is, whatever the volume is called, `how` how it may be used. `folder` is the folder of the node that it
-    is, "" where it is something else.
+    is, "" where it is something else. `part` is the folder or file of the volume that stands there, "" for all of it.
     """
 
     path: str
@@ -39,6 +39,7 @@ class Mount:
     source: str
     how: tuple[str, ...]
     folder: str
+    part: str = ""
 
     @property
     def words(self) -> str:
@@ -82,11 +83,12 @@ def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, 
     source = volume_words(volume) or f"the claim {name}"
     kind = next(iter(volume), "")
     folder = str(mapping(volume[kind]).get("path")) if kind == "hostPath" else ""
-    return Mount(path, kind, source, tuple(_details(entry)), folder)
+    part = str(entry.get("subPath") or entry.get("subPathExpr") or "")
+    return Mount(path, kind, source, tuple(_details(entry, part)), folder, part)
 
 
-def _details(entry: Mapping[str, Any]) -> Iterator[str]:
-    if part := entry.get("subPath") or entry.get("subPathExpr"):
+def _details(entry: Mapping[str, Any], part: str) -> Iterator[str]:
+    if part:
         yield f"only {part}"
     if entry.get("readOnly") is True:
         yield "read-only"

@@ -7,6 +7,7 @@
 - `runtime`: rules compiled and run
 - `text`: tokens and literals
 - `type_check`: types of expressions
+- `unchanged`: what passes a rule where it stays as it is
 - `values`: objects as CEL sees them
 """
 
@@ -18,5 +19,6 @@ __all__ = [
     "runtime",
     "text",
     "type_check",
+    "unchanged",
     "values",
 ]

@@ -115,13 +115,14 @@ class _Rewriting:
         parts = tuple(map(self.ordered, node.parts))
         target = self.ordered(node.target) if node.target is not None else None
         if node.kind is NodeKind.CALL and node.name in (AND, OR):
-            return _joined(node.name, parts)
+            return joined(node.name, parts)
         if node.kind is NodeKind.CALL and node.name in (EQUALS, DIFFERS):
             parts = tuple(sorted(parts, key=repr))
         return replace(node, target=target, parts=parts)
 
 
-def _joined(name: str, parts: tuple[Node, ...]) -> Node:
+def joined(name: str, parts: tuple[Node, ...]) -> Node:
+    """Operands of AND or OR as one, in one order, each once, without constants that decide nothing."""
     neutral = TRUE if name == AND else FALSE
     flat = {it for part in parts for it in (part.parts if _is(part, name) else (part,)) if it != neutral}
     if len(flat) > 1:

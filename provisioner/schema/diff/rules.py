@@ -13,6 +13,7 @@ from provisioner.schema.cel.ast import Node, NodeKind, read
 from provisioner.schema.cel.normal_form import TooLarge, conjuncts, disjuncts, plain_form
 from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import normalised, uses_old
+from provisioner.schema.cel.unchanged import spares_unchanged
 from provisioner.schema.cel.values import type_signature
 from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.inclusion.branches import takes_all
@@ -63,7 +64,7 @@ def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool =
     if not keeps_unknown:
         fresh = [meaning for meaning, rule in come.items() if _is_about_new_fields(meaning, rule, old, new)]
         found += [harmless("SCH-38", "of-new-fields", path, new=str(come.pop(it)["rule"])) for it in fresh]
-    return found + _others(list(come.values()), gone, path)
+    return found + _others(list(come.values()), gone, path, new)
 
 
 def _is_pattern(meaning: Node, pattern: Any) -> bool:
@@ -91,7 +92,9 @@ def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Sche
     return not rule_errors(alone, default(alone, {}), None, None)
 
 
-def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[SchemaChange]:
+def _others(
+    come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path, schema: Schema
+) -> list[SchemaChange]:
     """Rules that ask something new, and rules of which something is asked no more."""
     found = []
     for rule in list(come):
@@ -106,7 +109,7 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
             gone.remove(was)
             come.remove(rule)
             found.append(undecided("SCH-39", "changed", path, old=was["rule"], new=rule["rule"]))
-    found += [_added(rule, path) for rule in come]
+    found += [_added(rule, path, schema) for rule in come]
     return found + [widened("SCH-40", "removed", path, old=rule["rule"]) for rule in gone]
 
 
@@ -178,10 +181,12 @@ def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Sc
     return []
 
 
-def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
+def _added(rule: Mapping[str, Any], path: Path, schema: Schema) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
-        variant = "new-objects-and-edits" if rule.get("optionalOldSelf") else "edits"
+        meaning = _meaning({**rule, "rule": text}, type_signature(schema))
+        refused = "changes" if not isinstance(meaning, str) and spares_unchanged(meaning, schema) else "edits"
+        variant = f"new-objects-and-{refused}" if rule.get("optionalOldSelf") else refused
         return SchemaChange("SCH-38t", variant, path, FOR_WRITERS, is_live=True, facts={"new": text})
     return narrowed("SCH-38", "added", path, new=text)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.builtin import Unknown, judge, knows, schemas
+from provisioner.builtin import WhyUnknown, judge, knows, schemas
 from provisioner.builtin.schemas import MINORS, minor_of, schemas_of
 from tests.provisioner.builtin.asking import SPECIMENS
 from tests.provisioner.builtin.differential import PAIRS
@@ -131,7 +131,7 @@ def test_without_the_schemas_nothing_is_called_safe(monkeypatch: pytest.MonkeyPa
     try:
         found = judge(WRITTEN["recreate anew"]["new"])
         assert found.refusals == ()
-        assert found.unknown == (Unknown.NO_SCHEMAS,)
+        assert found.unknown == (WhyUnknown.NO_SCHEMAS,)
         assert knows("apps/v1", "Deployment")
         assert knows("shop.example.com/v1", "Order") is None
     finally:

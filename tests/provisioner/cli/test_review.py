@@ -84,6 +84,38 @@ def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsy
     assert "shop.v1.0.0" in run(capsys, str(tmp_path / "bare"), "--format", "plain", "--all")[1]
 
 
+def test_two_versions_are_read_by_formats_and_options_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, chart = tmp_path / "plain", tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    plain.mkdir()
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s, namespace: shop}\ndata: {mode: %s}\n"
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
+    (chart / "templates" / "s.yaml").write_text(settings % "'{{ .Values.mode }}'")
+    (plain / "s.yaml").write_text(settings % "slow")
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text('{"values": {"mode": "slow"}}')
+    new.write_text('{"values": {"mode": "fast"}}')
+    for side, more in ((plain, ()), (chart, ("--old-config", str(old)))):
+        _, told, _ = run(capsys, str(chart), "--old", str(side), "--config", str(new), *more)
+        assert "slow → fast" in told
+    same = run(capsys, str(chart), "--old", str(chart), "--config", str(new))[1]
+    assert "No object changes" in same
+    assert "--old-config goes with --old" in run(capsys, str(chart), "--old-config", str(old))[2]
+
+
+@pytest.mark.parametrize(("side", "named"), [("old", "--old"), ("new", "BUNDLE")])
+def test_an_error_says_which_of_two_versions_it_is_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str, named: str
+) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "s.yaml").write_text("kind: [" if folder == side else json.dumps(WEB))
+    status, _, told = run(capsys, str(tmp_path / "new"), "--old", str(tmp_path / "old"))
+    assert (status, f"{named} {tmp_path / side}: " in told) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("severities", "fail_on", "status"),
     [

@@ -20,7 +20,6 @@ from tests.support.folders import VECTORS
 from tests.support.provisioner.contents import is_namespaced
 
 CASES = sorted((VECTORS / "public").glob("*/expect.txt"))
-MINE = re.compile(r"0|1|36|43|45")
 
 
 def content_of(folder: Path) -> Content:
@@ -29,9 +28,7 @@ def content_of(folder: Path) -> Content:
     return render_content(Tree(files), Rendering(form, "shop", "installer", is_namespaced), pins=())
 
 
-@pytest.mark.parametrize(
-    "expected", [one for one in CASES if MINE.match(one.parent.name)], ids=lambda one: one.parent.name
-)
+@pytest.mark.parametrize("expected", CASES, ids=lambda one: one.parent.name)
 def test_what_a_public_report_showed_is_told(expected: Path) -> None:
     case, wanted = expected.parent, expected.read_text().splitlines()[0]
     stored = stored_in(case / "objects") if (case / "objects").exists() else None

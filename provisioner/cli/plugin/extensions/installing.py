@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-deletion", action="store_true", help="also the rights to delete all of it again")
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="default: %(default)s")
-    parser.set_defaults(old="")
+    parser.set_defaults(old="", old_config=None)
 
 
 def rbac(options: argparse.Namespace) -> int:

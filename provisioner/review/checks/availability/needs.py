@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, maps
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
-from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _MISSING = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.BREAKING)
@@ -27,6 +27,7 @@ _IN_EVERY_NAMESPACE = frozenset(
 
 def _changes(facts: Facts) -> Iterator[Finding]:
     brought = {ref.identity: obj for ref, obj in facts.state().named}
+    earlier = {ref.identity: obj for ref, obj in facts.previous_state().named}
     before = set(_named_before(facts))
     makers = Makers(facts)
     seen = set()
@@ -36,18 +37,39 @@ def _changes(facts: Facts) -> Iterator[Finding]:
                 continue
             seen.add((pod.ref, one.ref, one.key))
             if one.ref.identity in brought:
-                yield from _of_key(one, brought[one.ref.identity])
+                yield from _of_key(one, brought[one.ref.identity], had=earlier.get(one.ref.identity))
             elif (one.ref.kind, one.ref.name) not in _IN_EVERY_NAMESPACE:
                 yield from _of_absent(one, facts, before, makers)
+        yield from _of_files(pod, brought)
 
 
-def _of_key(one: Mention, brought: JsonObject) -> Iterator[Finding]:
-    """A key that an object of the bundle has not."""
-    keys = {key for part in ("data", "binaryData", "stringData") for key in mapping(brought.get(part))}
-    if one.key and one.key not in keys:
-        yield _MISSING.finding(
-            "no-key", one.pod.ref, where=one.pod.path, key=[str(one.ref), one.key], reads=one.ref, name=one.key
-        )
+def _of_key(one: Mention, brought: JsonObject, had: JsonObject | None) -> Iterator[Finding]:
+    """A key that an object of the bundle has not. One that comes without any is there to be filled by somebody."""
+    if one.key and one.key not in (keys := _keys(brought)):
+        rule, variant = (_MISSING, "no-key") if keys or one.key in _keys(had) else (_MADE_LATER, "empty")
+        key = [str(one.ref), one.key]
+        yield rule.finding(variant, one.pod.ref, where=one.pod.path, key=key, reads=one.ref, name=one.key)
+
+
+def _keys(obj: JsonObject | None) -> set[str]:
+    return {key for part in ("data", "binaryData", "stringData") for key in mapping((obj or {}).get(part))}
+
+
+def _of_files(pod: PodSpec, brought: Mapping[ObjectIdentity, JsonObject]) -> Iterator[Finding]:
+    """Single files that containers mount of an object of the bundle which has no such key, or gives it another name."""
+    volumes = {str(one.get("name")): one for one in maps(pod.body.get("volumes"))}
+    for container in pod.containers():
+        for mount in maps(container.body.get("volumeMounts")):
+            file, volume = str(mount.get("subPath") or ""), volumes.get(str(mount.get("name")), {})
+            source = mapping(volume.get("configMap") or volume.get("secret"))
+            named = str(source.get("name") or source.get("secretName") or "")
+            ref = ObjectRef("", "v1", "ConfigMap" if "configMap" in volume else "Secret", pod.ref.namespace, named)
+            keys = _keys(brought.get(ref.identity))
+            files = {str(one.get("path")) for one in maps(source.get("items"))} or keys
+            if file and keys and not any(one == file or one.startswith(f"{file}/") for one in files):
+                told = {"container": container.name, "reads": ref, "file": file, "path": mount.get("mountPath")}
+                key = [container.name, str(ref), file]
+                yield _MISSING.finding("no-file", pod.ref, where=container.path, key=key, **told)
 
 
 def _of_absent(one: Mention, facts: Facts, before: set[ObjectIdentity], makers: Makers) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Checks of what governs others: admission, quotas and the objects that the control plane goes by.
 
 - `amounts`: amounts as quotas name and people write them
+- `cluster_defaults`: classes that are the default of the cluster
 - `demand`: what workloads ask of their namespaces
 - `full_quotas`: quotas of the cluster that leave no room
 - `limit_ranges`: limit ranges
@@ -14,6 +15,7 @@
 
 __all__ = [
     "amounts",
+    "cluster_defaults",
     "demand",
     "full_quotas",
     "limit_ranges",

@@ -1,5 +1,6 @@
 """Checks of webhooks, policies and API services, and of what they reach.
 
+- `allocations`: ports and addresses that only one Service can have
 - `api_services`: APIs that come and go
 - `callers`: what stays and calls a Service that goes
 - `fail_closed`: what nobody can write while a webhook is down
@@ -13,6 +14,7 @@
 """
 
 __all__ = [
+    "allocations",
     "api_services",
     "callers",
     "fail_closed",

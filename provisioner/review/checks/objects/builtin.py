@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.builtin import Judgement, Unknown, judge, knows
+from provisioner.builtin import Judgement, WhyUnknown, judge, knows
 from provisioner.review.base.changes import changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.objects.changed_values import evidence_of
@@ -30,7 +30,7 @@ _SAID_ELSEWHERE = ("sideEffects", "admissionReviewVersions")
 def _changes(facts: Facts) -> Iterator[Finding]:
     bodies = {one.ref.identity: one.body for one in facts.content.manifests}
     before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
-    unknown: dict[Unknown, list[ObjectRef]] = {}
+    unknown: dict[WhyUnknown, list[ObjectRef]] = {}
     for planned in facts.plan.actions:
         ref = planned.ref
         if ref.group_kind == _SERVICE and planned.action is Action.UPDATE and ref.identity in bodies:

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
-from provisioner.review.workloads.mounts import mounts_of
+from provisioner.review.workloads.mounts import Mount, mounts_of
 from provisioner.review.workloads.pod_changes import PodChange, pod_changes
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
@@ -17,7 +17,8 @@ _STAYS = ReviewRule("DEL-03", Section.OBJECTS, Severity.NOTABLE)
 _STATEFUL_SET = GroupKind("apps", "StatefulSet")
 _VOLUME = GroupKind("", "PersistentVolume")
 _WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT})
-_CLAIM = "persistentVolumeClaim"
+# A claim, and one of a template of a StatefulSet, which is no volume of the pod.
+_CLAIMED = frozenset({"persistentVolumeClaim", ""})
 _RETAIN, _DELETE = "Retain", "Delete"
 _OF_CLAIMS = ("whenDeleted", "whenScaled")
 
@@ -38,13 +39,18 @@ def _of_mounts(change: PodChange) -> Iterator[Finding]:
     """Folders that were a claim and are something else now: the claim stays, and nobody reads or writes it there."""
     found = []
     for old, new in change.kept():
-        now = {one.path: one.source for one in mounts_of(change.after, new)}
+        now = {one.path: _place(one) for one in mounts_of(change.after, new)}
         for one in mounts_of(change.before, old):
-            if one.kind == _CLAIM and now.get(one.path) != one.source:
-                mount = {"path": one.path, "container": new.name, "before": one.source}
-                found.append({**mount, "after": now.get(one.path)})
+            before, after = _place(one), now.get(one.path)
+            if one.kind in _CLAIMED and before != after:
+                found.append({"path": one.path, "container": new.name, "before": before, "after": after})
     if found:
         yield _GOES.finding("mounts", change.ref, where=(*change.after.path, "volumes"), key=found, mounts=found)
+
+
+def _place(mount: Mount) -> str:
+    """The claim, or the folder of it, that stands there."""
+    return f"{mount.part} in {mount.source}" if mount.part.strip("/.") else mount.source
 
 
 def _of_claims(planned: PlannedAction) -> Iterator[Finding]:

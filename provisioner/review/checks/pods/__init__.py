@@ -4,6 +4,7 @@
 - `bounds`: probes, requests and limits
 - `commands`: commands, arguments, variables and mounts that change
 - `fetched`: commands that fetch what they run
+- `hardening`: security contexts that become stricter
 - `hidden`: volumes over files of the image
 - `images`: images and where they come from
 - `isolation`: what keeps containers apart
@@ -12,6 +13,7 @@
 - `pod_habits`: limits, probes, tokens, priorities
 - `pods`: what pods may do to their node
 - `reading`: Secrets of somebody else
+- `scripts`: scripts of ConfigMaps that containers run
 - `settings`: ConfigMaps and Secrets that are read at run time
 - `tokens`: tokens of accounts
 """
@@ -21,6 +23,7 @@ __all__ = [
     "bounds",
     "commands",
     "fetched",
+    "hardening",
     "hidden",
     "images",
     "isolation",
@@ -29,6 +32,7 @@ __all__ = [
     "pod_habits",
     "pods",
     "reading",
+    "scripts",
     "settings",
     "tokens",
 ]

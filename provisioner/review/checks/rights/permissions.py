@@ -22,6 +22,7 @@ from provisioner.review.rights.accounts import (
     of_accounts,
 )
 from provisioner.review.rights.altered import altered_by, is_given_by_bundle
+from provisioner.review.rights.lost_rights import lost_though_used, pods_of
 from provisioner.review.rights.permission_words import (
     about,
     files_of,
@@ -52,6 +53,8 @@ from provisioner.values import (
 
 _GAINED = ReviewRule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE)
 _LOST = ReviewRule("RB-LESS", Section.PERMISSIONS, Severity.SAFE)
+_LOST_BY_PODS = ReviewRule("RB-LESS", Section.PERMISSIONS, Severity.NOTABLE)
+_LOST_THOUGH_USED = ReviewRule("RB-LESS", Section.PERMISSIONS, Severity.DANGEROUS)
 _SAME = ReviewRule("RB-SAME", Section.PERMISSIONS, Severity.SAFE)
 _WIDENS = ReviewRule("RB-09", Section.PERMISSIONS, Severity.DANGEROUS)
 _NO_ROLE = ReviewRule("RB-45", Section.PERMISSIONS, Severity.NOTABLE)
@@ -99,7 +102,7 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             differs = differs or not delta.is_empty or bool(account.new.problems)
             is_told_whole = subject in states.accounts or not delta.is_empty
             yield from _of_risks(account, sensitive, files, only_of=None if is_told_whole else states)
-            yield from _of_difference(subject, delta, account.new, files)
+            yield from _of_difference(account, delta, facts, files)
         yield from _of_problems(subject, account.new)
     if not differs and _touches_roles(facts):
         yield _SAME.finding("same", None)
@@ -130,19 +133,26 @@ def _touches_roles(facts: Facts) -> bool:
 
 
 def _of_difference(
-    subject: RbacSubject, delta: PermissionDiff, new: EffectiveRules, files: Mapping[ObjectIdentity, str]
+    account: _Account, delta: PermissionDiff, facts: Facts, files: Mapping[ObjectIdentity, str]
 ) -> Iterator[Finding]:
     """All rights gained and lost, in minimal rules; the risky ones among them have findings of their own."""
+    subject = account.subject
     told, ref = table(delta), ref_of(subject)
     if delta.added:
-        gained, by = rules_record(delta.added), ways(new, delta.added, files)
+        gained, by = rules_record(delta.added), ways(account.new, delta.added, files)
         rights, words = rights_in(delta.added), words_of(delta.added)
         made = _GAINED.finding("gains", ref, key=gained, table=told, added=gained, by=by, rights=rights, rules=words)
         yield about(made, subject)
     if delta.removed:
         lost, rights, words = rules_record(delta.removed), rights_in(delta.removed), words_of(delta.removed)
-        made = _LOST.finding("loses", ref, key=lost, table=told, removed=lost, rights=rights, rules=words)
-        yield about(made, subject)
+        rule, variant, used = _LOST, "loses", dict[str, Any]()
+        if pods := pods_of(facts, subject):
+            rule, variant, used = _LOST_BY_PODS, "loses-while-pods-run", {"pods": sorted({pod.ref for pod in pods})}
+            if needs := lost_though_used(facts, subject, account.old, account.new):
+                rule, variant, used["needs"] = _LOST_THOUGH_USED, "loses-what-pods-use", needs
+        yield about(
+            rule.finding(variant, ref, key=lost, table=told, removed=lost, rights=rights, rules=words, **used), subject
+        )
 
 
 def _of_problems(subject: RbacSubject, new: EffectiveRules) -> Iterator[Finding]:

@@ -83,6 +83,9 @@ CASES = (
     "schema/inclusion/test_branches.py",
     "schema/diff/test_odd_pairs.py",
     "schema/diff/test_keywords.py",
+    "review/checks/pods/test_scripts.py",
+    "review/checks/availability/test_needs.py",
+    "review/checks/network/test_allocations.py",
     "cli/test_crd_diff.py::test_a_crd_that_goes_counts_what_it_takes_along",
     "cli/test_unanswered.py",
 )

@@ -187,10 +187,32 @@ def test_a_rule_that_only_runs_at_another_time_is_one_change(rule: str, is_added
     assert [it.variant for it in found if it.rule == "SCH-42"] == [variant]
 
 
-@pytest.mark.parametrize(("is_optional", "variant"), [(False, "edits"), (True, "new-objects-and-edits")])
-def test_a_new_rule_about_the_old_value_says_what_it_refuses(is_optional: bool, variant: str) -> None:
+@pytest.mark.parametrize(
+    ("rule", "is_sparing"),
+    [
+        ("self == oldSelf", True),
+        ("self.a == oldSelf.a", True),
+        ("self.a == oldSelf.a && self.n >= oldSelf.n", False),  # without n even the same object is refused
+        ("!has(oldSelf.n) || (has(self.n) && self.n >= oldSelf.n)", True),
+        ("has(self.n) == has(oldSelf.n)", True),
+        ("(has(self.n) && has(oldSelf.n) && self.n == oldSelf.n) || (!has(self.n) && !has(oldSelf.n))", True),
+        ("has(oldSelf.l) ? has(self.l) && oldSelf.l.all(x, x in self.l) : true", True),
+        ("oldSelf.a == '' || self.a == oldSelf.a", True),
+        ("self.a != oldSelf.a", False),
+        ("self.a == oldSelf.a && self.a != 'x'", False),
+        ("has(self.n) && self.n > oldSelf.n", False),
+        ("oldSelf.a == 'x' ? self.a == 'y' : true", False),
+        ("oldSelf.hasValue() ? self.?n == oldSelf.value().?n : has(self.n)", True),
+        ("self.a == oldSelf.orValue(self).a", True),
+        ("oldSelf.hasValue() && self.a != 'x'", False),
+    ],
+)
+def test_a_new_rule_about_the_old_value_says_what_it_refuses(rule: str, *, is_sparing: bool) -> None:
+    is_optional = "Value" in rule
+    plain = obj("a", a={**TEXT, "maxLength": 9}, n=WHOLE, l={**listed({**TEXT, "maxLength": 9}), "maxItems": 9})
     more = {"optionalOldSelf": True} if is_optional else {}
-    found = changes(TEXT, ruled("self == oldSelf.orValue('x')" if is_optional else "self == oldSelf", **more))
+    found = changes(plain, {**plain, "x-kubernetes-validations": [{"rule": rule, **more}]})
+    variant = f"{'new-objects-and-' if is_optional else ''}{'changes' if is_sparing else 'edits'}"
     assert [it.variant for it in found if it.rule == "SCH-38t"] == [variant]
 
 

@@ -14,6 +14,7 @@ from provisioner.values import Action, ObjectRef, Severity
 from tests.support.provisioner.contents import (
     an_object,
     config_map,
+    content_with,
     core_ref,
     facts,
     findings_of,
@@ -219,3 +220,47 @@ def test_the_certificate_that_a_service_asks_its_platform_for_is_no_obstacle() -
     actions = [planned(one, Action.CREATE) for one in (service, pod)]
     (found,) = named(found_by(*actions, exists={core_ref("Secret", "tls"): False}), "SEC-04")
     assert found.severity is Severity.NOTABLE
+
+
+def mounting(source: dict[str, Any], **mount: Any) -> dict[str, Any]:
+    made = web_workload(volumes=[{"name": "v", **source}])
+    made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/etc/x", **mount}]
+    return made
+
+
+def projected(*sources: dict[str, Any]) -> dict[str, Any]:
+    return {"projected": {"sources": list(sources)}}
+
+
+def conf(*keys: str, **more: Any) -> dict[str, Any]:
+    items = [{"key": key, "path": f"as/{key}"} for key in keys]
+    return {"configMap": {"name": "c", **({"items": items} if items else {}), **more}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "variants"),
+    [
+        pytest.param(mounting(conf("a")), [], id="a key that is there"),
+        pytest.param(mounting(conf("a", "gone")), ["no-key"], id="a key that is gone"),
+        pytest.param(mounting(conf("gone", optional=True)), [], id="optional"),
+        pytest.param(mounting(projected(conf("gone"))), ["no-key"], id="projected"),
+        pytest.param(mounting(conf(), subPath="a"), [], id="a file that is there"),
+        pytest.param(mounting(conf(), subPath="gone"), ["no-file"], id="a file that is gone"),
+        pytest.param(mounting(conf("a"), subPath="a"), ["no-file"], id="a file by its key that has another name"),
+        pytest.param(mounting(conf("a"), subPath="as/a"), [], id="a file by its name"),
+        pytest.param(mounting(conf("a"), subPath="as"), [], id="a folder"),
+    ],
+)
+def test_keys_that_volumes_name_are_in_the_bundle(pod: dict[str, Any], variants: list[str]) -> None:
+    brought = config_map("c", a="1")
+    found = found_by(planned(pod, Action.CREATE), planned(brought, Action.CREATE))
+    assert [one.variant for one in named(found, "SEC-04")] == variants
+
+
+def test_what_comes_without_keys_is_filled_by_somebody_unless_it_had_the_key() -> None:
+    pod, empty, full = mounting(conf("a")), config_map("c"), config_map("c", a="1")
+    first = found_by(planned(pod, Action.CREATE), planned(empty, Action.CREATE))
+    assert [one.severity for one in named(first, "SEC-04")] == [Severity.NOTABLE]
+    actions = planned(pod, Action.UPDATE, before=pod), planned(empty, Action.UPDATE, before=full)
+    then = found_by(*actions, previous=content_with(pod, full))
+    assert [one.severity for one in named(then, "SEC-04")] == [Severity.BREAKING]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.builtin import Judgement, Unknown
+from provisioner.builtin import Judgement, WhyUnknown
 from provisioner.errors import InvalidObject
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings
@@ -83,8 +83,10 @@ def test_a_claim_that_grows_is_unknown_and_one_that_shrinks_is_refused() -> None
     assert [one.rule for one in shrinks if one.rule in {*REFUSING, "OBJ-04"}] == ["IMM-01"]
 
 
-@pytest.mark.parametrize("unknown", Unknown)
-def test_what_cannot_be_judged_is_said_once_of_all_objects(unknown: Unknown, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("unknown", WhyUnknown)
+def test_what_cannot_be_judged_is_said_once_of_all_objects(
+    unknown: WhyUnknown, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(builtin, "judge", lambda *_, **__: Judgement(unknown=(unknown,)))
     given = facts(*(planned(one, Action.CREATE, is_proved=False) for one in (claim("1Gi"), scaler(1))), is_offline=True)
     (found,) = judged_by(given, [builtin.CHECK])

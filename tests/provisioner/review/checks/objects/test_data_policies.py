@@ -49,3 +49,35 @@ def test_what_becomes_of_data_from_now_on_is_told(
 def test_nothing_is_said_of_a_deletion() -> None:
     kept = stateful_set(whenDeleted="Delete")
     assert not findings_of(data_policies.CHECK, planned(kept, Action.DELETE, before=kept))
+
+
+def mounting(*mounts: dict[str, Any], kind: str = "Deployment") -> dict[str, Any]:
+    """A workload with these mounts of the volume `data`, which is a claim or comes of a template."""
+    container = {"name": "main", "volumeMounts": [{"name": "data", **one} for one in mounts]}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}] if kind == "Deployment" else []
+    template = {"template": {"spec": {"containers": [container], "volumes": volumes}}}
+    return an_object("apps/v1", kind, "db", "shop", spec=template)
+
+
+AT = {"mountPath": "/data"}
+INSIDE = {**AT, "subPath": "in"}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"),
+    [
+        pytest.param([AT], [INSIDE], True, id="a folder of it"),
+        pytest.param([INSIDE], [AT], True, id="all of it"),
+        pytest.param([INSIDE], [{**AT, "subPathExpr": "$(POD)"}], True, id="a folder by the name of the pod"),
+        pytest.param([AT], [{**AT, "subPath": "."}], False, id="the same"),
+        pytest.param([AT], [AT, {"mountPath": "/more", "subPath": "in"}], False, id="a folder of it, too"),
+        pytest.param([AT], [{"mountPath": "/elsewhere"}], True, id="elsewhere"),
+    ],
+)
+def test_a_claim_of_which_another_folder_is_mounted_is_told(
+    before: list[dict[str, Any]], after: list[dict[str, Any]], kind: str, *, is_told: bool
+) -> None:
+    old, new = mounting(*before, kind=kind), mounting(*after, kind=kind)
+    found = named(findings_of(data_policies.CHECK, planned(new, Action.UPDATE, before=old)), "DEL-03")
+    assert [one.severity for one in found] == ([Severity.DANGEROUS] if is_told else [])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import Check
-from provisioner.review.checks.pods import bounds, hidden, isolation, names, placement, pods, reading
+from provisioner.review.checks.pods import bounds, hardening, hidden, isolation, names, placement, pods, reading
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import (
     an_object,
@@ -252,6 +252,69 @@ def test_files_of_the_image_that_become_writable_are_told() -> None:
     read_only = workload({"securityContext": {"readOnlyRootFilesystem": True}})
     assert len(of(isolation.CHECK, "POD-38", read_only, workload())) == 1
     assert not of(isolation.CHECK, "POD-38", workload(), read_only)
+
+
+def secured(*, mounts: Any = (), **security: Any) -> dict[str, Any]:
+    volumes = [{"name": "tmp", "emptyDir": {}}, {"name": "conf", "configMap": {"name": "c"}}]
+    return workload({"securityContext": security, "volumeMounts": list(mounts)}, volumes=volumes)
+
+
+TMP, CONF = {"name": "tmp", "mountPath": "/tmp"}, {"name": "conf", "mountPath": "/etc/x"}
+AS_WHOM = "main does not start if the image runs as root or names its user by a word (runAsNonRoot without runAsUser)"
+READ_ONLY = "main can no longer write to the files of the image (readOnlyRootFilesystem), "
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        pytest.param(
+            {"mounts": [CONF]},
+            {"mounts": [CONF], "readOnlyRootFilesystem": True},
+            f"{READ_ONLY}and no writable volume is mounted",
+            id="read-only",
+        ),
+        pytest.param(
+            {}, {"mounts": [TMP], "readOnlyRootFilesystem": True}, f"{READ_ONLY}only to /tmp", id="but for a volume"
+        ),
+        pytest.param(
+            {"mounts": [TMP]},
+            {"mounts": [{**TMP, "readOnly": True}]},
+            "main can no longer write to /tmp",
+            id="a mount that becomes read-only",
+        ),
+        pytest.param({}, {"runAsNonRoot": True}, AS_WHOM, id="not as root"),
+        pytest.param({"runAsUser": 7, "runAsNonRoot": True}, {"runAsNonRoot": True}, AS_WHOM, id="its number goes"),
+        pytest.param({}, {"runAsNonRoot": True, "runAsUser": 7}, "", id="as a number"),
+        pytest.param(
+            {"capabilities": {"drop": ["NET_RAW"]}},
+            {"capabilities": {"drop": ["all"]}},
+            "main loses the capabilities ALL",
+            id="all capabilities",
+        ),
+        pytest.param(
+            {"capabilities": {"add": ["NET_ADMIN"], "drop": ["ALL"]}},
+            {"capabilities": {"drop": ["NET_RAW"]}},
+            "main loses the capabilities NET_ADMIN",
+            id="one that was added",
+        ),
+        pytest.param(
+            {},
+            {"allowPrivilegeEscalation": False},
+            "main can no longer gain privileges by sudo or setuid (allowPrivilegeEscalation)",
+            id="no sudo",
+        ),
+    ],
+)
+def test_what_containers_must_not_do_any_more_is_told(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
+    found = of(hardening.CHECK, "POD-39", secured(**old), secured(**new))
+    assert messages(found) == ([f"gets limits that can stop its programs: {words}"] if words else [])
+    assert not of(hardening.CHECK, "POD-39", secured(**new), secured(**new))
+    assert not of(hardening.CHECK, "POD-39", None, secured(**new))
+
+
+def test_root_that_must_not_be_root_is_breaking_in_new_objects_too() -> None:
+    both = workload({"securityContext": {"runAsNonRoot": True}}, securityContext={"runAsUser": 0})
+    assert [one.severity for one in of(hardening.CHECK, "POD-39", None, both)] == [Severity.BREAKING]
 
 
 def test_containers_that_see_each_other_and_a_runtime_that_goes_are_told() -> None:

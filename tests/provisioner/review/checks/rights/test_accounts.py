@@ -140,3 +140,45 @@ def test_an_identity_outside_of_the_cluster_is_said_and_new_when_it_changes(key:
         facts(planned(robot("one"), Action.NONE), is_offline=True, previous=content_with(robot("one"))), "RB-51"
     )
     assert not known.is_new
+
+
+SHOPS = an_object(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "shops.example.com",
+    spec={"group": "example.com", "names": {"plural": "shops"}},
+)
+LEASES = rule("get create update", "leases", group="coordination.k8s.io")
+ELECTING = {"containers": [{"name": "main", "args": ["--leader-elect"]}]}
+ALONE = {"containers": [{"name": "main", "env": [{"name": "LEADER_ELECTION", "value": "false"}]}]}
+OWN = rule("get list watch update patch", "shops", group="example.com")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "workload", "severity"),
+    [
+        pytest.param([rule("get", "pods"), OWN], [OWN], None, Severity.SAFE, id="nobody runs as it"),
+        pytest.param([rule("get", "pods"), OWN], [OWN], pods(), Severity.NOTABLE, id="pods run as it"),
+        pytest.param(
+            [OWN], [rule("get list", "shops", group="example.com")], pods(), Severity.DANGEROUS, id="own kind"
+        ),
+        pytest.param(
+            [OWN],
+            [rule("get list watch patch", "shops", group="example.com")],
+            pods(),
+            Severity.NOTABLE,
+            id="one of two ways to write",
+        ),
+        pytest.param([rule("*", "*", group="*")], [LEASES], pods(), Severity.NOTABLE, id="everything"),
+        pytest.param([OWN, LEASES], [OWN], pods(**ELECTING), Severity.DANGEROUS, id="Leases to elect a leader"),
+        pytest.param([OWN, LEASES], [OWN], pods(**ALONE), Severity.NOTABLE, id="Leases that nobody needs"),
+    ],
+)
+def test_rights_that_pods_lose_are_more_than_safe(
+    before: list[Any], after: list[Any], workload: dict[str, Any] | None, severity: Severity
+) -> None:
+    roles = [cluster_role("r", *rules) for rules in (before, after)]
+    rest = [bound("r", account("robot", "shop")), ROBOT, SHOPS, *([workload] if workload else [])]
+    actions = [planned(roles[1], Action.UPDATE, before=roles[0]), *(planned(it, Action.NONE, before=it) for it in rest)]
+    given = facts(*actions, previous=content_with(roles[0], *rest), is_offline=True)
+    assert [one.severity for one in findings(given, "RB-LESS")] == [severity]

@@ -1,0 +1,50 @@
+"""Classes that become the default of the whole cluster, or are it no longer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioner.review.checks.governance import cluster_defaults
+from provisioner.values import Action, Severity
+from tests.support.provisioner.contents import an_object, findings_of, named, planned
+
+
+def a_class(api_version: str, kind: str, key: str = "", value: str = "true") -> dict[str, Any]:
+    made = an_object(api_version, kind, "fast")
+    if key:
+        made["metadata"]["annotations"] = {key: value}
+    return made
+
+
+KINDS = {
+    "StorageClass": ("storage.k8s.io/v1", "storageclass.kubernetes.io/is-default-class"),
+    "IngressClass": ("networking.k8s.io/v1", "ingressclass.kubernetes.io/is-default-class"),
+    "VolumeSnapshotClass": ("snapshot.storage.k8s.io/v1", "snapshot.storage.kubernetes.io/is-default-class"),
+}
+SIDES = [(a_class(api, kind), a_class(api, kind, key)) for kind, (api, key) in KINDS.items()]
+PRIORITY = an_object("scheduling.k8s.io/v1", "PriorityClass", "fast")
+SIDES += [({**PRIORITY, "value": 5}, {**PRIORITY, "value": 5, "globalDefault": True})]
+
+
+@pytest.mark.parametrize(("plain", "default"), SIDES, ids=[*KINDS, "PriorityClass"])
+def test_a_default_of_the_cluster_is_told_when_it_comes_and_when_it_goes(
+    plain: dict[str, Any], default: dict[str, Any]
+) -> None:
+    told = {
+        "becomes": [planned(default, Action.CREATE), planned(default, Action.UPDATE, before=plain)],
+        "ends": [planned(plain, Action.UPDATE, before=default), planned(default, Action.DELETE, before=default)],
+    }
+    for variant, actions in told.items():
+        for action in actions:
+            (found,) = named(findings_of(cluster_defaults.CHECK, action), "SYS-02")
+            assert (found.variant, found.severity) == (variant, Severity.DANGEROUS)
+    for same in (planned(plain, Action.CREATE), planned(default, Action.UPDATE, before=default)):
+        assert not named(findings_of(cluster_defaults.CHECK, same), "SYS-02")
+
+
+def test_an_annotation_that_says_no_is_none() -> None:
+    api, key = KINDS["StorageClass"]
+    said_no = a_class(api, "StorageClass", key, "false")
+    assert not findings_of(cluster_defaults.CHECK, planned(said_no, Action.UPDATE, before=a_class(api, "StorageClass")))
