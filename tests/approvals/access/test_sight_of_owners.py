@@ -80,6 +80,20 @@ def test_S09_who_may_get_some_of_an_owner_s_objects_reads_of_these_alone(
         assert "token" not in str(seen)
 
 
+@pytest.mark.parametrize("names", [("one", "two"), ("two", "one")], ids=["a live one first", "a new one first"])
+def test_S09_what_was_found_in_several_objects_is_for_who_may_get_them_all(names: tuple[str, str]) -> None:
+    one = reference(names[0])
+    places = [{"object": f"ConfigMap prod/{name}", "evidence": {"was": "hunter2"}} for name in names]
+    found = {"rule": "OBJ-02", "ref": one, "message": "both", "serverWords": "", "evidence": {"all_places": places}}
+    live = {"ref": reference("one"), "action": "update", "before": {}}
+    body = {"plan": {"actions": [live, {**live, "ref": reference("two"), "before": None}]}}
+    assert ReportSight(Seeing("ConfigMap"), body).finding(found) == found
+    for may in (lambda ref: False, lambda ref: ref.name == one["name"]):
+        sight = Seeing()
+        sight.may_see = may  # type: ignore[method-assign]
+        assert "hunter2" not in str(ReportSight(sight, body).finding(found))
+
+
 def test_S09_of_what_is_in_the_way_everybody_may_know_that_it_is() -> None:
     told = hidden_action(in_the_way(CONFIG))
     assert (told["action"], told["problem"], told["isProved"]) == ("adopt", "it exists already", False)
