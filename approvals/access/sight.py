@@ -231,15 +231,17 @@ def _is_about(finding: Record, objects: set[tuple[str, ...]]) -> bool:
 def withheld(finding: Record, words: str = EXISTS) -> dict[str, Any]:
     """A finding's record without live values; `words` say why nothing else is there.
 
-    Which message it was, and what was added to it, go with them. Of a Secret the rule, the message and the path go as
+    Which message it was, and what was added to it, go with them. Of a Secret the rules, the message and the path go as
     well: they would tell how it differs from the bundle's.
     """
     kept = {name: value for name, value in finding.items() if name not in ("variant", "notes")}
     unseen = {**kept, "evidence": {"hidden": words}, "serverWords": ""}
     if finding["serverWords"]:
         unseen["path"] = []
-    secret = {"rule": "", "message": words, "path": []}
-    return {**unseen, **secret} if finding["ref"] and is_secret(finding["ref"]) else unseen
+    if not finding["ref"] or not is_secret(finding["ref"]):
+        return unseen
+    unseen.pop("also", None)
+    return {**unseen, "rule": "", "message": words, "path": []}
 
 
 def without_values(field: Record) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from approvals.access.sight import ReportSight, Sight, hidden_action, private_to_judge
+from approvals.access.sight import ReportSight, Sight, hidden_action, private_to_judge, withheld
+from approvals.api import visible_report as rest
 from provisioner.errors import AlreadyExists
 from provisioner.values import ObjectRef
 
@@ -105,3 +107,24 @@ def test_S09_guards_and_limits_are_not_asked_about_what_is_in_the_way() -> None:
     assert private_to_judge(BODY) == []
     adopted = {**in_the_way(CONFIG), "problem": "", "problemCode": ""}
     assert private_to_judge({**BODY, "plan": {"actions": [adopted]}}) == BODY["private"]
+
+
+def test_S09_of_a_hidden_secret_no_rule_is_told_not_even_beside_another() -> None:
+    secret = reference("keys", "Secret")
+    evidence = {"said_with": {"UNJUDGED": {"message": "hunter2"}}}
+    kept = {"path": ["data"], "message": "hunter2", "serverWords": "", "variant": "replaced", "notes": ["hunter2"]}
+    found = {"rule": "IMM-01", "ref": secret, "evidence": evidence, "also": ["UNJUDGED"], "verdicts": {}, **kept}
+    told = withheld(found)
+    assert not [word for word in ("hunter2", "UNJUDGED", "IMM-01", "replaced", "data") if word in str(told)]
+
+
+@pytest.mark.parametrize("fields", [["spec.a"], ["spec.a", "spec.b"]])
+def test_S09_over_rest_how_many_fields_differ_is_told_with_them_alone(
+    monkeypatch: pytest.MonkeyPatch, fields: list[str]
+) -> None:
+    monkeypatch.setattr(rest, "Sight", lambda *_, **__: Seeing())
+    ref, words = reference("one"), {"message": "as it is", "serverWords": "hunter2", "path": []}
+    found = {"rule": "UNCLAIMED", "ref": ref, "evidence": {"fields": fields}, **words}
+    body = {"findings": [found], "private": [], "unjudged": len(fields), "plan": {"actions": []}}
+    request, report = MagicMock(), MagicMock(body=body)
+    assert rest.visible_report(MagicMock(), request, report)["unjudged"] == 1
