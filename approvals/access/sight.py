@@ -17,12 +17,13 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
+from provisioner.review.base.places import PLACES
 from provisioner.review.beside import ROLES
 from provisioner.review.checks.objects.owners import owned
 from provisioner.review.foreign import OWNERS
 from provisioner.review.secret_texts import without_texts
 from provisioner.sentences import some
-from provisioner.values import Action, ObjectRef
+from provisioner.values import Action, ObjectRef, display_name
 
 EXISTS = "exists, hidden from you"
 UNASKED = "see the object"
@@ -89,6 +90,7 @@ class ReportSight:
     def __init__(self, sight: Sight, body: Record) -> None:
         self._sight = sight
         self._there = {key_of(one["ref"]): one["ref"] for one in body["plan"]["actions"] if exists(one)}
+        self._named = {display_name(reference(ref)) for ref in self._there.values()}
 
     def may_see(self, ref: Record) -> bool | None:
         return self._sight.may_see(reference(ref))
@@ -103,15 +105,25 @@ class ReportSight:
         return [reference(one) for one in self._made_of(finding) if self.may_see(one) is False]
 
     def _made_of(self, finding: Record) -> list[Record]:
-        """The objects of the cluster whose values a finding holds."""
+        """The objects of the cluster whose values a finding holds.
+
+        What was found in several is held against all of their kind and namespace: they have both in common.
+        """
         ref, sources = finding["ref"], list(finding.get("sources", []))
-        is_live = bool(ref) and key_of(ref) in self._there
+        is_live = self.is_live(finding)
+        if ref and len({one["object"] for one in finding["evidence"].get(PLACES) or ()}) > 1:
+            ref = {**ref, "name": ""}
         if sources:  # they are complete, but for the object itself
             return [*sources, ref] if is_live and ref not in sources else sources
         if not finding["serverWords"] and not (is_live and (finding["evidence"] or is_secret(ref))):
             return []
         # What is said of no single object may be made of any.
         return [ref] if ref else list(self._there.values())
+
+    def is_live(self, finding: Record) -> bool:
+        """Whether the cluster holds the object of a finding, or one of those that it was found in as well."""
+        ref, listed = finding["ref"], finding["evidence"].get(PLACES) or ()
+        return bool(ref) and (key_of(ref) in self._there or any(one["object"] in self._named for one in listed))
 
     def finding(self, finding: Record) -> Record:
         words = self.why_hidden(finding)
@@ -219,15 +231,17 @@ def _is_about(finding: Record, objects: set[tuple[str, ...]]) -> bool:
 def withheld(finding: Record, words: str = EXISTS) -> dict[str, Any]:
     """A finding's record without live values; `words` say why nothing else is there.
 
-    Which message it was, and what was added to it, go with them. Of a Secret the rule, the message and the path go as
+    Which message it was, and what was added to it, go with them. Of a Secret the rules, the message and the path go as
     well: they would tell how it differs from the bundle's.
     """
     kept = {name: value for name, value in finding.items() if name not in ("variant", "notes")}
     unseen = {**kept, "evidence": {"hidden": words}, "serverWords": ""}
     if finding["serverWords"]:
         unseen["path"] = []
-    secret = {"rule": "", "message": words, "path": []}
-    return {**unseen, **secret} if finding["ref"] and is_secret(finding["ref"]) else unseen
+    if not finding["ref"] or not is_secret(finding["ref"]):
+        return unseen
+    unseen.pop("also", None)
+    return {**unseen, "rule": "", "message": words, "path": []}
 
 
 def without_values(field: Record) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from approvals.access.containers import seen_containers
 from approvals.access.sight import Record, ReportSight, Sight
 from approvals.models import Report, Request
 from provisioner.review.base.difference import mask_secret
+from provisioner.review.base.places import unjudged_fields
 from provisioner.review.workloads.container_changes import to_record
 
 # Kubernetes is asked at most this often for one report.
@@ -29,6 +30,7 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     return {
         **body,
         "findings": findings,
+        "unjudged": sum(1 for one in findings for _ in unjudged_fields(one["rule"], one["evidence"])),
         "private": sight.private(body),
         "containers": to_record(containers.changes),
         "containersHidden": containers.hidden_count,

@@ -136,7 +136,7 @@ def _place(finding: Finding) -> Key:
 
 def _made_of(facts: Facts, found: Finding, shown: Finding, parts: list[_Part]) -> Finding:
     """`shown` with its sources, and in words that can be told without them; its name can then not be guessed either."""
-    sources = [source for part in parts for source in part.sources]
+    sources = [*shown.sources, *(source for part in parts for source in part.sources)]
     is_merged = shown.is_withheld and not found.is_withheld
     if is_merged or shown.server_words:
         sources += [found.ref] if found.ref else [one.ref for one in facts.plan.actions if one.uid]

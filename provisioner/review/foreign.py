@@ -22,7 +22,7 @@ from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, Obje
 OWNERS = "OWN-03"
 # So many kinds and namespaces are looked at by themselves; beyond that a finding is for who may get every object.
 MAX_PLACES = 12
-_Said = tuple[Key, str, str, str]
+Said = tuple[Key, str, str, str]
 
 
 def is_private(planned: PlannedAction) -> bool:
@@ -113,18 +113,18 @@ def told_apart(
 def _origins(facts: Facts, look: Look, found: list[Finding], own: Callable[[Facts], Facts]) -> list[_Origin]:
     places, around = _places(facts), beside.without_all(facts)[1]
     whole = _Origin(_with_values(facts), (*around, *_ours(facts)))
-    made: dict[_Said, _Origin] = {}
-    wanted = {_said(one) for one in found}
+    made: dict[Said, _Origin] = {}
+    wanted = {all_said(one) for one in found}
     for refs in places.values() if len(places) <= MAX_PLACES else ():
         alone = own(without_foreign(facts, [one.identity for one in refs]))
-        for one in wanted & {_said(it) for it in look(beside.without_all(alone)[0])}:
+        for one in wanted & {all_said(it) for it in look(beside.without_all(alone)[0])}:
             made.setdefault(one, _Origin(refs))
-        for one in wanted & {_said(it) for it in look(alone)} if around and wanted - made.keys() else ():
+        for one in wanted & {all_said(it) for it in look(alone)} if around and wanted - made.keys() else ():
             made.setdefault(one, _Origin(refs, around))
-    return [made.get(_said(one), whole) for one in found]
+    return [made.get(all_said(one), whole) for one in found]
 
 
-def _said(finding: Finding) -> _Said:
+def all_said(finding: Finding) -> Said:
     """All that a finding says: where it says the same it is made of nothing else."""
     return (key_of(finding), finding.fingerprint, str(plain(finding.evidence)), finding.server_words)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.review.base.facts import SECRET, FieldPath, items, mapping
+from provisioner.review.base.record import plain
 from provisioner.review.beside import words_without_details
 from provisioner.review.workloads.pod_specs import Container, pod_specs
 from provisioner.values import Content, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan
@@ -72,11 +73,12 @@ def kept_apart(findings: Iterable[Finding], content: Content, plan: Plan) -> lis
 
 def _with_sources(finding: Finding, known: _Values) -> Finding:
     said = [finding.message, finding.server_words]
-    quoted = {value for text in (*said, *_strings(finding.evidence)) for value in _held(text, known)}
+    values = plain([finding.evidence, finding.path, [note.params for note in finding.notes]])
+    quoted = {value for text in (*said, *_strings(values)) for value in _held(text, known)}
     if not quoted:
         return finding
     sources = tuple(sorted({*finding.sources, *(ref for value in quoted for ref in known[value])}))
-    if not _held(finding.message, known):
+    if not any(_held(text, known) for text in (finding.message, *_strings(finding.path))):
         return replace(finding, sources=sources)
     words = "; ".join(filter(None, said))
     message = words_without_details(finding)
@@ -138,7 +140,8 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for inner in value.values():
+        for key, inner in value.items():
+            yield key
             yield from _strings(inner)
     elif isinstance(value, list | tuple):
         for inner in value:

@@ -3,8 +3,9 @@
 Everybody who may read a request reads the words of its findings; a live value only people who may get the object. So
 the checks look twice: at what will be, as the cluster would store it, and at the same without anything that only live
 objects hold. What comes out the same was said of the bundle. What does not keeps its rule and its severity, and its
-words become values of the object. About someone else's object even that there is such a finding would tell how it
-differs, so that the finding is private. What objects beside the plan decide, such as roles, is told apart in `beside`.
+words become values of the objects that decide it. About someone else's object even that there is such a finding would
+tell how it differs, so that the finding is private. What objects beside the plan decide, such as roles, is told apart
+in `beside`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from collections import defaultdict
 from dataclasses import replace
 
 from provisioner.review import beside
-from provisioner.review.base.facts import Facts
+from provisioner.review.base.facts import SECRET, Facts
 from provisioner.review.beside import Key, Look, key_of, words_without_details
-from provisioner.review.foreign import bundle_of, is_told_apart, told_apart, with_plan, without_foreign
+from provisioner.review.foreign import Said, all_said, bundle_of, is_told_apart, told_apart, with_plan, without_foreign
 from provisioner.review.origins import of_origins, without_origins
-from provisioner.values import Action, Finding, PlannedAction
+from provisioner.values import Action, Finding, ObjectIdentity, PlannedAction
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
 _MERGED = frozenset({Action.UPDATE, Action.REPLACE, Action.NONE})
+
+# So often the checks look to find out which of several objects of ours decide a finding; of more objects it is all.
+MAX_LOOKS = 8
 
 
 def looked(facts: Facts, look: Look) -> list[Finding]:
@@ -46,16 +50,56 @@ def looked(facts: Facts, look: Look) -> list[Finding]:
 
 def _told(facts: Facts, look: Look, found: list[Finding]) -> list[Finding]:
     is_merged = any(_is_merged(one) for one in facts.plan.actions)
-    withheld = _withheld(facts, found, look(_without_live(facts))) if is_merged else found
+    withheld = found
+    if is_merged:
+        withheld = _with_makers(facts, look, found, _withheld(facts, found, look(_without_live(facts))))
     return beside.told_apart(facts, look, found, withheld)
 
 
-def _without_live(facts: Facts) -> Facts:
-    """`facts` as if the cluster held of our objects exactly what was approved before, and nothing else of them."""
+def _with_makers(facts: Facts, look: Look, found: list[Finding], withheld: list[Finding]) -> list[Finding]:
+    """`withheld`, with the objects of ours whose live values decide each, where that is not its own object alone.
+
+    They are numbered, and for each digit of the binary numbers the checks look at those that have it and at those that
+    have it not. What is said at each look that shows an object, is made of no other.
+    """
+    pairs = list(zip(found, withheld, strict=True))
+    wanted = [all_said(one) for one, shown in pairs if shown.is_withheld and not one.is_withheld]
+    wished = bundle_of(facts)
+    refs = [one.ref for one in facts.plan.actions if _holds_more(one, wished.get(one.ref.identity))]
+    digits = (len(refs) - 1).bit_length() if wanted and refs else 0
+    told: dict[tuple[int, bool], set[Said]] = {}
+    for key in ((digit, bit) for digit in range(digits if 2 * digits <= MAX_LOOKS else 0) for bit in (False, True)):
+        shown_refs = frozenset(ref.identity for at, ref in enumerate(refs) if _has_digit(at, key))
+        told[key] = {all_said(one) for one in look(_without_live(facts, shown_refs))}
+
+    def with_makers(one: Finding, shown: Finding) -> Finding:
+        own = [at for at, ref in enumerate(refs) if one.ref and ref.identity == one.ref.identity]
+        for at in (*own, *range(len(refs))) if len(told) == 2 * digits else ():
+            if all(all_said(one) in said for key, said in told.items() if _has_digit(at, key)):
+                return shown if at in own else replace(shown, sources=(*shown.sources, refs[at]))
+        return replace(shown, sources=(*shown.sources, *refs))
+
+    return [with_makers(one, shown) if shown.is_withheld and not one.is_withheld else shown for one, shown in pairs]
+
+
+def _has_digit(number: int, digit: tuple[int, bool]) -> bool:
+    return bool(number >> digit[0] & 1) is digit[1]
+
+
+def _holds_more(planned: PlannedAction, bundle: PlannedAction | None) -> bool:
+    bare = _bare(planned, bundle)
+    return (planned.before, planned.after) != (bare.before, bare.after) and planned.ref.group_kind != SECRET
+
+
+def _without_live(facts: Facts, shown: frozenset[ObjectIdentity] = frozenset()) -> Facts:
+    """`facts` as if the cluster held of our objects exactly what was approved before, and nothing else of them, but for
+    the objects `shown`."""
     wished = bundle_of(facts)
     known = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
-    actions = tuple(_bare(one, wished.get(one.ref.identity)) for one in facts.plan.actions)
-    merged = {one.ref.identity for one in facts.plan.actions if _is_merged(one)} & known.keys()
+    actions = tuple(
+        one if one.ref.identity in shown else _bare(one, wished.get(one.ref.identity)) for one in facts.plan.actions
+    )
+    merged = {one.ref.identity for one in facts.plan.actions if _is_merged(one)} & known.keys() - shown
     return with_plan(facts, actions, {identity: known[identity] for identity in merged})
 
 

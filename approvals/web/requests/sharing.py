@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from approvals.access import Caller
-from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, key_of, reference, withheld
+from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, reference, withheld
 from approvals.models import Cluster, Report, Request
 from approvals.web.requests.sources import shown_sources
 from provisioner.review.base.difference import mask_secret
@@ -70,10 +70,9 @@ def visible_report(
         for one in actions
         if is_asked(one["ref"]) and exists(one) and not sight.may_see(one["ref"])
     )
-    there = {key_of(one["ref"]) for one in actions if exists(one)}
     seen = {
         **body,
-        "findings": [_finding(sight, one, is_asked_about(one), there) for one in body["findings"]],
+        "findings": [_finding(sight, one, is_asked_about(one)) for one in body["findings"]],
         "private": [] if kinds else sight.private(body),
         "plan": {**body["plan"], "actions": [_action(sight, one, is_asked(one["ref"])) for one in actions]},
     }
@@ -83,12 +82,12 @@ def visible_report(
     return replace(whole, plan=replace(whole.plan, actions=planned), findings=findings), hidden
 
 
-def _finding(sight: ReportSight, finding: Record, is_asked: bool, there: Collection[tuple[str, ...]]) -> Record:
+def _finding(sight: ReportSight, finding: Record, is_asked: bool) -> Record:
     """Where nobody asked about its object, only what is said of no live one."""
     if is_asked:
         return sight.finding(finding)
-    is_live = bool(finding["ref"]) and key_of(finding["ref"]) in there
-    return withheld(finding) if is_live or finding["serverWords"] or finding.get("sources") else finding
+    is_telling = sight.is_live(finding) or finding["serverWords"] or finding.get("sources")
+    return withheld(finding) if is_telling else finding
 
 
 def _action(sight: ReportSight, planned: Record, is_asked: bool) -> Record:

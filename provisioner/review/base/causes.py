@@ -1,6 +1,7 @@
 """What several rules say of one cause is one finding: the rule that says most leads, `also` names the others.
 
 Only findings that one waiver may cover stand together: nothing that nobody may accept, nothing unknown (decision 0057).
+Nor what is withheld where its values decide: that it stands under another finding would tell them (S09).
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _adds_nothing(finding: Finding, leading: Finding) -> bool:
+    if finding.server_words or leading.server_words or finding.sources != leading.sources:
+        return False
     if leading.rule in _IMPLIES:
         return finding.rule == _IMPLIES[leading.rule] and _is_implied(finding, leading)
     if finding.rule == _POLICY:
@@ -109,7 +112,7 @@ def _cause(finding: Finding) -> _Key | None:
         return None
     if finding.rule in _DELETED_CRD and ref.kind == "CustomResourceDefinition":
         return (_DELETED_CRD, ref.identity)
-    is_everything = finding.rule == _EVERYTHING[0] or _is_cluster_admin(finding)
+    is_everything = not finding.server_words and (finding.rule == _EVERYTHING[0] or _is_cluster_admin(finding))
     return (_EVERYTHING, ref.identity, finding.is_new, finding.severity) if is_everything else None
 
 

@@ -147,8 +147,9 @@ def subject_and_words(finding: Finding) -> tuple[str, str]:
 
 
 def words_after_subject(finding: Finding) -> str:
-    """What the sentence says behind its object, without the punctuation between them."""
-    return _around_subject(finding)[1].lstrip(":,; ") if finding.variant else finding.message
+    """What the sentence says behind its object, without the punctuation between them; of one that is withheld all."""
+    is_told = finding.variant and not finding.server_words
+    return _around_subject(finding)[1].lstrip(":,; ") if is_told else finding.message
 
 
 def _around_subject(finding: Finding) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from provisioner.sentences import some_phrases
 from provisioner.values import Finding
 
 MAX_WAYS, MAX_TOLD = 3, 2
+_ALL_RIGHTS = "RB-DIFF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,17 @@ class AccountEntry:
 
 
 def account_entries(findings: Iterable[Finding]) -> tuple[list[AccountEntry], list[Finding]]:
-    """The entries, the account of the worst finding first, and the findings that belong to none."""
-    entries: dict[object, list[Finding]] = {}
-    rest = []
-    for one in findings:
+    """The entries, the account of the worst finding first, and the findings that belong to none.
+
+    Of an account that gains rights and no power, the sentence of the finding says which rights.
+    """
+    told, entries = list(findings), dict[object, list[Finding]]()
+    for one in told:
         if one.ref is not None and one.is_new and words_in_entry(one):
             entries.setdefault(one.ref.identity, []).append(one)
-        else:
-            rest.append(one)
+    entries = {key: found for key, found in entries.items() if any(one.rule != _ALL_RIGHTS for one in found)}
+    in_entries = {id(one) for found in entries.values() for one in found}
+    rest = [one for one in told if id(one) not in in_entries]
     made = [
         AccountEntry(subject_and_words(found[0])[0], tuple(sorted(found, key=lambda it: (it.severity.rank, it.rule))))
         for found in entries.values()
@@ -75,5 +79,5 @@ def _in_runs(numbers: list[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    told = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    told = [words for run in runs for words in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
     return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))

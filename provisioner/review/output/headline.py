@@ -105,7 +105,8 @@ def _shortened(words: str, severity: Severity) -> str:
     """
     cut = _QUOTED.sub(lambda name: f"`{_without_middle(name[0][1:-1])}`", words)
     cut = " ".join(_without_middle(one) for one in cut.split())
-    return textwrap.shorten(cut, MAX_WHOLE if severity in _NEVER_CUT else MAX_CHARACTERS, placeholder=" …")
+    most = MAX_WHOLE if severity in _NEVER_CUT else MAX_CHARACTERS
+    return re.sub(r"[:;,] …$", " …", textwrap.shorten(cut, most, placeholder=" …"))
 
 
 def _without_middle(name: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from approvals.access.sight import ReportSight, Sight, hidden_action, private_to_judge
+from approvals.access.sight import ReportSight, Sight, hidden_action, private_to_judge, withheld
+from approvals.api import visible_report as rest
 from provisioner.errors import AlreadyExists
 from provisioner.values import ObjectRef
 
@@ -80,6 +82,20 @@ def test_S09_who_may_get_some_of_an_owner_s_objects_reads_of_these_alone(
         assert "token" not in str(seen)
 
 
+@pytest.mark.parametrize("names", [("one", "two"), ("two", "one")], ids=["a live one first", "a new one first"])
+def test_S09_what_was_found_in_several_objects_is_for_who_may_get_them_all(names: tuple[str, str]) -> None:
+    one = reference(names[0])
+    places = [{"object": f"ConfigMap prod/{name}", "evidence": {"was": "hunter2"}} for name in names]
+    found = {"rule": "OBJ-02", "ref": one, "message": "both", "serverWords": "", "evidence": {"all_places": places}}
+    live = {"ref": reference("one"), "action": "update", "before": {}}
+    body = {"plan": {"actions": [live, {**live, "ref": reference("two"), "before": None}]}}
+    assert ReportSight(Seeing("ConfigMap"), body).finding(found) == found
+    for may in (lambda ref: False, lambda ref: ref.name == one["name"]):
+        sight = Seeing()
+        sight.may_see = may  # type: ignore[method-assign]
+        assert "hunter2" not in str(ReportSight(sight, body).finding(found))
+
+
 def test_S09_of_what_is_in_the_way_everybody_may_know_that_it_is() -> None:
     told = hidden_action(in_the_way(CONFIG))
     assert (told["action"], told["problem"], told["isProved"]) == ("adopt", "it exists already", False)
@@ -91,3 +107,24 @@ def test_S09_guards_and_limits_are_not_asked_about_what_is_in_the_way() -> None:
     assert private_to_judge(BODY) == []
     adopted = {**in_the_way(CONFIG), "problem": "", "problemCode": ""}
     assert private_to_judge({**BODY, "plan": {"actions": [adopted]}}) == BODY["private"]
+
+
+def test_S09_of_a_hidden_secret_no_rule_is_told_not_even_beside_another() -> None:
+    secret = reference("keys", "Secret")
+    evidence = {"said_with": {"UNJUDGED": {"message": "hunter2"}}}
+    kept = {"path": ["data"], "message": "hunter2", "serverWords": "", "variant": "replaced", "notes": ["hunter2"]}
+    found = {"rule": "IMM-01", "ref": secret, "evidence": evidence, "also": ["UNJUDGED"], "verdicts": {}, **kept}
+    told = withheld(found)
+    assert not [word for word in ("hunter2", "UNJUDGED", "IMM-01", "replaced", "data") if word in str(told)]
+
+
+@pytest.mark.parametrize("fields", [["spec.a"], ["spec.a", "spec.b"]])
+def test_S09_over_rest_how_many_fields_differ_is_told_with_them_alone(
+    monkeypatch: pytest.MonkeyPatch, fields: list[str]
+) -> None:
+    monkeypatch.setattr(rest, "Sight", lambda *_, **__: Seeing())
+    ref, words = reference("one"), {"message": "as it is", "serverWords": "hunter2", "path": []}
+    found = {"rule": "UNCLAIMED", "ref": ref, "evidence": {"fields": fields}, **words}
+    body = {"findings": [found], "private": [], "unjudged": len(fields), "plan": {"actions": []}}
+    request, report = MagicMock(), MagicMock(body=body)
+    assert rest.visible_report(MagicMock(), request, report)["unjudged"] == 1

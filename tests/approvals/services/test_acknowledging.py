@@ -101,6 +101,13 @@ def test_a_crd_is_told_by_one_of_its_two_findings(request_: Request) -> None:
     assert found.words == "every object of its kind goes with it: 7 Boat objects at present"
 
 
+def test_S09_a_replacement_that_a_live_object_decides_says_nothing_of_it(request_: Request) -> None:
+    found = finding(CLAIM, "replaced", rule="IMM-01")
+    withheld = {**found, "message": "it is replaced", "serverWords": found["message"], "withheld": True}
+    (told,) = reported(request_, [action(CLAIM, "replace")], withheld)
+    assert told.words == "it is replaced"
+
+
 def test_a_replacement_says_why_and_what_it_costs(request_: Request) -> None:
     words = (
         "and creates it again, because spec.storageClassName cannot be changed: its data is lost unless the volume is"

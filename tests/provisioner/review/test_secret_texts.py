@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline.reports import look_offline
-from provisioner.review.secret_texts import secret_texts, without_texts
-from provisioner.values import Content, JsonObject, Manifest, ObjectRef, Plan, Report
+from provisioner.review.secret_texts import kept_apart, secret_texts, without_texts
+from provisioner.values import Content, JsonObject, Manifest, Note, ObjectRef, Plan, Report
 
 SECRET = ObjectRef("", "v1", "Secret", "shop", "db")
 PASSWORD = "correct-horse"
@@ -102,3 +102,22 @@ def test_S09_findings_that_quote_a_value_of_a_secret_name_it_as_a_source() -> No
     assert told
     assert all(SECRET in one.sources for one in told)
     assert not [one.message for one in findings if PASSWORD in one.message or "battery-1" in one.message]
+
+
+@pytest.mark.parametrize(
+    "quoting",
+    [
+        {"evidence": {"options": {PASSWORD: 1}}},
+        {"evidence": {"options": frozenset({PASSWORD})}},
+        {"notes": (Note("shared/objects", "x", {"value": PASSWORD}),)},
+        {"path": ("spec", PASSWORD)},
+    ],
+    ids=["a key", "a set", "a note", "a field"],
+)
+def test_S09_wherever_a_finding_holds_a_value_of_a_secret_it_is_told_apart(quoting: dict[str, Any]) -> None:
+    of = content(PASSWORD)
+    plan = looked(of).plan
+    plain = replace(looked(of).findings[0], evidence={}, sources=(), server_words="", path=())
+    (told,) = kept_apart([replace(plain, **quoting)], of, plan)
+    assert told.sources == (SECRET,)
+    assert bool(told.server_words) is ("path" in quoting)

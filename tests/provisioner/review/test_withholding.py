@@ -89,6 +89,42 @@ def test_nothing_is_withheld_where_no_live_object_is_known() -> None:
         assert looked(each, look) == look(each)
 
 
+def drifted(*names: str, near: str = "") -> Facts:
+    """Objects of ours of which each holds what the bundle does not; `near` one more that holds nothing else."""
+    merged = {name: config_map(name, wished="a", sidecar=f"of {name}") for name in names}
+    plain = [planned(config_map(near, wished="a"), Action.CREATE)] if near else []
+    actions = [
+        planned(obj, Action.UPDATE, before=config_map(name, sidecar=f"of {name}"), uid=name)
+        for name, obj in merged.items()
+    ]
+    wished = [planned(config_map(name, wished="a"), Action.UPDATE, before=config_map(name)) for name in names]
+    return seen(*actions, *plain, bundle=(*wished, *plain))
+
+
+def beside_each_other(facts: Facts) -> list[Finding]:
+    """What a check is like that tells of each object what others hold as well."""
+    held = [obj["data"]["sidecar"] for obj in facts.state().objects if "sidecar" in obj["data"]]
+    return [PROBE.at(ObjectRef.of(obj), f"beside {sorted(held)}", key=held) for obj in facts.state().objects]
+
+
+@pytest.mark.parametrize(
+    "names", [("one", "two"), tuple(f"m{at}" for at in range(40))], ids=["two", "more than are tried"]
+)
+def test_S09_what_several_objects_of_ours_decide_is_for_who_may_get_them_all(names: tuple[str, ...]) -> None:
+    for one in looked(drifted(*names, near="near"), beside_each_other):
+        assert {ref.name for ref in (*one.sources, *([one.ref] if one.ref else []))} >= {*names}
+
+
+def test_S09_what_one_object_of_ours_decides_is_for_who_may_get_that_one() -> None:
+    for one in looked(drifted("one", "two", "three"), look):
+        assert one.sources == ()
+    told = [one for one in looked(drifted("one", near="near"), beside_each_other) if one.server_words]
+    assert {(one.ref and one.ref.name, *(ref.name for ref in one.sources)) for one in told} == {
+        ("one",),
+        ("near", "one"),
+    }
+
+
 @pytest.mark.parametrize("action", [Action.REPLACE, Action.NONE])
 def test_every_action_on_a_live_object_of_ours_is_looked_at_twice(action: Action) -> None:
     facts = updated()

@@ -187,6 +187,26 @@ def test_S24_a_field_that_only_the_name_of_the_object_or_a_longer_word_names_is_
     assert said_by_cause([other, fixed]) == [other, fixed]
 
 
+def withheld(finding: Finding) -> Finding:
+    return replace(finding, message="withheld", server_words=finding.message, is_withheld=True)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [withheld(NOT_JUDGED), FIXED],
+        [NOT_JUDGED, withheld(FIXED)],
+        [withheld(OTHER_MOUNTS), OF_NODE],
+        [replace(PLAIN_HOST, sources=(ROBOT,)), NO_TLS],
+        [withheld(EVERYTHING), withheld(ADMIN)],
+    ],
+    ids=["values", "fields", "folders", "a host made of another object", "a role"],
+)
+def test_S09_what_is_withheld_is_said_by_itself_whatever_it_holds(found: list[Finding]) -> None:
+    """That it stands under another one, or not, would tell its values, and so would the words that it adds."""
+    assert said_by_cause(found) == found
+
+
 def test_S24_nothing_unknown_is_said_with_another() -> None:
     found = [replace(DELETED, severity=Severity.UNKNOWN), GONE]
     assert said_by_cause(found) == found

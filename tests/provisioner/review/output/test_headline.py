@@ -43,6 +43,7 @@ def test_what_is_less_than_that_is_cut_and_shows_it() -> None:
     first = headline([found], Plan((), ""))[0]
     assert len(first) <= MAX_CHARACTERS + 1
     assert first.endswith("….")
+    assert headline([replace(found, message="stops; " * 40)], Plan((), ""))[0].endswith("stops ….")
 
 
 def test_no_text_makes_a_sentence_without_end() -> None:

@@ -16,6 +16,7 @@ from provisioner.review.output.accounts import account_entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
+from provisioner.review.rules import Phrase
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 from tests.support.provisioner.cases import CASES, report_of
@@ -233,7 +234,7 @@ def test_S24_what_an_account_may_newly_do_is_one_entry_with_a_line_for_each_crit
     says = {"RB-04": "read roles", "RB-11": "read Secrets", "RB-12": "write"}
     by = [
         {"binding": "b", "role": "ClusterRole.rbac x", "origin": "ClusterRole.rbac x", "rule": at}
-        for at in (0, 1, 2, 4)
+        for at in (0, 1, 2, 4, 5)
     ]
     found = [
         ReviewRule(rule, Section.PERMISSIONS, Severity.CRITICAL).finding(
@@ -249,14 +250,29 @@ def test_S24_what_an_account_may_newly_do_is_one_entry_with_a_line_for_each_crit
     ]
     text = as_text(Report((), (*found, *milder), Plan((), "")))
     lines = text.splitlines()
-    assert "`shop/robot` will newly be able to, by ClusterRole x, rules 1 to 3 and 5" in " ".join(text.split())
+    assert "`shop/robot` will newly be able to, by ClusterRole x, rules 1 to 3, 5 and 6" in " ".join(text.split())
     powers = ["      ◆ read roles (RB-04)", "      ◆ read Secrets (RB-11)", "      ◆ write (RB-12)"]
     assert [line for line in lines if "◆" in line][1:] == powers
     assert "do 3 (RB-15); and 5 more" in " ".join(text.split())
     assert text.count("the namespaces that the program works in") == 1
     (entry,), rest = account_entries([*milder, *found])
     assert rest == []
-    assert entry.words.endswith("read roles; read Secrets; write; and 9 more, by ClusterRole x, rules 1 to 3 and 5")
+    assert entry.words.endswith("read roles; read Secrets; write; and 9 more, by ClusterRole x, rules 1 to 3, 5 and 6")
+
+
+def test_an_account_that_gains_rights_and_no_power_or_holds_a_role_has_sentences_of_their_own() -> None:
+    robot = ObjectRef("", "v1", "ServiceAccount", "shop", "robot")
+    rights = ReviewRule("RB-DIFF", Section.PERMISSIONS, Severity.NOTABLE).finding(
+        "gains", robot, rights=2, rules=Phrase.of("RB-DIFF", "rules.first", first=["get pods", "list pods"], more=None)
+    )
+    power = ReviewRule("RB-15", Section.PERMISSIONS, Severity.DANGEROUS).finding("can-newly", robot, power="do it")
+    held = ReviewRule("RB-03", Section.PERMISSIONS, Severity.CRITICAL).finding(
+        "holds-newly", robot, held=Phrase.of("RB-03", "held.role", role="admin")
+    )
+    assert account_entries([rights, held]) == ([], [rights, held])
+    (entry,), rest = account_entries([rights, held, power])
+    assert rest == [held]
+    assert entry.words == "`shop/robot` will newly be able to do it; use 2 rights in all"
 
 
 def test_a_terminal_shows_all_sections_the_one_with_the_worst_new_finding_first() -> None:
