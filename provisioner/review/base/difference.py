@@ -1,7 +1,8 @@
 """Two states of an object as lines, side by side with what surrounds a change. Pure; stable for the same objects.
 
-The trees are compared, not their texts: a moved key is no change, list items are matched by name, and a CRD of ten
-thousand lines costs no more than walking it.
+The trees are compared, not their texts: a moved key is no change, list items are matched by name or likeness, and a CRD
+of ten thousand lines costs no more than walking it. Where items that both states hold stand in another order, a comment
+in the list says so: what changes in an item is shown where it will be.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from provisioner.review.base.alignment import TOO_DEEP, Aligner, is_same
+from provisioner.review.base.alignment import TOO_DEEP, Aligner, is_same, order_of_kept
 from provisioner.review.base.facts import mapping
 from provisioner.review.base.long_lines import in_pieces, is_long, text_of
 from provisioner.review.base.text import visible
@@ -30,6 +31,7 @@ _RANKS = {key: rank for rank, key in enumerate(("apiVersion", "kind", "metadata"
 # Characters of a key that is remembered.
 _SHORT = 64
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@%+-]*(?::[A-Za-z0-9_./@%+-]+)*")
+_NAME = re.compile(r"[A-Za-z0-9_./:@%+*-]+")
 _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -198,11 +200,17 @@ class _Comparison:
             self._text("+", new[run.start : run.end], at)
 
     def _lists(self, old: list[Any], new: list[Any], at: _Place) -> None:
-        for kind, one, other in self._aligner.pairs(old, new):
+        pairs = self._aligner.pairs(old, new)
+        order = order_of_kept(old, new, pairs)
+        is_below_key = not at.new or isinstance(at.new[-1], str)  # the first line of an item has its dash
+        if order is not None and is_below_key:
+            self._order(order, at)
+        for one, other in pairs:
             there = at.below(max(one, 0), max(other, 0))
-            if kind == " " and is_same(old[one], new[other]):
+            is_kept = one >= 0 and other >= 0
+            if is_kept and is_same(old[one], new[other]):
                 self._item(" ", new[other], there)
-            elif kind == " " and _are_alike(old[one], new[other]) and len(at.new) < MAX_DEPTH - 1:
+            elif is_kept and _are_alike(old[one], new[other]) and len(at.new) < MAX_DEPTH - 1:
                 first = len(self._lines)
                 self.compare(old[one], new[other], there)
                 self._dash(first, at.indent)
@@ -211,6 +219,13 @@ class _Comparison:
                     self._item("-", old[one], there)
                 if other >= 0:
                     self._item("+", new[other], there)
+        if order is not None and not is_below_key:
+            self._order(order, at)
+
+    def _order(self, order: tuple[list[str], list[str]], at: _Place) -> None:
+        for kind, words in zip("-+", order, strict=True):
+            names = (word if _NAME.fullmatch(word) else _scalar(word) for word in words)
+            self._line(kind, f"{at.indent}# order: {', '.join(names)}", at)
 
     def _entry(self, kind: str, key: object, value: object, at: _Place) -> None:
         head = f"{at.indent[2:]}{_key(key)}:"

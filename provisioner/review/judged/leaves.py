@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from provisioner.review.base.alignment import Aligner, is_same, naming_key
+from provisioner.masking import is_credential
+from provisioner.review.base.alignment import Aligner, is_same, order_of_kept
 from provisioner.review.base.claims import Place
 from provisioner.review.base.difference import HIDDEN, MAX_DEPTH
 from provisioner.review.judged.harmless import RULE as HARMLESS
@@ -35,7 +36,8 @@ _WORDS = ("hidden", "changed", "unchanged", "added")
 class Leaf:
     """A field that changes. Items of its path are numbers, of what is removed in the state before.
 
-    `name` is what its value goes by: the name of the variable, else its key. `is_harmless` is so by nature.
+    `name` is what its value goes by: the name of the variable, else its key; of two names the one of a credential.
+    `is_harmless` is so by nature.
     """
 
     path: Path
@@ -99,18 +101,15 @@ class _Walk:
             yield Leaf(path, old, new, name, place.rule == HARMLESS)
 
     def _items(self, old: list[Any], new: list[Any], path: Path, name: str, place: Place) -> Iterator[Leaf]:
-        kept: list[int] = []
-        for _, one, other in self._aligner.pairs(old, new):
+        pairs = self._aligner.pairs(old, new)
+        for one, other in pairs:
             before, after = (old[one] if one >= 0 else ABSENT), (new[other] if other >= 0 else ABSENT)
-            at, own = (one, _item_name(old, one, name)) if other < 0 else (other, _item_name(new, other, name))
-            if one >= 0 and other >= 0:
-                kept.append(one)
-            yield from self.between(before, after, (*path, at), own, place.at(at))
-        there = place.at(ORDER)
-        if kept != sorted(kept) and not _is_judged(there):
-            key = naming_key(old, new)
-            first, last = ([str(item[key]) for item in side] if key else side for side in (old, new))
-            yield Leaf((*path, ORDER), first, last, name, there.rule == HARMLESS)
+            names = [_item_name(side, at, name) for side, at in ((new, other), (old, one)) if at >= 0]
+            at = other if other >= 0 else one
+            yield from self.between(before, after, (*path, at), _most_telling(names), place.at(at))
+        there, order = place.at(ORDER), order_of_kept(old, new, pairs)
+        if order is not None and not _is_judged(there):
+            yield Leaf((*path, ORDER), *order, name, there.rule == HARMLESS)
 
     def _side(self, value: Any, path: Path, name: str, place: Place, *, is_old: bool) -> Iterator[Leaf]:
         """What one state alone holds there, all the way down."""
@@ -140,8 +139,12 @@ def _holds(value: Any) -> bool:
 
 
 def _name(key: object, *sides: Mapping[Any, Any]) -> str:
-    own = next((one["name"] for one in sides if isinstance(one.get("name"), str)), None) if key == "value" else None
-    return own or str(key)
+    names = [name for side in sides if key == "value" and isinstance(name := side.get("name"), str) and name]
+    return _most_telling(names) if names else str(key)
+
+
+def _most_telling(names: list[str]) -> str:
+    return next(filter(is_credential, names), names[0])
 
 
 def _item_name(listed: list[Any], at: int, name: str) -> str:

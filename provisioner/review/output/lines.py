@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from provisioner.review.base.alignment import Aligner
 from provisioner.review.base.difference import DiffLine, all_lines, diff_lines, mask_secret
 from provisioner.review.base.facts import items, mapping
 from provisioner.review.base.places import path_text
@@ -41,7 +42,25 @@ def concerned_place(
         _reached(mask_secret(side), _in_schema(side, path, version))[0] if side is not None else None
         for side in (before, after)
     )
+    if before is not None and first is not None and last is not None and len(last) >= len(first):
+        first = _counterpart(before, after, last)
     return first, last
+
+
+def _counterpart(before: Any, after: Any, path: Path) -> Path:
+    """How far a path of the state after leads in the state before: an item of a list is where its counterpart is."""
+    found: list[str | int] = []
+    for part in path:
+        at: str | int = part
+        if isinstance(part, int):
+            pairs = Aligner().pairs(items(before), items(after))
+            at = next((pair.old for pair in pairs if pair.new == part), -1)
+        known = _below(before, at) if at != -1 else []
+        if not known:
+            break
+        found.append(known[0][0])
+        before, after = known[0][1], _below(after, part)[0][1]
+    return tuple(found)
 
 
 def lines_at(
@@ -50,7 +69,7 @@ def lines_at(
     """All lines of the places that a finding reaches, below a line that says where they are."""
     sides = zip((before, after), reached, strict=True)
     found = [_reached(mask_secret(side), at) if side is not None and at is not None else None for side, at in sides]
-    place = max((one[0] for one in found if one), key=len, default=())
+    place = max((one[0] for one in reversed(found) if one), key=len, default=())
     if not place:
         return []
     key = place[-1] if isinstance(place[-1], str) else "-"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import time
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioner.review.base.difference import MAX_DEPTH, all_lines, diff_lines, mask_secret
+from provisioner.review.base.difference import MAX_DEPTH, DiffLine, Form, all_lines, diff_lines, mask_secret
 from tests.support.provisioner.contents import an_object, config_map
 
 
@@ -54,6 +55,57 @@ def test_list_items_are_matched_by_name() -> None:
     after = {"env": [{"name": "NEW", "value": "0"}, {"name": "A", "value": "1"}, {"name": "B", "value": "3"}]}
     found = [line for line in shown(before, after) if line[0] in "+-"]
     assert found == ["+   - name: NEW", '+     value: "0"', '-     value: "2"', '+     value: "3"']
+
+
+def test_a_word_in_one_of_many_rules_is_one_line() -> None:
+    def role(*rules: str) -> dict[str, Any]:
+        parts = [rule.split("/") for rule in rules]
+        return {"rules": [{"apiGroups": [it[0]], "resources": it[1].split(), "verbs": it[2].split()} for it in parts]}
+
+    before = role("/pods services/get list watch", "apps/deployments/get list watch")
+    after = role(
+        "/pods services secrets/get list watch", "/nodes/get list delete", "apps/deployments/get list watch update"
+    )
+    assert [line for line in shown(before, after) if line[0] in "+-"] == [
+        "+       - secrets",
+        *("+   - apiGroups:", '+       - ""', "+     resources:", "+       - nodes"),
+        *("+     verbs:", "+       - get", "+       - list", "+       - delete"),
+        "+       - update",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(
+            {"initContainers": [{"name": "a"}, {"name": "b", "image": "b:1"}]},
+            {"initContainers": [{"name": "b", "image": "b:2"}, {"name": "a"}]},
+            ["-   # order: a, b", "+   # order: b, a", "-     image: b:1", "+     image: b:2"],
+            id="by name",
+        ),
+        pytest.param(
+            {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
+            {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53}]},
+            ["-   # order: 53/TCP, 53/UDP", "+   # order: 53/UDP, 53/TCP"],
+            id="by several keys",
+        ),
+        pytest.param(
+            {"l": [[{"name": "a"}, {"name": "b, c"}], []]},
+            {"l": [[{"name": "b, c"}, {"name": "a"}], []]},
+            ['-     # order: a, "b, c"', '+     # order: "b, c", a'],
+            id="in a list of lists",
+        ),
+        pytest.param(
+            {"rules": [{"a": 1}, {"a": 2}, {"a": 3}]},
+            {"rules": [{"a": 3}, {"a": 1}, {"a": 2}]},
+            ["-   # order: 1, 2, 3", "+   # order: 3, 1, 2"],
+            id="by number",
+        ),
+        pytest.param({"args": ["-a", "-b"]}, {"args": ["-b", "-a"]}, ['-   - "-a"', '+   - "-a"'], id="of words"),
+    ],
+)
+def test_another_order_is_shown(before: Any, after: Any, expected: list[str]) -> None:
+    assert sorted(line for line in shown(before, after) if line[0] in "+-") == sorted(expected)
 
 
 def test_text_of_several_lines_is_compared_line_by_line() -> None:
@@ -126,23 +178,42 @@ def test_lines_are_numbered_in_both_states_and_know_their_fields() -> None:
     ]
 
 
+NAMED = st.fixed_dictionaries(
+    {"name": st.sampled_from("abcd")}, optional={"port": st.integers(0, 2), "args": st.lists(st.sampled_from("xyz"))}
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(NAMED | st.dictionaries(st.sampled_from("abc"), inner, max_size=3), max_size=5)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 OBJECTS = st.dictionaries(st.sampled_from(["spec", "data", "name", "x y"]), JSON, min_size=1, max_size=4)
 
 
+def is_order(line: DiffLine) -> bool:
+    return line.form is Form.YAML and line.text.lstrip().startswith("# order: ")
+
+
 @given(OBJECTS, OBJECTS)
 def test_the_lines_of_a_comparison_hold_both_states_whole(before: dict[str, Any], after: dict[str, Any]) -> None:
     lines = all_lines(before, after)
-    new = [one.text for one in lines if one.kind != "-"]
-    old = [one.text for one in lines if one.kind != "+"]
-    assert sorted(text.strip("- ") for text in new) == sorted(one.text.strip("- ") for one in all_lines(None, after))
-    assert sorted(text.strip("- ") for text in old) == sorted(one.text.strip("- ") for one in all_lines(before, None))
+    new = [one for one in lines if one.kind != "-"]
+    old = [one for one in lines if one.kind != "+"]
     assert [one.new for one in lines if one.new] == list(range(1, len(new) + 1))
     assert [one.old for one in lines if one.old] == list(range(1, len(old) + 1))
+    # What would be stands there line by line; what was too, unless a line says in which order it was.
+    assert [(one.path, one.text.strip("- ")) for one in new if not is_order(one)] == [
+        (one.path, one.text.strip("- ")) for one in all_lines(None, after)
+    ]
+    was = [one.text.strip("- ") for one in old if not is_order(one)]
+    known = [one.text.strip("- ") for one in all_lines(before, None)]
+    assert was == known if len(was) == len(old) else sorted(was) == sorted(known)
+    assert any(one.kind != " " for one in lines) == (
+        json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True)
+    )
 
 
 def test_two_changes_in_a_long_text_are_shown_as_two() -> None:

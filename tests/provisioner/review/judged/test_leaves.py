@@ -42,6 +42,12 @@ A, B = {"name": "a", "port": 1}, {"name": "b", "port": 2}
             id="an item that goes",
         ),
         pytest.param({"l": [A, B]}, {"l": [B, A]}, [(("l", ORDER), ["a", "b"], ["b", "a"])], id="another order"),
+        pytest.param(
+            {"l": [{"a": 1}, {"a": 2}]},
+            {"l": [{"a": 2}, {"a": 1}]},
+            [(("l", ORDER), ["1", "2"], ["2", "1"])],
+            id="another order of items without a name",
+        ),
         pytest.param({"l": ["x", "y"]}, {"l": ["x", "z"]}, [(("l", 1), "y", "z")], id="an item without a name"),
         pytest.param({"a": None}, {}, [], id="null is nothing"),
     ],
@@ -65,6 +71,19 @@ def test_what_is_nested_too_deeply_is_one_leaf() -> None:
 def test_values_of_secrets_are_no_part_of_a_leaf() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "data": {"password": "UGw0bnRlZA=="}}
     assert "UGw0bnRlZA" not in str(changed_leaves(None, secret))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"name": "MODE", "value": "x"}, {"name": "PASSWORD", "value": "y"}, id="variables"),
+        pytest.param(["--mode", "x"], ["--password", "y"], id="flags"),
+    ],
+)
+def test_a_value_goes_by_the_name_of_the_credential_that_it_was_or_will_be(one: Any, other: Any) -> None:
+    for before, after in ((one, other), (other, one)):
+        (found,) = [leaf for leaf in changed_leaves({"l": before}, {"l": after}) if leaf.before in ("x", "y")]
+        assert found.name.lower() == "password"
 
 
 @pytest.mark.parametrize(

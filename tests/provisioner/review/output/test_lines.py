@@ -40,6 +40,15 @@ def test_an_item_of_a_list_is_found_by_its_name() -> None:
     assert gone[:2] == ["@ spec.versions.v2", "- v2:"]
 
 
+def test_an_item_is_shown_beside_the_one_that_it_was() -> None:
+    first, second = {"resources": ["pods"], "verbs": ["get"]}, {"resources": ["nodes"], "verbs": ["get", "list"]}
+    role = {"rules": [first, {**second, "verbs": ["get", "list", "watch"]}]}
+    assert said({"rules": [second]}, role, "rules", 1, "verbs") == [
+        *("@ rules[1].verbs", "  verbs:", "    - get", "    - list", "+   - watch")
+    ]
+    assert said({"rules": [second]}, role, "rules", 0, "verbs") == ["@ rules[0].verbs", "+ verbs:", "+   - get"]
+
+
 def test_of_a_field_that_is_not_there_the_next_above_is_shown() -> None:
     assert said(None, config_map(a="1"), "data", "b", "c") == ["@ data", "+ data:", '+   a: "1"']
     assert said(None, config_map(a="1"), "status") == []
