@@ -95,7 +95,6 @@ from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
-from provisioner.review.origins import is_untold
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -203,8 +202,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
-    untold = sum(is_untold(one) and one.action is Action.UPDATE for one in facts.plan.actions) if facts.bundle else 0
-    words = headline(public, facts.plan, let_go=let_go, hooks=hooks, untold=untold)
+    words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
 
