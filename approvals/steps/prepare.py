@@ -15,6 +15,7 @@ from approvals.access.port import asking_through
 from approvals.access.sight import SECRET_TEXTS
 from approvals.audit import MACHINE
 from approvals.clock import database_now
+from approvals.errors import KeyMissing
 from approvals.gate import Reason, planning, reader, unmet_words
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import RefusalKind, reason
@@ -27,6 +28,7 @@ from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
 from approvals.models import LookupAnswers, Request
 from approvals.models import Report as ReportRow
+from approvals.selectors.pages import report_of
 from approvals.source_refs import lookups_in
 from approvals.steps import shared_reads
 from approvals.steps.records import source_history
@@ -44,9 +46,9 @@ from approvals.steps.sources import (
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import cel_checks
-from provisioner.errors import BadHealthCheck, InvalidManifest
+from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
 from provisioner.review.base.places import unjudged_fields
-from provisioner.review.base.record import ref_record, to_record
+from provisioner.review.base.record import from_record, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
 from provisioner.values import (
     DELETING,
@@ -116,7 +118,18 @@ def _report_of(request: Request, api: Api, content: Content, moves: tuple[Source
         way_back=way_back(request, content),
         history=source_history.of(request, moves),
         deployment=request.deployment.name,
+        running=_running_report(request),
     )
+
+
+def _running_report(request: Request) -> Report | None:
+    """The report of what runs, as it was reviewed; None where nothing runs, or nobody can read it any more."""
+    running = request.deployment.active_revision
+    row = report_of(running.request) if running else None
+    try:
+        return from_record(row.body) if row else None
+    except (BadRecord, KeyMissing):
+        return None
 
 
 def _note_proved(request: Request) -> None:

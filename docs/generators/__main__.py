@@ -24,7 +24,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         rule_tables,
         settings,
     )
-    from provisioner.review.judged import harmless  # noqa: PLC0415 - with them
+    from provisioner.review.judged import harmless, new_objects  # noqa: PLC0415 - with them
     from provisioner.review.rules import index  # noqa: PLC0415 - with them
 
     return {
@@ -45,7 +45,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/rules/README.md": index.page,
         "docs/rules/annotations.md": rule_tables.known_annotations,
         "docs/rules/control-plane.md": rule_tables.control_plane,
-        "docs/rules/harmless.md": harmless.page,
+        "docs/rules/harmless.md": lambda: harmless.page(new_objects.TABLE),
     }
 
 

@@ -36,6 +36,7 @@ def look(  # noqa: PLR0913 -- each by its name
     history: SourceHistory | None = None,
     is_for_reader: bool = False,
     deployment: str = "",
+    running: Report | None = None,
 ) -> Report:
     """What `content` would do to the cluster. Nothing is changed.
 
@@ -47,7 +48,8 @@ def look(  # noqa: PLR0913 -- each by its name
     what `content` ran as before, `history` what its sources named earlier. `is_for_reader` where nobody else reads the
     report than who `cluster` is asked as: nothing of what they could read is withheld, and what is somebody else's is
     planned as if it were adopted. Else that stands in the way, and what would come of it is told apart for who may get
-    it (S09). `deployment` is the name of the BundleDeployment, which holds values that few may read.
+    it (S09). `deployment` is the name of the BundleDeployment, which holds values that few may read. `running` is the
+    report of what runs: a finding that it has as well is not new.
 
     Raises TryLater where the API server does not answer; what it refuses becomes a finding.
     """
@@ -65,7 +67,7 @@ def look(  # noqa: PLR0913 -- each by its name
     facts = replace(facts, installer=installer(as_account), bundle=bundle, left_by_hooks=left)
     facts = replace(facts, history=history or SourceHistory(), deployment=deployment)
     facts = replace(facts, around=surroundings(readers, facts))
-    found = report(with_rights(cluster, facts))
+    found = report(with_rights(cluster, facts), running=running)
     return in_own_words(found) if is_for_reader else found
 
 

@@ -29,6 +29,7 @@ from provisioner.review.base.facts import (
     nothing,
 )
 from provisioner.review.base.fold import folded
+from provisioner.review.base.known import known_by
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import (
@@ -107,7 +108,6 @@ from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
-from provisioner.review.origins import is_untold
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -200,23 +200,28 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def report(facts: Facts, checks: Sequence[Check] | None = None) -> Report:
-    """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does."""
+def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report | None = None) -> Report:
+    """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does.
+
+    What `running`, the report of what runs, has as well is not new.
+    """
     asked = installed_checks() if checks is None else checks
     facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked))
     once = {one.fingerprint: one for one in findings}.values()
     private = tuple(one for one in once if one.is_private)
-    public = worst_first(folded(said_by_cause(one for one in once if not one.is_private)))
+    public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
     if facts.bundle is not None:
         public, private = (tuple(kept_apart(some, facts.content, facts.plan)) for some in (public, private))
+    if running is not None:
+        public, private = known_by(public, running.public), known_by(private, running.private)
+    public = worst_first(public)
     wished = {one.ref.identity for one in facts.content.manifests}
     staying = (one for one in facts.plan.actions if one.action in (Action.NONE, Action.ORPHAN))
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
-    untold = sum(is_untold(one) and one.action is Action.UPDATE for one in facts.plan.actions) if facts.bundle else 0
-    words = headline(public, facts.plan, let_go=let_go, hooks=hooks, untold=untold)
+    words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
 

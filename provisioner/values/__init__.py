@@ -34,6 +34,8 @@ from provisioner.values.objects import (
 )
 from provisioner.values.outcomes import InventoryItem, ObjectOutcome, OutcomeState, Why
 from provisioner.values.plans import (
+    RENAME,
+    UNTOLD,
     Action,
     CollisionProtection,
     DeletionPolicy,
@@ -41,13 +43,16 @@ from provisioner.values.plans import (
     Plan,
     PlanDifference,
     PlannedAction,
+    count_objects,
 )
 from provisioner.values.reports import Report
 
 __all__ = [
     "APPLYING",
     "DELETING",
+    "RENAME",
     "SHAPES",
+    "UNTOLD",
     "WORST_FIRST",
     "AccessAnswer",
     "AccessRequest",
@@ -96,6 +101,7 @@ __all__ = [
     "UpgradeStep",
     "Why",
     "certainty_of",
+    "count_objects",
     "created_at",
     "display_name",
     "object_in",

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from provisioner.values.objects import JsonObject, ObjectRef
+from provisioner.values.objects import GroupKind, JsonObject, ObjectRef
+
+# What happens to an object beside the actions: it comes under another name, or it is a Secret that exists, of which
+# only who may get it is told whether it changes (S38).
+RENAME, UNTOLD = "rename", "untold"
 
 
 class Action(StrEnum):
@@ -96,3 +102,23 @@ class Plan:
         """How many objects each action is planned for; what returns under another name is not deleted."""
         counted = [one.action for one in self.actions if not one.returns_as]
         return {action: counted.count(action) for action in Action}
+
+
+def count_objects(actions: Iterable[PlannedAction], *, hides_secrets: bool = True) -> Counter[str]:
+    """How many objects there are of each action, of RENAME and of UNTOLD: the numbers of every page and text.
+
+    Each object counts once: one that comes under another name is neither created nor deleted. Without `hides_secrets`,
+    where the only reader may see all, a Secret counts by its action.
+    """
+    planned = list(actions)
+    come = {(one.ref.group_kind, one.ref.namespace, one.returns_as) for one in planned if one.returns_as}
+    counted: Counter[str] = Counter()
+    for one in planned:
+        is_secret = one.ref.group_kind == GroupKind("", "Secret") and one.before is not None
+        if one.returns_as:
+            counted[RENAME] += 1
+        elif is_secret and hides_secrets and one.action in (Action.UPDATE, Action.NONE):
+            counted[UNTOLD] += 1
+        elif one.action is not Action.CREATE or (one.ref.group_kind, one.ref.namespace, one.ref.name) not in come:
+            counted[one.action] += 1
+    return counted

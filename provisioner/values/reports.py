@@ -22,6 +22,10 @@ class Report:
         return tuple(finding for finding in self.findings if not finding.is_private)
 
     @property
+    def private(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.is_private)
+
+    @property
     def worst(self) -> Severity:
         return min((finding.severity for finding in self.public), key=lambda it: it.rank, default=Severity.SAFE)
 

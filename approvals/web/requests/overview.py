@@ -9,13 +9,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from approvals.access.sight import exists, is_private, is_secret, key_of
+from approvals.access.sight import exists, is_private, is_secret, key_of, reference
 from approvals.models import Outcome
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.errors import InvalidObject
+from provisioner.review.output.headline import objects_in_words
 from provisioner.review.rules import rows_of, rule_text
 from provisioner.review.workloads.container_changes import ContainerChange
-from provisioner.values import OutcomeState, Section, Severity
+from provisioner.values import (
+    RENAME,
+    UNTOLD,
+    Action,
+    OutcomeState,
+    PlannedAction,
+    Section,
+    Severity,
+    count_objects,
+)
 
 Record = Mapping[str, Any]
 THIS = "this object"
@@ -235,9 +245,32 @@ def _without_name(words: str, ref: Record) -> str:
     return words
 
 
+def objects_of(body: Record) -> Counter[str]:
+    """How many objects a report does what to, the same for every viewer."""
+    return count_objects(
+        PlannedAction(
+            reference(one["ref"]), Action(one["action"]), before=one["before"], returns_as=one.get("returnsAs", "")
+        )
+        for one in body["plan"]["actions"]
+    )
+
+
+def plan_in_words(body: Record) -> str:
+    """The same as the headline says it: `2 objects to change, 1 to create, 1 Secret that exists, 27 unchanged`."""
+    counted = objects_of(body)
+    more = [
+        (counted[UNTOLD], _existing(counted[UNTOLD])),
+        (counted[Action.ORPHAN], "kept"),
+        (counted[Action.SKIP], "skipped"),
+        (counted[Action.NONE], "unchanged"),
+    ]
+    told = [objects_in_words(counted), *(f"{count} {words}" for count, words in more if count)]
+    return ", ".join(filter(None, told))
+
+
 def tiles(body: Record) -> list[Tile]:
     """How much it touches, by what happens to it, and what goes with it."""
-    counted = Counter("rename" if one.get("returnsAs") else one["action"] for one in body["plan"]["actions"])
+    counted = objects_of(body)
     made = [
         Tile(counted["create"], "created", "changes?action=create"),
         Tile(counted["update"], "changed", "changes?action=update"),
@@ -245,7 +278,12 @@ def tiles(body: Record) -> list[Tile]:
         Tile(counted["rerun"], "hooks run again", "changes?action=rerun"),
         Tile(counted["adopt"], "adopted", "changes?action=adopt", "bad"),
         Tile(counted["delete"], "deleted", "changes?action=delete", "bad"),
-        Tile(counted["rename"], "renamed", "changes?action=delete"),
+        Tile(counted[RENAME], "renamed", "changes?action=delete"),
+        Tile(
+            counted[UNTOLD],
+            _existing(counted[UNTOLD]),
+            "changes?kind=Secret",
+        ),
         Tile(counted["orphan"], "kept", "changes?action=orphan"),
     ]
     of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])
@@ -259,6 +297,10 @@ def tiles(body: Record) -> list[Tile]:
         Tile(of_crds, _counted(of_crds, "CRD that breaks", "CRDs that break"), "findings#section-crds", "bad"),
     ]
     return [one for one in made if one.number]
+
+
+def _existing(count: int) -> str:
+    return _counted(count, "Secret that exists", "Secrets that exist")
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -205,7 +205,7 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
     sight = ShownReport(person(http), request.deployment.cluster, report)
     stopping = overview.blockers(report.body, sight)
     containers = _containers(person(http), request, report)
-    rows, unchanged = _rows(ShownChanges(person(http), request.deployment.cluster, report), report.body["findings"])
+    rows = _rows(ShownChanges(person(http), request.deployment.cluster, report), report.body["findings"])
     # What is said of accounts is asked of Kubernetes one by one: only what says which rights come and go.
     of_rights = [one for one in report.body["findings"] if overview.tells_of_rights(one)]
     seen = [record for record in of_rights[:MAX_ASKED] if sight.may_show(record)]
@@ -220,23 +220,20 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
         "grids": grids(seen),
         "rows": rows[:OBJECTS_OF_PAGE],
         "row_count": len(rows),
-        "unchanged": unchanged,
+        "plan_words": overview.plan_in_words(report.body),
         "containers": containers,
         "images": overview.images(containers.changes),
         **form.facts((), sight),
     }
 
 
-def _rows(
-    shown: ShownChanges, findings: Iterable[Mapping[str, Any]]
-) -> tuple[list[tuple[int, Mapping[str, Any], str]], int]:
+def _rows(shown: ShownChanges, findings: Iterable[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any], str]]:
     """Every planned action that does something, with its position in the plan, as this viewer may know it, and when it
-    runs as a hook; and how many do nothing. A stored Secret that is hidden is a row, whatever happens to it.
+    runs as a hook. A stored Secret that is hidden is a row, whatever happens to it.
     """
-    records, hooks = shown.records(), Hooks(findings)
-    written = [(at, one) for at, one in records if one["action"] != "none" or one["problem"]]
-    rows = [(at, one, hooks.words_of(one)) for at, one in written]
-    return rows, sum(1 for _, one in records if one["action"] == "none")
+    hooks = Hooks(findings)
+    written = [(at, one) for at, one in shown.records() if one["action"] != "none" or one["problem"]]
+    return [(at, one, hooks.words_of(one)) for at, one in written]
 
 
 def _containers(caller: Caller, request: Request, report: Report) -> SeenContainers:

@@ -15,6 +15,7 @@ from approvals.web.requests.grid import Grid, grids
 from approvals.web.requests.rules import explanation
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.difference import DiffLine
+from provisioner.review.base.places import UNJUDGED
 from provisioner.review.base.record import finding_from
 from provisioner.review.base.statements import Statement, count, statements
 from provisioner.review.foreign import OWNERS
@@ -22,6 +23,7 @@ from provisioner.review.output.accounts import account_entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.excerpts import names_in, rules_behind
 from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
+from provisioner.review.output.unjudged import MAX_KINDS, fields_in_words, kinds_and_fields
 from provisioner.review.rules import rule_text
 from provisioner.values import Section
 
@@ -150,6 +152,14 @@ class RuleGroup:
     @property
     def severity(self) -> str:
         return str(self.findings[0].record["severity"])
+
+    @property
+    def summary(self) -> str:
+        """What no rule judges, by kind and field; "" for other rules, each of whose statements has to be read."""
+        found = [finding for one in self.statements for finding in one.statement.findings]
+        if self.rule != UNJUDGED or self.severity in NEVER_FOLDED:
+            return ""
+        return f"{fields_in_words(found)} that no rule judges: {'; '.join(kinds_and_fields(found, MAX_KINDS))}"
 
     @property
     def objects(self) -> list[str]:

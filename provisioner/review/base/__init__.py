@@ -7,6 +7,7 @@
 - `difference`: two objects as lines
 - `facts`: what checks read, and how they make findings
 - `fold`: what is found of many objects, said once
+- `known`: what the report of what runs has as well
 - `long_lines`: a long line that changes, in pieces
 - `marks`: before and after in pictures
 - `messages`: the sentence of a finding, and what it says wherever it holds
@@ -27,6 +28,7 @@ __all__ = [
     "difference",
     "facts",
     "fold",
+    "known",
     "long_lines",
     "marks",
     "messages",

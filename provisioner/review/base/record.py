@@ -45,7 +45,7 @@ def to_record(report: Report) -> dict[str, Any]:
         "worst": str(report.worst),
         "totals": {str(severity): counted[severity] for severity in Severity},
         "findings": [_finding_record(one) for one in report.public],
-        "private": [_finding_record(one) for one in report.findings if one.is_private],
+        "private": [_finding_record(one) for one in report.private],
         "plan": {"digest": report.plan.digest, "actions": [_action_record(one) for one in report.plan.actions]},
     }
 

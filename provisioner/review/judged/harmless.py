@@ -6,7 +6,7 @@ selector, a controller or the kubelet obeys is not harmless, however often it ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from provisioner.review.base.claims import EVERY_KIND, POD_PLACES, PODS, Claim
@@ -173,24 +173,25 @@ def _texts_of(facts: Facts) -> Iterator[str]:
     bodies = [one.body for content in contents for one in content.manifests]
     for body in (*bodies, *(one for one in facts.live.values() if one is not None)):
         if body.get("kind") != _CRD.kind:  # a schema selects nothing
-            yield from _texts(body)
+            yield from texts_in(body, frozenset({"labels"}))
 
 
-def _texts(value: object) -> Iterator[str]:
+def texts_in(value: object, skipped: Collection[str]) -> Iterator[str]:
+    """All texts and keys in a value, without the maps that stand under a `skipped` key."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if key == "labels" and isinstance(inner, Mapping):
+            if key in skipped and isinstance(inner, Mapping):
                 continue
             yield str(key)
-            yield from _texts(inner)
+            yield from texts_in(inner, skipped)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from texts_in(inner, skipped)
 
 
-def page() -> str:
+def page(of_new: Iterable[HarmlessField]) -> str:
     """docs/rules/harmless.md."""
     lines = [
         "<!-- Written by `make docs` from provisioner/review/judged/harmless.py. Do not edit. -->",
@@ -203,13 +204,25 @@ def page() -> str:
         "`*` is any key or item, in brackets any text. `{pod}` is the spec of pods, in a template too, and",
         "`{pod-meta}` their metadata. A path that ends with `{}` is an empty map or list.",
         "",
-        "| fields | of | why |",
-        "|---|---|---|",
+        *_rows(TABLE),
+        "",
+        "## Of new objects",
+        "",
+        "Where an object is created, these fields need no rule. A change of them in an object that exists is judged as",
+        "that of any other.",
+        "",
+        *_rows(of_new),
     ]
-    for one in TABLE:
-        paths = "<br>".join(f"`{path}`" for path in one.paths)
-        lines.append(f"| {paths} | {_kinds_in_words(one.kinds)} | {one.reason} |")
     return "\n".join(lines) + "\n"
+
+
+def _rows(fields: Iterable[HarmlessField]) -> list[str]:
+    """One row for each reason."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for one in fields:
+        rows.setdefault((_kinds_in_words(one.kinds), one.reason), []).extend(f"`{path}`" for path in one.paths)
+    told = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
+    return ["| fields | of | why |", "|---|---|---|", *told]
 
 
 def _kinds_in_words(kinds: Iterable[GroupKind]) -> str:

@@ -20,6 +20,7 @@ from provisioner.review.base.places import FIELDS, UNCLAIMED, UNJUDGED
 from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.harmless import harmless_here
 from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, Leaf, Path, changed_leaves
+from provisioner.review.judged.new_objects import NewObjects
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 NOT_SET = "not set"
@@ -86,6 +87,7 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
     known = _Kinds(Claims(everything))
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    new = NewObjects.of(facts)
     left: list[_Left] = []
     unknown: list[Finding] = []
     harmless: list[Finding] = []
@@ -98,6 +100,9 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         if found is None:
             unknown.append(_of_unshown(planned, is_known=is_known))
             continue
+        if found.is_new and is_known:
+            body = wished.get(planned.ref.identity) or planned.after or {}
+            found = replace(found, leaves=new.left(planned.ref, body, found.leaves))
         if found.harmless:
             harmless.append(_of_harmless(found))
         if found.leaves and is_known:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from provisioner.review.base.messages import said_anywhere
 from provisioner.sentences import and_more, some_phrases
-from provisioner.values import Action, Finding, ObjectIdentity, Plan, Section, Severity
+from provisioner.values import (
+    RENAME,
+    UNTOLD,
+    Action,
+    Finding,
+    ObjectIdentity,
+    Plan,
+    Section,
+    Severity,
+    count_objects,
+)
 
 MAX_SENTENCES, TOTALS = 5, 2  # the last ones say how much there is of everything
 MAX_CHARACTERS = 240
@@ -22,7 +32,7 @@ _NEVER_CUT = (Severity.CRITICAL, Severity.UNKNOWN)
 # What others may do was so before, whatever a request is about.
 _OF_OTHERS = "PRE-11"
 _QUOTED = re.compile(r"`[^`]*`")
-_CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
+CHANGING = (Action.UPDATE, Action.REPLACE, Action.ADOPT)
 
 
 def headline(
@@ -31,16 +41,19 @@ def headline(
     *,
     let_go: int = 0,
     hooks: Collection[ObjectIdentity] = (),
-    untold: int = 0,
+    hides_secrets: bool = False,
     about: str = "",
 ) -> tuple[str, ...]:
     """At most five sentences about `findings`, which are in the order of a report.
 
-    `let_go` is how many objects stay that were the deployment's and will not be, `hooks` which objects run as hooks,
-    `untold` how many of those to change are Secrets of which nobody is told here whether they do.
-    `about` stands in place of what happens to objects.
+    `let_go` is how many objects stay that were the deployment's and will not be, `hooks` which objects run as hooks.
+    With `hides_secrets` it says of Secrets that exist only how many they are. `about` stands in place of what happens
+    to objects.
     """
-    totals = [about or _objects(plan, hooks, untold) + _untold(untold) + _let_go(let_go), _severities(findings)]
+    counted = count_objects(plan.actions, hides_secrets=hides_secrets)
+    running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
+    objects = _objects(counted, running) + _untold(counted[UNTOLD]) + _let_go(let_go)
+    totals = [about or objects, _severities(findings)]
     new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)
@@ -125,25 +138,23 @@ def _severities(findings: Iterable[Finding]) -> str:
     return f"Findings: {', '.join(words)}." if words else "Findings: none."
 
 
-def _objects(plan: Plan, hooks: Collection[ObjectIdentity], untold: int) -> str:
-    counts = plan.counts()
-    renamed = sum(bool(one.returns_as) for one in plan.actions)
-    changing, new = sum(counts[one] for one in _CHANGING) - untold, counts[Action.CREATE] - renamed
-    gone = counts[Action.DELETE]
-    again = counts[Action.RERUN]
-    running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
+def _objects(counted: Mapping[str, int], running: int) -> str:
+    words = objects_in_words(counted, running)
+    return f"{words}." if words else f"No {'other ' if counted[UNTOLD] else ''}object changes."
+
+
+def objects_in_words(counted: Mapping[str, int], running: int = 0) -> str:
+    """`2 objects to change, 1 to create`, of which `running` as hooks, as count_objects has counted; "" for none."""
     told = [
-        (changing, "to change"),
-        (new, f"to create{_as_hooks(running, new)}"),
-        (gone, "to delete"),
-        (again, "to run again as a hook"),
-        (renamed, "to rename"),
+        (sum(counted[one] for one in CHANGING), "to change"),
+        (counted[Action.CREATE], f"to create{_as_hooks(running, counted[Action.CREATE])}"),
+        (counted[Action.DELETE], "to delete"),
+        (counted[Action.RERUN], "to run again as a hook"),
+        (counted[RENAME], "to rename"),
     ]
     first, *others = [(count, words) for count, words in told if count] or [(0, "")]
-    if not first[0]:
-        return "No other object changes." if untold else "No object changes."
     rest = "".join(f", {count} {words}" for count, words in others)
-    return f"{_number(first[0], 'object')} {first[1]}{rest}."
+    return f"{_number(first[0], 'object')} {first[1]}{rest}" if first[0] else ""
 
 
 def _untold(count: int) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
-from provisioner.review.base.places import UNJUDGED, places_of
+from provisioner.review.base.places import UNJUDGED, places_of, unjudged_fields
 from provisioner.review.base.statements import Statement, count
 from provisioner.review.rules import messages_of
-from provisioner.sentences import number, some
-from provisioner.values import Action
+from provisioner.sentences import and_more, number, some
+from provisioner.values import Action, Finding
 
 MAX_FIELDS = 3
 MAX_KINDS = 3
@@ -37,7 +37,8 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
     if rest:
         found.append((f"{number(len(rest), 'more field')} of {_objects(rest)}", []))
     if new:
-        found.append((f"fields of new objects: {_kinds(new)}", []))
+        told_of_new = [finding for one in new for finding in one.findings]
+        found.append((f"{fields_in_words(told_of_new)} that are new", kinds_and_fields(told_of_new, MAX_KINDS)))
     return found, sum(count(one.places) for one in (*rest, *new))
 
 
@@ -85,9 +86,19 @@ def _objects(statements: Sequence[Statement]) -> str:
     return number(len({place.of for one in statements for place in one.places}), "object")
 
 
-def _kinds(new: Sequence[Statement]) -> str:
-    counted: Counter[str] = Counter()
-    for one in new:
-        for finding in one.findings:
-            counted[finding.ref.kind if finding.ref else ""] += len({place.of for place in places_of(finding)})
-    return some([number(many, kind) for kind, many in counted.most_common()], MAX_KINDS, noun="kinds")
+def fields_in_words(findings: Iterable[Finding]) -> str:
+    """`32 fields of 15 objects`, of findings of what no rule judges."""
+    everything = list(findings)
+    fields = sum(1 for one in everything for _ in unjudged_fields(one.rule, one.evidence))
+    objects = len({place.of for one in everything for place in places_of(one)})
+    return f"{number(fields, 'field')} of {number(objects, 'object')}"
+
+
+def kinds_and_fields(findings: Iterable[Finding], most: int) -> list[str]:
+    """Which fields of which kinds these are, `most` of the kinds and of the fields of each: `Service: spec.ports`."""
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in findings:
+        kinds[one.ref.kind if one.ref else ""].update(unjudged_fields(one.rule, one.evidence))
+    ordered = sorted(kinds.items(), key=lambda it: -it[1].total())
+    told = [f"{kind}: {some([name for name, _ in fields.most_common()], most)}" for kind, fields in ordered[:most]]
+    return [*told, *([and_more(len(ordered) - most, "kinds")] if len(ordered) > most else [])]

@@ -47,7 +47,7 @@ def test_a_crash_of_one_check_leaves_the_others_alone() -> None:
 
 
 def test_a_check_that_crashed_claims_nothing() -> None:
-    given = facts(planned(config_map(), Action.CREATE))
+    given = facts(planned(config_map(a="1"), Action.UPDATE, before={}))
     found = report(given, [Check("fragile", changes=crash_after_one, claims=EVERYTHING)])
     assert "UNJUDGED" in rules(*found.findings)
 

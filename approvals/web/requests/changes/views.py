@@ -21,6 +21,7 @@ from approvals.web.requests.bar import bar_of
 from approvals.web.requests.changes.planned import Planned, branches, counts, object_name, planned, taken
 from approvals.web.requests.changes.shown import ShownChange, ShownChanges
 from approvals.web.requests.changes.wishes import Wish, span_of, wish_of
+from approvals.web.requests.overview import plan_in_words
 from approvals.web.requests.viewer_options import options_of
 
 OBJECTS_PER_PAGE = 200
@@ -163,6 +164,7 @@ class _Desk:
             "may": options_of(self._caller, self._request, self._report, reviews),
             "wish": self.wish,
             "counts": counts(self._objects),
+            "plan_words": plan_in_words(self._report.body),
             "rows": rows,
             "branches": branches(list(rows)),
             "ticks": self._ticks,

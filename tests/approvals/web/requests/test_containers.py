@@ -65,7 +65,7 @@ def test_S09_the_plan_does_not_tell_whether_a_stored_secret_differs(here: World,
     secret = an_object("v1", "Secret", "key", "shop", data={"k": "changed"})
     request = planned(here, action(secret, secret))
     path = f"/requests/{request.uid}"
-    assert "1 to change" in plan_of(opened(client, path))
+    assert "1 Secret that exists" in plan_of(opened(client, path))
     cache.clear()
     here.kubernetes.closed = {"secrets"}
     for name in ("update", "none"):

@@ -16,8 +16,12 @@ from approvals.web.requests.overview import (
     failed_together,
     frights,
     left_together,
+    plan_in_words,
     tiles,
 )
+from provisioner.review.base.record import action_from
+from provisioner.review.output.headline import headline
+from provisioner.values import Plan, count_objects
 from tests.support.approvals import scene
 from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
@@ -26,6 +30,9 @@ from tests.support.provisioner.contents import an_object
 
 CRD = {"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "namespace": ""}
 SECRET = {"group": "", "version": "v1", "kind": "Secret", "namespace": "shop", "name": "token"}
+
+
+PLAIN = {"uid": "", "resourceVersion": "", "warnings": [], "notes": [], "serverWords": ""}
 
 
 def refused(ref: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -167,9 +174,58 @@ def test_S09_steps_made_of_an_object_are_shown_to_who_may_get_it(here: World, br
     assert "Version that is still stored is removed" in hidden
 
 
-def test_tiles_count_what_happens_and_leave_out_what_does_not() -> None:
-    found = tiles(body_of(refused({**CRD, "name": "a"}), refused({**CRD, "name": "b"}, action="delete")))
-    assert [(one.number, one.words) for one in found] == [(1, "changed"), (1, "deleted")]
+ROLE = {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "Role", "namespace": "shop"}
+MAP = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop"}
+# Two objects change, and one of each other way; a hook is created, one Secret stands as it is or changes.
+MIXED = (
+    refused({**MAP, "name": "a"}),
+    refused({**MAP, "name": "b"}, action="adopt"),
+    refused({**MAP, "name": "c"}, action="create", before=None),
+    refused({"group": "batch", "version": "v1", "kind": "Job", "namespace": "shop", "name": "d"}, action="create"),
+    refused({**MAP, "name": "e"}, action="delete"),
+    refused({**MAP, "name": "f"}, action="rerun"),
+    refused({**MAP, "name": "g"}, action="none"),
+    refused({**MAP, "name": "h"}, action="orphan"),
+    refused(SECRET),
+    refused({**SECRET, "name": "new"}, action="create", before=None),
+    refused({**ROLE, "name": "v1"}, action="delete", returnsAs="v2"),
+    refused({**ROLE, "name": "v2"}, action="create", before=None),
+)
+
+
+def test_every_place_counts_the_same_objects() -> None:
+    body = body_of(*MIXED)
+    words = "2 objects to change, 3 to create, 1 to delete, 1 to run again as a hook, 1 to rename"
+    assert plan_in_words(body) == f"{words}, 1 Secret that exists, 1 kept, 1 unchanged"
+    actions = [action_from({**PLAIN, **one}) for one in MIXED]
+    assert headline([], Plan(tuple(actions), ""), hides_secrets=True)[0].startswith(f"{words}. 1 Secret exists:")
+    hooks = {actions[3].ref.identity}
+    assert "3 to create (1 as a hook)" in headline([], Plan(tuple(actions), ""), hooks=hooks)[0]
+    shown = {one.words: one.number for one in tiles(body)}
+    assert shown == {
+        "created": 3,
+        "changed": 1,
+        "adopted": 1,
+        "hooks run again": 1,
+        "deleted": 1,
+        "renamed": 1,
+        "Secret that exists": 1,
+        "kept": 1,
+    }
+    assert sum(count_objects(actions).values()) == len(actions) - 1
+    assert plan_in_words(body_of(*({**one, "action": "none"} if one["ref"] == SECRET else one for one in MIXED))) == (
+        plan_in_words(body)
+    )
+
+
+def test_the_pages_of_a_request_say_how_many_objects_change_in_the_words_of_the_headline(
+    here: World, browse: Browse
+) -> None:
+    maps = [an_object("v1", "ConfigMap", name, "shop", data={"a": name}) for name in ("one", "two")]
+    request = planned(here, action(maps[0], {**maps[0], "data": {}}), action(maps[1]))
+    client = browse(here.ada)
+    for path in ("", "/changes"):
+        assert "1 object to change, 1 to create" in text_of(client.get(f"/requests/{request.uid}{path}"))
 
 
 def test_what_frightens_is_named_with_its_verbs() -> None:

@@ -10,7 +10,7 @@ from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check
 from provisioner.review.base.places import UNCLAIMED, UNJUDGED, unjudged_fields
 from provisioner.review.frame import report
-from provisioner.values import Action, Finding, PlannedAction, Severity
+from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Severity
 from tests.support.provisioner.contents import an_object, config_map, facts, planned, web_workload
 
 SERVICE = an_object("v1", "Service", "web", "shop", spec={"selector": {"app": "web"}})
@@ -175,3 +175,80 @@ def test_what_changes_in_a_kind_that_no_rule_names_is_said_with_its_first_values
     after["metadata"] = {**after["metadata"], "labels": labels} if labels else after["metadata"]
     (found,) = unjudged(update(ORDER, after))
     assert found.message == f"Updates Order.shop.example.com shop/first, which no check looks at: {words}"
+
+
+PART_OF = "app.kubernetes.io/part-of"
+HOOK = an_object(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "w",
+    webhooks=[{"name": "w.example.com", "objectSelector": {"matchLabels": {PART_OF: "x"}}}],
+)
+POLICY = an_object(
+    "networking.k8s.io/v1", "NetworkPolicy", "n", "shop", spec={"podSelector": {"matchLabels": {PART_OF: "x"}}}
+)
+
+
+LABELLED_WORKLOAD = an_object(
+    "apps/v1", "Deployment", "web", "shop", spec={"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}}
+)
+
+
+def labelled(obj: dict[str, Any], **labels: str) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "others", "left"),
+    [
+        pytest.param(labelled(config_map(), **{PART_OF: "x"}), [], [], id="a recommended label"),
+        pytest.param(labelled(config_map(), **{PART_OF: "x"}), [POLICY], [], id="that selects pods"),
+        pytest.param(
+            labelled(config_map(), **{PART_OF: "x"}),
+            [HOOK],
+            [f"metadata.labels.[{PART_OF}]"],
+            id="that a webhook names",
+        ),
+        pytest.param(labelled(config_map(), team="x"), [], ["metadata.labels.team"], id="any other label"),
+        pytest.param(config_map("free", a="b"), [], [], id="data that nobody reads"),
+        pytest.param(
+            config_map("read", a="b"),
+            [web_workload(volumes=[{"name": "v", "configMap": {"name": "read"}}])],
+            ["data.a"],
+            id="data that pods mount",
+        ),
+        pytest.param(
+            config_map("read", a="b"),
+            [web_workload(containers=[{"name": "main", "args": ["--config-map=shop/read"]}])],
+            ["data.a"],
+            id="data that pods name",
+        ),
+        pytest.param(
+            an_object("v1", "ConfigMap", "x", "kube-system", data={"a": "b"}), [], ["data.a"], id="data of Kubernetes"
+        ),
+        pytest.param(
+            an_object("v1", "ConfigMap", "x", "other", data={"a": "b"}), [], ["data.a"], id="data beside others' pods"
+        ),
+        pytest.param(
+            an_object("v1", "Service", "s", "shop", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]}),
+            [LABELLED_WORKLOAD],
+            [],
+            id="a Service of the bundle's pods",
+        ),
+        pytest.param(
+            an_object("v1", "Service", "s", "shop", spec={"selector": {"app": "x"}, "ports": [{"port": 80}]}),
+            [LABELLED_WORKLOAD],
+            ["spec.ports[].port", "spec.selector.app"],
+            id="a Service of others' pods",
+        ),
+    ],
+)
+def test_S36_what_needs_no_rule_in_a_new_object_is_listed_with_its_reason(
+    obj: dict[str, Any], others: list[dict[str, Any]], left: list[str]
+) -> None:
+    found = unjudged(*(planned(one, Action.CREATE) for one in (obj, *others)))
+    assert [
+        field for one in found if one.ref == ObjectRef.of(obj) for field in unjudged_fields(one.rule, one.evidence)
+    ] == left
+    changed = unjudged(update(labelled(config_map(), **{PART_OF: "a"}), labelled(config_map(), **{PART_OF: "b"})))
+    assert [one.evidence["fields"] for one in changed] == [[f"metadata.labels.[{PART_OF}]"]]
