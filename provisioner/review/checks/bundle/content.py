@@ -83,16 +83,15 @@ def _is_plain(obj: JsonObject) -> bool:
 
 
 def _of_text(ref: ObjectRef, path: Path, text: str, is_name: bool) -> Iterator[Finding]:
-    place = visible(".".join(str(part) for part in path))
     if hidden := hidden_characters(text):
-        params = {"place": place, "characters": hidden, "text": visible(text)[:500]}
+        params = {"characters": hidden, "text": visible(text)[:500]}
         yield _HIDDEN_TEXT.finding("hidden", ref, where=path, key=hidden, **params)
     words = pretending_words(text)
     if is_name and not text.isascii() and not words and not hidden:
-        yield _FOREIGN_NAME.finding("beyond-ascii", ref, where=path, key=text, place=place, text=visible(text)[:500])
+        yield _FOREIGN_NAME.finding("beyond-ascii", ref, where=path, key=text, text=visible(text)[:500])
     if words:
         rule, words = _PRETENDING_NAME if is_name else _PRETENDING_TEXT, words[:20]
-        yield rule.finding("look-alikes", ref, where=path, key=words, place=place, words=words)
+        yield rule.finding("look-alikes", ref, where=path, key=words, words=words)
 
 
 def _texts(value: object, path: Path, is_name: bool) -> Iterator[tuple[Path, str, bool]]:

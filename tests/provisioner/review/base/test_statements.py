@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from provisioner.pipeline import look_offline
 from provisioner.review.base.causes import said_by_cause
 from provisioner.review.base.facts import ReviewRule, said
 from provisioner.review.base.fold import folded
@@ -22,6 +23,7 @@ from provisioner.review.base.statements import reaches, statements
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity, worst_first
+from tests.support.provisioner.contents import config_map, content_with
 
 LOUD = (Severity.CRITICAL, Severity.UNKNOWN)
 CRDS = [ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"{one}.example.org") for one in "abc"]
@@ -218,3 +220,9 @@ def test_a_label_that_changes_on_fifty_objects_of_several_kinds_is_one_statement
 def test_S24_each_object_of_what_is_critical_or_unknown_has_a_line_of_its_own(severity: Severity) -> None:
     lines = as_text(Report((), (image("a", severity), image("b", severity)), Plan((), ""))).splitlines()
     assert [line.strip() for line in lines[-2:]] == ["Deployment shop/a", "Deployment shop/b"]
+
+
+def test_words_that_hold_in_several_fields_name_no_field() -> None:
+    found = look_offline(content_with(config_map("web", a="c\u0430t", b="c\u0430t")), None).findings
+    (told,) = [one.words for one in statements(found) if one.first.rule == "TXT-03"]
+    assert told.startswith("Each of these has words in … made of letters that look like others")
