@@ -153,7 +153,8 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
     what is critical loses none of its words (S24)."""
     if leading.rule == _DELETED:
         consequence = "further-consequence" if leading.notes or leading.variant == "renamed" else "consequence"
-        return tuple(Note(one.rule, consequence, one.evidence) for one in others if one.variant == "deleted")
+        gone = [one for one in others if one.variant == "deleted"]
+        return tuple(note for one in gone for note in (Note(one.rule, consequence, one.evidence), *one.notes))
     if leading.rule in _NAMING:
         return tuple(Note(one.rule, "values", one.evidence) for one in others if one.variant == "changed")
     if leading.rule == _EVERYTHING[0]:

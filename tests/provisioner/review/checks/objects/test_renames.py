@@ -62,7 +62,7 @@ def test_a_config_map_renamed_by_its_hash_loses_nothing_where_everything_follows
         f"Renames ConfigMap shop/{OLD_HASH} to {NEW_HASH}; 1 object of the bundle follows: Deployment shop/web"
     )
     ((_, created),) = words_of("renamed-config-map-by-hash", "OBJ-01")
-    assert created == f"Creates ConfigMap shop/{NEW_HASH} in place of {OLD_HASH}"
+    assert created == f"Creates ConfigMap shop/{NEW_HASH}, in place of {OLD_HASH}"
 
 
 def test_who_still_reads_the_old_name_is_named_and_the_severity_stays() -> None:
