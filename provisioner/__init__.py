@@ -16,7 +16,7 @@ Most callers need `pipeline` and the values that go in and out of it; nothing is
     >>> [str(manifest.ref) for manifest in content.manifests]
     ['ConfigMap harbour/settings']
     >>> look_offline(content, previous=None).headline
-    ('1 object to create.', 'Findings: 1 notable, 1 safe.')
+    ('1 object to create.', 'Findings: 1 safe.')
 
 The rooms, and `__all__` of each says what code outside of it may use:
 

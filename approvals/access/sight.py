@@ -68,13 +68,18 @@ def may_see_roles(caller: Caller, cluster: models.Cluster) -> bool:
     return all(sight.may_see(one) for one in ROLES)
 
 
+def deployment_ref(name: str) -> ObjectRef:
+    """A BundleDeployment as the object whose right to `get` shows its config."""
+    return ObjectRef(OWN_GROUP, OWN_VERSION, "BundleDeployment", "", name)
+
+
 def shown_spec(sight: Sight, name: str, spec: Record) -> dict[str, Any]:
     """The spec of a BundleDeployment as one viewer may see it: all of it for who may `get` that in the cluster.
 
     Of its `config`, which charts often put into Secrets, others see the names alone, of the rest what is not written
     like a credential.
     """
-    if sight.may_see(ObjectRef(OWN_GROUP, OWN_VERSION, "BundleDeployment", "", name)):
+    if sight.may_see(deployment_ref(name)):
         return dict(spec)
     rest = {key: masked_value(value, key) for key, value in spec.items() if key != "config"}
     return {key: _names(spec[key]) if key == "config" else rest[key] for key in spec}

@@ -16,6 +16,7 @@ from django.db import transaction
 
 from approvals import instruments, wake
 from approvals.access.port import discovered, learn_discovered
+from approvals.access.sight import deployment_ref
 from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
@@ -27,10 +28,8 @@ from approvals.models import Request
 from approvals.source_refs import read_by
 from approvals.steps import applying, approved, evaluate, prepare, restore, shared_reads
 from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
-from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import BadBundle, PratiqueError, TryLater, WorkerDied
 from provisioner.review.base.record import ref_record
-from provisioner.values import ObjectRef
 
 logger = logging.getLogger(__name__)
 
@@ -262,9 +261,8 @@ def _words_of_config(row: Request, error: PratiqueError) -> list[dict[str, Any]]
     chart is told no value."""
     if not isinstance(error, BadBundle) or not error.server_words:
         return []
-    ref = ObjectRef(OWN_GROUP, "v1alpha2", "BundleDeployment", "", row.deployment.name)
     also = [ref_record(one) for one in read_by(row.spec) if one.kind != "Secret"]
-    return [{"ref": ref_record(ref), "also": also, "words": error.server_words}]
+    return [{"ref": ref_record(deployment_ref(row.deployment.name)), "also": also, "words": error.server_words}]
 
 
 @transaction.atomic(durable=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -80,6 +81,9 @@ def test_a_full_folder_is_unavailable_in_words_in_probes_and_in_metrics(
 
     monkeypatch.setattr(files, "PROBE_SECONDS", 0)  # the last look was long ago
     monkeypatch.setattr(os, "fsync", fail)
+    # Others write to this disk between the two sentences.
+    disk = shutil.disk_usage(folder)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: disk)
     with pytest.raises(
         StoreUnavailable, match=r"No space left on device; [\d,]+ of [\d,]+ MiB are free; make room"
     ) as told:

@@ -121,7 +121,7 @@ def test_everything_works_without_scripts(
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}")
     page.get_by_role("navigation", name="Request").get_by_role("link", name="Changes").click()
-    pw.expect(page.get_by_role("heading", level=2, name="Plan 3 objects to change")).to_be_visible()
+    pw.expect(page.get_by_role("heading", level=2, name="Plan 2 objects to change, 1 to create")).to_be_visible()
     page.get_by_role("link", name="shop/one").first.click()
     page.get_by_role("link", name="First 20").first.click()
     pw.expect(page.get_by_text("k030")).to_be_visible()

@@ -41,7 +41,7 @@ def test_a_bundle_is_looked_at_deployed_observed_and_removed(
     inventory = MemoryInventory()
     first = pipeline.look(api, content, previous=None, inventory={})
     assert {one.action for one in first.plan.actions} == {Action.CREATE}
-    assert first.worst is Severity.NOTABLE
+    assert first.worst is Severity.SAFE
     assert pipeline.plan_again(api, content, previous=None, inventory={}).digest == first.plan.digest
 
     done = list(pipeline.deploy(api, content, first.plan, inventory=inventory, deadline_seconds=scaled(60)))
