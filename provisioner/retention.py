@@ -23,15 +23,17 @@ LOSES_NOTHING = frozenset(
     }
 )
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
-# What else goes, where an object holds data or other objects.
-CONSEQUENCE_OF_DELETION = {
-    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): "every object of its kind goes with it",
-    GroupKind("", "Namespace"): "everything in it goes with it",
-    GroupKind("", "PersistentVolumeClaim"): "its data may go with it",
-    GroupKind("", "PersistentVolume"): "its data may go with it",
-    STATEFUL_SET: "its pods stop, and its volumes are left behind",
-    GroupKind("", "Secret"): "programs that read it stop working, and Pratique cannot restore its values",
-}
+# Whose deletion has a consequence that the finding names (DEL-01): they hold data, or other objects.
+KINDS_WITH_CONSEQUENCE = frozenset(
+    {
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
+        GroupKind("", "Namespace"),
+        GroupKind("", "PersistentVolumeClaim"),
+        GroupKind("", "PersistentVolume"),
+        STATEFUL_SET,
+        GroupKind("", "Secret"),
+    }
+)
 SECRET = GroupKind("", "Secret")
 _TAKING = frozenset({Action.DELETE, Action.REPLACE})
 _WRITING = frozenset({Action.UPDATE, Action.ADOPT})

@@ -62,7 +62,7 @@ class Poll(Recurring):
             else:
                 try:
                     self._look(reference, worker)
-                except Exception:  # raised again: whatever it is, others that wait get their turn
+                except Exception:  # whatever it is, it is raised again below; those that wait get their turn first
                     references.postpone(reference, database_now() + AFTER_CRASH)
                     raise
         for pk in in_line(database_now()):

@@ -24,8 +24,8 @@ def pages() -> Mapping[str, Callable[[], str]]:
         rule_tables,
         settings,
     )
-    from provisioner.review.judged import harmless, new_objects  # noqa: PLC0415 - with them
-    from provisioner.review.rules import index  # noqa: PLC0415 - with them
+    from provisioner.review.judged import harmless, new_objects  # noqa: PLC0415 - once Django runs
+    from provisioner.review.rules import index  # noqa: PLC0415 - once Django runs
 
     return {
         "docs/architecture/layers.md": pictures.layers,

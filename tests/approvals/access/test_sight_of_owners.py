@@ -92,7 +92,7 @@ def test_S09_what_was_found_in_several_objects_is_for_who_may_get_them_all(names
     assert ReportSight(Seeing("ConfigMap"), body).finding(found) == found
     for may in (lambda ref: False, lambda ref: ref.name == one["name"]):
         sight = Seeing()
-        sight.may_see = may  # type: ignore[method-assign]
+        sight.may_see = may  # type: ignore[method-assign]  # one viewer sees nothing, the next one object
         assert "hunter2" not in str(ReportSight(sight, body).finding(found))
 
 

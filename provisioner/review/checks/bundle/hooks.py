@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from provisioner.retention import CONSEQUENCE_OF_DELETION, LOSES_NOTHING
+from provisioner.retention import KINDS_WITH_CONSEQUENCE, LOSES_NOTHING
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, said
 from provisioner.review.base.text import visible
@@ -70,7 +70,7 @@ def _of_run(manifest: Manifest, planned: PlannedAction | None) -> Finding:
         rule = replace(rule, severity=Severity.DANGEROUS) if loses else rule
     if planned and action is Action.REPLACE:
         told["replaces"] = "own" if planned.before is not None else "unknown"
-        takes_along = loses and ref.group_kind in CONSEQUENCE_OF_DELETION
+        takes_along = loses and ref.group_kind in KINDS_WITH_CONSEQUENCE
         told["loses"] = ref.kind if takes_along else None
         rule = replace(rule, severity=Severity.BREAKING if takes_along else Severity.DANGEROUS)
     return rule.finding(variant, ref, key=[*moments, hook.weight], **told)

@@ -16,7 +16,7 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
-from provisioner.retention import CONSEQUENCE_OF_DELETION, is_remade, kept_keys, may_be_remade
+from provisioner.retention import KINDS_WITH_CONSEQUENCE, is_remade, kept_keys, may_be_remade
 from provisioner.review.base.changes import FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
 from provisioner.review.base.text import visible
@@ -121,7 +121,7 @@ def _of_action(planned: PlannedAction) -> Iterator[Finding]:
         yield _DELETED_ROLE.finding("renames-role", ref, key=planned.returns_as, returnsAs=planned.returns_as)
     elif planned.action is Action.DELETE and ref.group == RBAC_GROUP:
         yield _DELETED_ROLE.finding("deletes-role", ref)
-    elif planned.action is Action.DELETE and ref.group_kind in CONSEQUENCE_OF_DELETION:
+    elif planned.action is Action.DELETE and ref.group_kind in KINDS_WITH_CONSEQUENCE:
         yield _DELETED_WITH_DATA.finding(f"deletes-{ref.kind.lower()}", ref)
     elif planned.action is Action.DELETE:
         yield _DELETED.finding("deletes", ref)
