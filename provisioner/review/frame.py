@@ -23,6 +23,7 @@ from provisioner.review.base.facts import (
     Facts,
     Gap,
     Listing,
+    Reads,
     ReviewRule,
     StateFacts,
     fingerprint,
@@ -108,6 +109,7 @@ from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
+from provisioner.review.looks import Looks
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -200,6 +202,10 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
+# What decides whether a field is judged: what pods read, and what the server chose.
+JUDGED_BY = frozenset({Reads.LIVE, Reads.CHOICES})
+
+
 def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report | None = None) -> Report:
     """The report on `facts` by `checks`, by default all that are installed. Never raises for what a check does.
 
@@ -207,7 +213,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     """
     asked = installed_checks() if checks is None else checks
     facts = with_renamed_roles(facts)
-    findings = looked(facts, partial(_found, asked))
+    findings = looked(facts, partial(_found, asked, Looks()))
     once = {one.fingerprint: one for one in findings}.values()
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
@@ -234,17 +240,16 @@ class _Run:
     crash: Finding | None = None
 
 
-def _found(checks: Sequence[Check], facts: Facts) -> list[Finding]:
+def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]:
     findings: list[Finding] = [_of_gap(gap) for gap in facts.gaps]
-    former, shown = _former(facts), plugged.shown(facts, checks)
-    former_shown = former if shown is facts else _former(shown)
-    runs = [_run(check, *((shown, former_shown) if check.plugin else (facts, former))) for check in checks]
+    given = {reads: looks.given(facts, reads) for reads in {check.given for check in checks} | {JUDGED_BY}}
+    runs = [looks.once((_run, id(check)), given[check.given], partial(_run, check)) for check in checks]
     for run in runs:
         findings += [*run.found, *([run.crash] if run.crash else [])]
-    sound = [run for run in runs if run.crash is None]
-    findings += _unjudged(facts, [run.check for run in sound], checks)
-    for run in sound:
-        findings = _settled(run.check, facts, findings)
+    sound = [run.check for run in runs if run.crash is None]
+    findings += looks.once(_unjudged, given[JUDGED_BY], partial(_unjudged, sound, checks))
+    for check in sound:
+        findings = _settled(check, given[check.given], findings)
     if facts.hides_old_names:
         # What a Secret was before is told to nobody, and so not that a finding of it is known already (S38).
         of_secrets = {one.ref for one in findings if one.ref and one.ref.group_kind == SECRET}
@@ -295,7 +300,7 @@ def _asked(
     return found
 
 
-def _unjudged(facts: Facts, sound: Sequence[Check], everything: Sequence[Check]) -> list[Finding]:
+def _unjudged(sound: Sequence[Check], everything: Sequence[Check], facts: Facts) -> list[Finding]:
     """What no sound check judges: a check that crashed judged nothing, whatever it claims."""
     claimed, known = ([claim for check in checks for claim in check.claims] for checks in (sound, everything))
     try:
@@ -333,33 +338,32 @@ def _names() -> frozenset[str]:
 
 
 def _former(facts: Facts) -> StateFacts | None:
+    """What was before under the names that objects have now, None where none is renamed."""
     try:
         return under_new_names(facts, renamed(facts, find_renames(facts)))
     except Exception:  # noqa: BLE001 -- the check of renames then crashes as well and says so
         return None
 
 
-def _run(check: Check, facts: Facts, former: StateFacts | None) -> _Run:
-    """Run one check; what it had found before it crashed is kept.
-
-    `former` is what was before under the names that objects have now, None where none is renamed.
-    """
+def _run(check: Check, facts: Facts) -> _Run:
+    """Run one check; what it had found before it crashed is kept."""
     found: list[Finding] = []
+    shown = plugged.shown(facts, [check])
     try:
-        plugged.run(check, partial(_look, check, facts, former, found))
+        plugged.run(check, partial(_look, check, shown, found))
     except Exception as exc:  # noqa: BLE001 -- whatever a check raises, the reader has to know that it did not finish
         return _Run(check, tuple(found), crash=_of_crash(check, exc))
     return _Run(check, tuple(found))
 
 
-def _look(check: Check, facts: Facts, former: StateFacts | None, found: list[Finding]) -> None:
+def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
     """Put what a check finds into `found`, one by one, so that it is kept."""
     if check.plugin:
         plugged.ask_again(check, facts)
     for one in check.changes(facts):
         found.append(_taken(check, one, found))
     known = {_taken(check, one).fingerprint for one in check.standing(facts.previous_state())}
-    if former is not None:
+    if (former := facts.once("state under the names of now", _former)) is not None:
         known |= {_taken(check, one).fingerprint for one in check.standing(former)}
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)

@@ -3,9 +3,10 @@
 Everybody who may read a request reads the words of its findings; a live value only people who may get the object. So
 the checks look twice: at what will be, as the cluster would store it, and at the same without anything that only live
 objects hold. What comes out the same was said of the bundle. What does not keeps its rule and its severity, and its
-words become values of the objects that decide it. About someone else's object even that there is such a finding would
-tell how it differs, so that the finding is private. What objects beside the plan decide, such as roles, is told apart
-in `beside`.
+words become values of the objects that decide it. Of an object that nobody else wrote to, defaults are no live values,
+and only checks that read more of the cluster look again (`looks`). About someone else's object even that there is such
+a finding would tell how it differs, so that the finding is private. What objects beside the plan decide, such as
+roles, is told apart in `beside`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from provisioner.review.base.facts import SECRET, Facts
 from provisioner.review.beside import Key, Look, key_of, words_without_details
 from provisioner.review.foreign import Said, all_said, bundle_of, is_told_apart, told_apart, with_plan, without_foreign
 from provisioner.review.origins import of_origins, without_origins
+from provisioner.review.server_fields import is_as_wished
 from provisioner.values import Action, Finding, ObjectIdentity, PlannedAction
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
@@ -100,7 +102,8 @@ def _without_live(facts: Facts, shown: frozenset[ObjectIdentity] = frozenset()) 
         one if one.ref.identity in shown else _bare(one, wished.get(one.ref.identity)) for one in facts.plan.actions
     )
     merged = {one.ref.identity for one in facts.plan.actions if _is_merged(one)} & known.keys() - shown
-    return with_plan(facts, actions, {identity: known[identity] for identity in merged})
+    bare = with_plan(facts, actions, {identity: known[identity] for identity in merged})
+    return replace(bare, hides_choices=not shown)
 
 
 def _is_merged(planned: PlannedAction) -> bool:
@@ -108,7 +111,8 @@ def _is_merged(planned: PlannedAction) -> bool:
 
 
 def _bare(planned: PlannedAction, bundle: PlannedAction | None) -> PlannedAction:
-    if not _is_merged(planned) or bundle is None:
+    """`planned` without what only the cluster holds of it; the same object where that is nothing, or was chosen."""
+    if not _is_merged(planned) or bundle is None or is_as_wished(planned, bundle):
         return planned
     before = bundle.before if bundle.before is not None else bundle.after
     return replace(planned, before=before, after=bundle.after)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -256,8 +257,9 @@ class Facts:
     rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared; `stored` is then
     what somebody gave as the stored objects. `installer` is None where the content is applied by whoever asks.
     `way_back` is None for content that did not run before, `history` what the sources named earlier. `hides_old_names`
-    is set where names alone may tell which objects are renamed, and nothing what they held. `left_by_hooks` is
-    what hooks made and nobody removes. `deployment` is the name of the BundleDeployment, "" where nobody gave it.
+    is set where names alone may tell which objects are renamed, and nothing what they held, `hides_choices` where what
+    the server chose for an object, such as its address, is left out. `left_by_hooks` is what hooks made and nobody
+    removes. `deployment` is the name of the BundleDeployment, "" where nobody gave it.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
     objects decide (S09). None where nothing is read of a cluster.
@@ -278,6 +280,7 @@ class Facts:
     stored: Stored | None = None
     left_by_hooks: tuple[ObjectRef, ...] = ()
     hides_old_names: bool = False
+    hides_choices: bool = False
     deployment: str = ""
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
@@ -349,6 +352,14 @@ def nothing(*_: Any) -> tuple[()]:
     return ()
 
 
+class Reads(Enum):
+    """What of a cluster a check reads beside the change itself; it is given nothing else of these."""
+
+    LIVE = "live objects and lists"
+    ROLES = "roles and bindings"
+    CHOICES = "fields of objects that the server chose"
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One way of looking at a change, in one file.
@@ -358,7 +369,8 @@ class Check:
     judge; what nobody claims is reported when it changes. `wants` names live objects to read first; Secrets are never
     read. `mentions` names objects of which only the existence matters, Secrets too. `lists`, asked when those are
     there, names lists. `settles` is given all findings at last and says them again with what is known of the live
-    objects; it may add some and drop none. `plugin` is set for a check of another package (review.plugged).
+    objects; it may add some and drop none. `reads` is what of the cluster it is given; what asks for objects or lists
+    is given these. `plugin` is set for a check of another package (review.plugged), which is given everything.
     """
 
     name: str
@@ -369,7 +381,16 @@ class Check:
     mentions: Callable[[Facts], Iterable[ObjectRef]] = nothing
     lists: Callable[[Facts], Iterable[Listing]] = nothing
     settles: Callable[[Facts, Sequence[Finding]], Iterable[Finding]] | None = None
+    reads: frozenset[Reads] = frozenset()
     plugin: Plugin | None = None
+
+    @property
+    def given(self) -> frozenset[Reads]:
+        """All that it is given of the cluster."""
+        if self.plugin:
+            return frozenset(Reads)
+        is_asking = self.wants is not nothing or self.lists is not nothing
+        return self.reads | {Reads.LIVE} if is_asking else self.reads
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.selection import pods_of_service
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
@@ -224,4 +224,4 @@ def _spec(obj: JsonObject) -> Mapping[str, Any]:
 
 _CLAIMS = (Claim("AVL-03", frozenset({_SERVICE}), ("spec.ports.*.nodePort",)),)
 
-CHECK = Check("ways to pods", claims=_CLAIMS, changes=_changes, standing=_standing)
+CHECK = Check("ways to pods", claims=_CLAIMS, changes=_changes, standing=_standing, reads=frozenset({Reads.CHOICES}))

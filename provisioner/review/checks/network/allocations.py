@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, items, mapping, maps
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _REFUSED = ReviewRule("OBJ-10", Section.OBJECTS, Severity.BREAKING)
@@ -54,4 +54,4 @@ def _asked(service: JsonObject) -> dict[tuple[str, Any], FieldPath]:
     return found
 
 
-CHECK = Check("allocations", changes=_changes)
+CHECK = Check("allocations", changes=_changes, reads=frozenset({Reads.CHOICES}))

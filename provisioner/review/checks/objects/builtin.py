@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from provisioner.builtin import Judgement, WhyUnknown, judge, knows
 from provisioner.review.base.changes import changed_paths
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule, mapping
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import loss_of
 from provisioner.review.checks.objects.offline import is_untried, of_several
@@ -87,4 +87,4 @@ def _of_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) ->
         yield _TOO_NEW.finding(variant, ref, where=before[0].path, key=judgement.since, **told)
 
 
-CHECK = Check("built-in kinds", changes=_changes)
+CHECK = Check("built-in kinds", changes=_changes, reads=frozenset({Reads.CHOICES}))

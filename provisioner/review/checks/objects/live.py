@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from provisioner.review.base.facts import Check, Facts, Listing
+from provisioner.review.base.facts import Check, Facts, Listing, Reads
 from provisioner.review.crds.conditions import with_condition
 from provisioner.review.crds.given import counted, kind_of, nothing_said
 from provisioner.review.crds.live_findings import live_findings
@@ -83,4 +83,4 @@ def _loses_scale(old: Crd, new: Crd) -> bool:
     return any(one.scale is not None and one.name not in kept for one in old.versions)
 
 
-CHECK = Check("live", lists=_lists, settles=_settles)
+CHECK = Check("live", lists=_lists, settles=_settles, reads=frozenset({Reads.ROLES}))

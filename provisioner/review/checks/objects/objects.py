@@ -18,7 +18,7 @@ from provisioner.errors import (
 )
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, is_remade, kept_keys, may_be_remade
 from provisioner.review.base.changes import FieldChange, changed_paths
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, mapping, maps, said
+from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule, mapping, maps, said
 from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import loss_of, never_changing
@@ -257,4 +257,4 @@ def _foreign_items(wished: object, found: object, path: Path) -> Iterator[tuple[
                 yield path, name
 
 
-CHECK = Check("objects", changes=_changes)
+CHECK = Check("objects", changes=_changes, reads=frozenset({Reads.CHOICES}))

@@ -13,6 +13,7 @@ from provisioner.review.base.facts import (
     Check,
     Facts,
     Listing,
+    Reads,
     ReviewRule,
     StateFacts,
     items,
@@ -187,4 +188,4 @@ def _lists(facts: Facts) -> tuple[Listing, ...]:
 # Whatever an object of Pratique's own API holds is critical.
 _CLAIMS = (Claim("OWN-PRATIQUE-01", frozenset({GroupKind(OWN_GROUP, ANY)}), (ANY,)),)
 
-CHECK = Check("own", claims=_CLAIMS, changes=_changes, standing=_standing, lists=_lists)
+CHECK = Check("own", claims=_CLAIMS, changes=_changes, standing=_standing, lists=_lists, reads=frozenset({Reads.ROLES}))

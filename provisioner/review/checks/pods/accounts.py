@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import STATED, Check, Facts, ReviewRule
+from provisioner.review.base.facts import STATED, Check, Facts, Reads, ReviewRule
 from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
 from provisioner.review.rules import Phrase
@@ -89,4 +89,4 @@ def _of_created(pod: PodSpec, account: RbacSubject, powers: AccountPowers) -> It
 
 
 _CLAIMS = (Claim("POD-32", PODS, ("{pod}.serviceAccountName", "{pod}.serviceAccount")),)
-CHECK = Check("accounts", changes=_changes, claims=_CLAIMS)
+CHECK = Check("accounts", changes=_changes, claims=_CLAIMS, reads=frozenset({Reads.ROLES}))

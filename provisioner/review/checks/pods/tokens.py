@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.rights.account_powers import AccountPowers, account_of
 from provisioner.review.workloads.mounts import MOUNTED_BY_SERVER
 from provisioner.review.workloads.pod_changes import STAYING, PodChange, pod_changes
@@ -102,4 +102,4 @@ _CLAIMS = (
     Claim("POD-33", PODS, (f"{{pod}}.{_AUTOMOUNT}", "{pod}.volumes.*.projected.sources.*.serviceAccountToken")),
     Claim("POD-33", frozenset({_ACCOUNT}), (_AUTOMOUNT,)),
 )
-CHECK = Check("tokens", changes=_changes, standing=_standing, claims=_CLAIMS)
+CHECK = Check("tokens", changes=_changes, standing=_standing, claims=_CLAIMS, reads=frozenset({Reads.ROLES}))

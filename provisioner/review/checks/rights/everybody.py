@@ -12,7 +12,7 @@ from dataclasses import replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PUBLIC_ROLES_OF_KUBERNETES, WIDE_SUBJECTS, RbacSubject
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, mapping
 from provisioner.review.rights.permission_words import about, ref_of
 from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
@@ -80,4 +80,4 @@ def _role(binding: JsonObject) -> tuple[str, str]:
     return str(wanted.get("kind")), str(wanted.get("name"))
 
 
-CHECK = Check("groups that everybody is in", changes=_changes)
+CHECK = Check("groups that everybody is in", changes=_changes, reads=frozenset({Reads.ROLES}))

@@ -11,7 +11,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
 from provisioner.rbac import EffectiveRules, PermissionDiff, RbacSubject
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, mapping
 from provisioner.review.rights.accounts import (
     BINDINGS,
     CLOUD_IDENTITIES,
@@ -227,4 +227,6 @@ _CLAIMS = (
     ),
 )
 
-CHECK = Check("permissions", claims=_CLAIMS, changes=_changes, standing=of_accounts, wants=_wants)
+CHECK = Check(
+    "permissions", claims=_CLAIMS, changes=_changes, standing=of_accounts, wants=_wants, reads=frozenset({Reads.ROLES})
+)

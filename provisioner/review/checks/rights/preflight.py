@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioner.review.base.facts import Check
+from provisioner.review.base.facts import Check, Reads
 from provisioner.review.preflight.findings import namespaces, preflight_findings
 
-CHECK = Check("preflight", changes=preflight_findings, mentions=namespaces)
+CHECK = Check("preflight", changes=preflight_findings, mentions=namespaces, reads=frozenset({Reads.ROLES}))

@@ -93,7 +93,7 @@ def sides(facts: Facts) -> tuple[RbacObjects, RbacObjects]:
 def is_told(subject: RbacSubject, finding: Finding, known: RbacObjects) -> bool:
     """Whether a finding is about somebody: as its object, among its accounts, or as one who holds its role."""
     ref = finding.ref
-    if ref == ref_of(subject) or str(subject) in finding.evidence.get("accounts", ()):
+    if ref == ref_of(subject) or str(subject) in map(str, finding.evidence.get("accounts", ())):
         return True
     if ref is None or ref.kind not in ("ClusterRole", "Role") or "accounts" in finding.evidence:
         return False
