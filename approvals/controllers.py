@@ -123,7 +123,7 @@ def read_controllers(content: object) -> GitopsControllers:
 def _controller(place: FileSection) -> Controller:
     place.allow("account", "cluster", *ListedKind, "installers", *SOURCES)
     account = place.text("account")
-    _check_account(f"{place.where}.account", account)
+    _check_name(f"{place.where}.account", account, "ServiceAccount")
     sources = tuple(one for field, kind in SOURCES.items() for one in _sources(place, field, kind))
     if place.child(ListedKind.CATALOGS):
         return _of_catalogs(place, Controller(account, place.text("cluster"), (), {}, (), sources, ListedKind.CATALOGS))
@@ -133,8 +133,8 @@ def _controller(place: FileSection) -> Controller:
     if not installers:
         raise ValueError(f"{place.where}.installers: expected at least one NAMESPACE/NAME")
     each_once(f"{place.where}.installers:", installers)
-    for one in installers:
-        _check_account(f"{place.where}.installers", one)
+    for installer in installers:
+        _check_name(f"{place.where}.installers", installer, "ServiceAccount")
     return Controller(account, place.text("cluster"), names, labels, installers, sources)
 
 
@@ -154,10 +154,9 @@ def _names(chosen: FileSection) -> tuple[str, ...]:
 
 
 def _sources(place: FileSection, field: str, kind: str) -> Iterator[str]:
-    for one in place.texts(field):
-        if not ACCOUNT.fullmatch(one):
-            raise ValueError(f"{place.where}.{field}: {one!r} is not a {kind}: expected NAMESPACE/NAME")
-        yield f"{kind} {one}"
+    for name in place.texts(field):
+        _check_name(f"{place.where}.{field}", name, kind)
+        yield f"{kind} {name}"
 
 
 def _labels(place: FileSection) -> dict[str, str]:
@@ -165,6 +164,6 @@ def _labels(place: FileSection) -> dict[str, str]:
     return {str(key): found.text(key) for key in found.mapping()} if found else {}
 
 
-def _check_account(where: str, text: str) -> None:
+def _check_name(where: str, text: str, kind: str) -> None:
     if not ACCOUNT.fullmatch(text):
-        raise ValueError(f"{where}: {text!r} is not a ServiceAccount: expected NAMESPACE/NAME")
+        raise ValueError(f"{where}: {text!r} is not a {kind}: expected NAMESPACE/NAME")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,10 @@ from provisioner.errors import PratiqueError
 from provisioner.render import load_all
 
 MAX_FILE_BYTES = 1_000_000
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+# Who names people on which cluster, and what stands before names of users and of groups (None: it names no groups).
+NamePrefixes = tuple[str, str, str, str | None]
+KINDS = {dict: "a mapping", list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
 
 
 def yaml_of(path: str) -> object:
@@ -66,6 +72,19 @@ class FileSection:
             raise ValueError(f"{self.where}.{key}: expected a list of strings, found {kind_of(value)}")
         return tuple(value)
 
+    def name(self) -> str:
+        """What the entry is called."""
+        name = self.text("name")
+        if not NAME.fullmatch(name):
+            raise ValueError(f"{self.where}.name: {name!r}; expected a-z, 0-9 and - (it is part of URLs)")
+        return name
+
+    def prefix(self) -> str:
+        """What is put before names on a cluster. Nothing is assumed where it is missing."""
+        if "prefix" not in self.mapping():
+            raise ValueError(f'{self.where}.prefix is missing: give the API server\'s, or "" where it has none')
+        return self.text("prefix", "")
+
     def flag(self, key: str) -> bool:
         """False where nothing is said."""
         value = self.mapping().get(key, False)
@@ -96,5 +115,19 @@ def each_once(what: str, values: Sequence[str]) -> None:
         raise ValueError(f"{what} {twice[0]!r} is listed twice")
 
 
+def check_prefixes_apart(named: Iterable[NamePrefixes]) -> None:
+    """Raises ValueError where one could name another's people or groups on a cluster."""
+    for (who, cluster, *mine), (other, there, *theirs) in combinations(named, 2):
+        known = [(one, two) for one, two in zip(mine, theirs, strict=True) if one is not None and two is not None]
+        if cluster == there and any(one.startswith(two) or two.startswith(one) for one, two in known):
+            raise ValueError(
+                f"{who} and {other} are both used on cluster {cluster}, and the prefix of one starts with the prefix "
+                "of the other, so either could name people of the other. Use prefixes of which none starts with "
+                "another, such as a: and b:"
+            )
+
+
 def kind_of(value: object) -> str:
-    return "nothing" if value is None else "an empty string" if value == "" else f"a {type(value).__name__}"
+    if value is None or value == "":
+        return "nothing" if value is None else "an empty string"
+    return KINDS.get(type(value), "something else")

@@ -1,10 +1,30 @@
-"""Triggers of the database that refuse any change of a table (0002), for migrations after it. No migration itself."""
+"""Triggers of the database: audit entries, reviews, their dismissals and verdicts are written once (promises 5 and 7,
+security-rules.md S21). No migration itself."""
 
 REVIEWS = "approvals_review"
+FROZEN = ("approvals_auditentry", REVIEWS, "approvals_verdict", "approvals_dismissal")
+
+
+def create(apps, schema_editor):
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(
+            "CREATE FUNCTION approvals_refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation'; END $$",
+            params=None,
+        )
+    for table in FROZEN:
+        freeze(schema_editor, table)
+
+
+def drop(apps, schema_editor):
+    for table in FROZEN:
+        thaw(schema_editor, table)
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("DROP FUNCTION approvals_refuse_change()")
 
 
 def keep_append_only(apps, schema_editor):
-    """Put back those of the reviews where SQLite made their table anew; PostgreSQL alters it in place and keeps them."""
+    """Put back the triggers of reviews where SQLite made their table anew; PostgreSQL alters it in place and keeps them."""
     if schema_editor.connection.vendor == "sqlite":
         freeze(schema_editor, REVIEWS)
 

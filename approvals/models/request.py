@@ -15,7 +15,7 @@ from approvals.models.claimed import Claimed
 
 # An object in words: its kind and group, its namespace and its name, each as long as Kubernetes lets it be.
 OBJECT_LENGTH = 640
-# In Request.read_unattended: read before that was kept, so that nobody knows on whose word (migration 0049).
+# In Request.read_unattended: read before that was kept, so that nobody knows on whose word.
 READ_EARLIER = "?"
 # What lists filter by.
 LISTED = ("state", "cluster", "purpose", "format", "deployment")

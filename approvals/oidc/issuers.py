@@ -6,15 +6,13 @@ operator copies what the cluster's API server is started with. Expressions of CE
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from approvals.operators_file import FileSection, each_once, yaml_of
+from approvals.operators_file import FileSection, NamePrefixes, check_prefixes_apart, each_once, yaml_of
 
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DEFAULT_SCOPES = ("openid", "profile", "groups", "offline_access")
 # The tokens of a command line are not renewed, so that it asks for none to do so with.
@@ -84,6 +82,13 @@ class Issuers:
     def with_url(self, url: str) -> Issuer | None:
         return next((issuer for issuer in self.every if issuer.url == url), None)
 
+    def prefixes(self) -> list[NamePrefixes]:
+        return [
+            (issuer.name, one.cluster, one.username.prefix, one.groups.prefix if one.groups else None)
+            for issuer in self.every
+            for one in issuer.clusters
+        ]
+
     def of_cluster(self, cluster: str) -> tuple[Issuer, ...]:
         return tuple(issuer for issuer in self.every if issuer.rules_on(cluster))
 
@@ -102,8 +107,9 @@ def read_issuers(content: object, folder: Path) -> Issuers:
     every = tuple(_issuer(one, folder) for one in top.items("issuers"))
     each_once("issuers: name", [one.name for one in every])
     each_once("issuers: url", [one.url for one in every])
-    _apart_on_each_cluster(every)
-    return Issuers(every)
+    issuers = Issuers(every)
+    check_prefixes_apart(issuers.prefixes())
+    return issuers
 
 
 def is_protected(url: str) -> bool:
@@ -114,9 +120,7 @@ def is_protected(url: str) -> bool:
 
 def _issuer(place: FileSection, folder: Path) -> Issuer:
     place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "commandLine", "clusters")
-    name = place.text("name")
-    if not NAME.fullmatch(name):
-        raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and - (the name is part of URLs)")
+    name = place.name()
     client = _client(place.child("client"), folder)
     ca_file = place.text("certificateAuthorityFile", "")
     issuer = Issuer(
@@ -175,9 +179,7 @@ def _rules(place: FileSection) -> ClusterRules:
 
 def _prefixed(place: FileSection) -> Prefixed:
     _without_expressions(place, "claim", "prefix")
-    if "prefix" not in place.mapping():
-        raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
-    return Prefixed(place.text("claim"), place.text("prefix", ""))
+    return Prefixed(claim=place.text("claim"), prefix=place.prefix())
 
 
 def _required(place: FileSection) -> tuple[str, str]:
@@ -189,23 +191,3 @@ def _without_expressions(place: FileSection, *keys: str) -> None:
     if "expression" in place.mapping():
         raise ValueError(f"{place.where}.expression: expressions are not supported; expected {' and '.join(keys)}")
     place.allow(*keys)
-
-
-def _apart_on_each_cluster(every: Sequence[Issuer]) -> None:
-    """No issuer of a cluster may name another's people or groups: their prefixes must be apart."""
-    for one in every:
-        for rules in one.clusters:
-            for other in every:
-                theirs = other.rules_on(rules.cluster)
-                if other is not one and theirs and _may_clash(rules, theirs):
-                    raise ValueError(
-                        f"issuers {one.name} and {other.name} are both used on cluster {rules.cluster}, and the "
-                        "prefix of one starts with the prefix of the other, so either could name people of the "
-                        "other. Use prefixes of which none starts with another, such as a: and b:"
-                    )
-
-
-def _may_clash(one: ClusterRules, other: ClusterRules) -> bool:
-    names = one.username.prefix.startswith(other.username.prefix)
-    groups = bool(one.groups and other.groups and one.groups.prefix.startswith(other.groups.prefix))
-    return names or groups

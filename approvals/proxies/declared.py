@@ -13,9 +13,8 @@ from itertools import combinations
 from urllib.parse import urlsplit
 
 from approvals.networks import UNIX, Network, Proxies, holds_loopback, overlap
-from approvals.operators_file import FileSection, each_once, yaml_of
+from approvals.operators_file import FileSection, NamePrefixes, each_once, yaml_of
 
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 # Without underscores, which are the same as dashes once a request has reached Python (PEP 3333).
 HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}[A-Za-z0-9]", re.ASCII)
 # What clients or other proxies write for other purposes.
@@ -130,6 +129,13 @@ class IdentityProxies:
     def __iter__(self) -> Iterator[IdentityProxy]:
         return iter(self.every)
 
+    def prefixes(self) -> list[NamePrefixes]:
+        return [
+            (proxy.name, names.cluster, names.username_prefix, names.groups_prefix)
+            for proxy in self.every
+            for names in proxy.clusters
+        ]
+
     def named(self, name: str) -> IdentityProxy | None:
         return next((proxy for proxy in self.every if proxy.name == name), None)
 
@@ -169,9 +175,7 @@ def read_identity_proxies(content: object) -> IdentityProxies:
 
 def _proxy(place: FileSection) -> IdentityProxy:
     place.allow("name", "title", "networks", "headers", "signOutUrl", "api", "issuer", "clusters")
-    name = place.text("name")
-    if not NAME.fullmatch(name):
-        raise ValueError(f"{place.where}.name: {name!r}; expected a-z, 0-9 and -")
+    name = place.name()
     clusters = tuple(_names(one) for one in place.items("clusters"))
     if not clusters:
         raise ValueError(f"{place.where}.clusters is empty: name the clusters that the proxy's people are somebody on")
@@ -301,9 +305,7 @@ def _names(place: FileSection) -> ClusterNames:
 
 def _prefix(place: FileSection) -> str:
     place.allow("prefix")
-    if "prefix" not in place.mapping():
-        raise ValueError(f'{place.where}.prefix is missing: give the API server\'s, or "" where it has none')
-    return place.text("prefix", "")
+    return place.prefix()
 
 
 def _sign_out_url(place: FileSection) -> str:

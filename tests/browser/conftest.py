@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 from pytest_django.plugin import DjangoDbBlocker
 
+from approvals.migrations import _append_only
 from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
@@ -31,8 +31,6 @@ from tests.support.stored_catalogs import HARBOUR, catalog, stored
 # A page asks every ten seconds what has become of a request.
 pw.expect.set_options(timeout=scaled(60_000))
 PASSWORD = "correct horse battery staple"
-append_only = importlib.import_module("approvals.migrations.0002_append_only")
-request_changes = importlib.import_module("approvals.migrations.0050_request_changes")
 SignIn = Callable[[User], pw.Page]
 Enter = Callable[..., pw.Page]
 
@@ -42,8 +40,7 @@ def triggers_afterwards(django_db_setup: None, django_db_blocker: DjangoDbBlocke
     """Put the triggers back once the database is flushed."""
     yield
     with django_db_blocker.unblock(), connection.schema_editor() as editor:
-        append_only.create(None, editor)
-        append_only.freeze(editor, request_changes.DISMISSALS)
+        _append_only.create(None, editor)
 
 
 @pytest.fixture
@@ -51,8 +48,7 @@ def transactional_db(triggers_afterwards: None, transactional_db: None) -> Itera
     """pytest-django empties the tables after such a test, which the triggers would refuse."""
     yield
     with connection.schema_editor() as editor:
-        append_only.drop(None, editor)
-        append_only.thaw(editor, request_changes.DISMISSALS)
+        _append_only.drop(None, editor)
 
 
 @pytest.fixture(autouse=True)

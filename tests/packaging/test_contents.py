@@ -47,7 +47,7 @@ def test_the_wheel_holds_what_the_commands_read_at_run_time(built: Built) -> Non
         "approvals/shipped/templates/signing_in/sign_in.html",
         "approvals/shipped/static/css/base.css",
         "approvals/shipped/deploy/crds/bundledeployments.yaml",
-        "approvals/migrations/0001_records.py",
+        "approvals/migrations/0001_initial.py",
         "approvals/py.typed",
         "provisioner/py.typed",
         "provisioner/review/report.schema.json",

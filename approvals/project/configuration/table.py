@@ -12,14 +12,15 @@ from approvals.encryption.keys import parse_keys
 from approvals.networks import Proxies
 from approvals.oidc.issuers import parse_issuers
 from approvals.project.configuration.texts import (
+    LIMITS,
     address,
-    days,
+    choice,
     deployments,
     hosts,
     long_token,
-    positive,
-    severity,
-    severity_or_none,
+    networks,
+    number,
+    site,
     switch,
     words,
 )
@@ -50,7 +51,10 @@ SETTINGS = (
     Setting("DEBUG", "false", "development only: show error pages with source code", switch),
     Setting("ALLOWED_HOSTS", "127.0.0.1,localhost", "host names that the site serves", words),
     Setting(
-        "PUBLIC_URL", "http://127.0.0.1:8000", "URL under which people reach the site; used for links in chat messages"
+        "PUBLIC_URL",
+        "http://127.0.0.1:8000",
+        "URL under which people reach the site; used for links in chat messages",
+        site,
     ),
     Setting("HTTPS", "false", "send cookies over TLS only, and HSTS", switch),
     Setting("TRUSTED_ORIGINS", "", "origins that forms may be submitted from when the site is behind a proxy", words),
@@ -92,12 +96,8 @@ SETTINGS = (
         "PEM file of the authorities that vouch for the S3 server; empty: the usual ones",
         authorities_file,
     ),
-    Setting(
-        "STATIC_DIR",
-        "staticfiles",
-        "folder that `collectstatic` fills; pages are styled without it, too",
-    ),
-    Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", int),
+    Setting("STATIC_DIR", "staticfiles", "folder that `collectstatic` fills; pages are styled without it, too"),
+    Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", number(1)),
     Setting("SELF_APPROVAL", "false", "whether requesters may approve their own requests", switch),
     Setting(
         "DOUBT_WRITERS",
@@ -111,14 +111,14 @@ SETTINGS = (
         "UNSEEN_SEVERITY",
         "notable",
         "the worst severity that can be approved through channels that do not show the report: chat and webhook",
-        severity,
+        choice(*LIMITS),
     ),
     Setting(
         "UNSEEN_DEPENDING_SEVERITY",
         "",
         "the same for findings that only hold if a stored object is as they say, while nobody looked at the objects; "
         "empty: PRATIQUE_UNSEEN_SEVERITY",
-        severity_or_none,
+        choice("", *LIMITS),
     ),
     Setting(
         "UNATTENDED_READS",
@@ -134,23 +134,23 @@ SETTINGS = (
         parse_controllers,
     ),
     Setting("MACHINE_REVIEWERS", "", "`system:` user names that may review", words),
-    Setting("REQUEST_HOURS", "72", "hours until an unsettled request expires", int),
+    Setting("REQUEST_HOURS", "72", "hours until an unsettled request expires", number(1)),
     Setting(
         "GROUPS_HOURS",
         "12",
         "hours for which a verified identity and its groups are valid in sessions, API tokens and chat links",
-        int,
+        number(1),
     ),
-    Setting("SESSION_HOURS", "12", "maximum duration of a browser session, in hours", int),
-    Setting("SESSION_IDLE_MINUTES", "120", "minutes of inactivity after which a browser session ends", int),
+    Setting("SESSION_HOURS", "12", "maximum duration of a browser session, in hours", number(1)),
+    Setting("SESSION_IDLE_MINUTES", "120", "minutes of inactivity after which a browser session ends", number(1)),
     Setting(
         "KEEP_DAYS",
         "0",
         "days after which a settled request loses its report and stored content; who decided, and the audit, stay. "
         "0 keeps everything",
-        days,
+        number(0, 36_500),
     ),
-    Setting("TOKEN_DAYS", "90", "maximum lifetime of an API token, in days", int),
+    Setting("TOKEN_DAYS", "90", "maximum lifetime of an API token, in days", number(0)),
     Setting(
         "LOCAL_ACCOUNTS",
         "false",
@@ -164,76 +164,59 @@ SETTINGS = (
         "identities are then checked by age only",
         switch,
     ),
-    Setting("CLAIM_SECONDS", "10", "seconds until the claim of a dead worker lapses", int),
-    Setting(
-        "STEP_MINUTES",
-        "15",
-        "minutes without progress after which a step counts as dead",
-        int,
-    ),
+    Setting("CLAIM_SECONDS", "10", "seconds until the claim of a dead worker lapses", number(1)),
+    Setting("STEP_MINUTES", "15", "minutes without progress after which a step counts as dead", number(1)),
     Setting(
         "ALONE_MEMORY_MIB",
         "1024",
         "memory limit (MiB) of the process that retries a request after its first process died",
-        int,
+        number(1),
     ),
     Setting(
         "WORKER_MEMORY_MIB",
         "0",
         "memory limit (MiB) of one worker with all its processes; 0: the container's limit, or else the "
         "machine's memory",
-        int,
+        number(0),
     ),
     Setting(
         "PREPARATIONS_AT_ONCE",
         "12",
         "number of requests that one worker prepares in parallel, each in its own process; must be less "
         "than its number of threads",
-        int,
+        number(1),
     ),
-    Setting(
-        "APPLY_MINUTES",
-        "15",
-        "minutes that an apply may take if the spec sets no deadline",
-        int,
-    ),
+    Setting("APPLY_MINUTES", "15", "minutes that an apply may take if the spec sets no deadline", number(1)),
     Setting(
         "APPLIES_AT_ONCE",
         "6",
         "number of requests that one worker process applies in parallel; must be less than its number of threads",
-        int,
+        number(1),
     ),
     Setting(
         "PROGRESS_DEADLINE_MINUTES",
         "30",
         "minutes within which a revision must become healthy if the spec sets no deadline",
-        int,
+        number(1),
     ),
-    Setting("CLUSTER_TIMEOUT_SECONDS", "10", "timeout of one call to a cluster, in seconds", int),
-    Setting("MAX_BUNDLE_MIB", "256", "maximum size of an unpacked bundle (MiB)", int),
-    Setting("MAX_CATALOG_MIB", "1024", "maximum size of an unpacked catalog (MiB)", positive),
-    Setting("MAX_OBJECTS", "5000", "maximum number of objects in a bundle", int),
-    Setting("MAX_OPEN_REQUESTS", "200", "maximum number of open requests per cluster", int),
-    Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "maximum number of open requests per requester and cluster", int),
+    Setting("CLUSTER_TIMEOUT_SECONDS", "10", "timeout of one call to a cluster, in seconds", number(1)),
+    Setting("MAX_BUNDLE_MIB", "256", "maximum size of an unpacked bundle (MiB)", number(1)),
+    Setting("MAX_CATALOG_MIB", "1024", "maximum size of an unpacked catalog (MiB)", number(1)),
+    Setting("MAX_OBJECTS", "5000", "maximum number of objects in a bundle", number(1)),
+    Setting("MAX_OPEN_REQUESTS", "200", "maximum number of open requests per cluster", number(0)),
+    Setting("MAX_OPEN_REQUESTS_OF_ONE", "50", "maximum number of open requests per requester and cluster", number(0)),
     Setting(
         "MAX_OPEN_REQUESTS_OF_CONTROLLER",
         "500",
         "maximum number of open requests per cluster and account that `PRATIQUE_GITOPS_FILE` lists",
-        int,
+        number(0),
     ),
-    Setting("ALLOWED_NETWORKS", "", "non-public networks that sources may be fetched from (CIDR)", words),
+    Setting("ALLOWED_NETWORKS", "", "non-public networks that sources may be fetched from (CIDR)", networks),
     Setting("ALLOWED_SOURCE_HOSTS", "", "hosts that sources may redirect to or get tokens from", words),
     Setting(
-        "NAMESPACE",
-        "pratique",
-        "the namespace that Pratique runs in; only people can approve content that affects it",
+        "NAMESPACE", "pratique", "the namespace that Pratique runs in; only people can approve content that affects it"
     ),
-    Setting(
-        "ALLOWED_IMAGES",
-        "",
-        "registries and repository prefixes that images may come from; empty: any",
-        words,
-    ),
+    Setting("ALLOWED_IMAGES", "", "registries and repository prefixes that images may come from; empty: any", words),
     Setting(
         "PLAIN_HTTP_HOSTS",
         "",
@@ -246,38 +229,38 @@ SETTINGS = (
         "600",
         "seconds after which a branch, tag, image tag or URL without a checksum is checked for changes, where "
         "spec.sources[].interval does not say; 0: only where it does",
-        int,
+        number(0),
     ),
     Setting(
         "SOURCE_POLL_MIN_SECONDS",
         "60",
         "shortest interval, in seconds; a spec that asks for less gets this one",
-        positive,
+        number(1),
     ),
     Setting(
         "SOURCE_POLLS_PER_HOST",
         "30",
         "maximum number of checks for changes per source host and minute; 0: nothing is checked",
-        int,
+        number(0),
     ),
     Setting(
         "SOURCE_REQUESTS_PER_HOUR",
         "4",
         "maximum number of requests per deployment and hour that are created because its sources change or its "
         "catalogs offer something else; 0: no maximum",
-        int,
+        number(0),
     ),
     Setting(
         "COMPARISONS",
         "2",
         "maximum number of comparisons of bundles per person that are prepared at the same time",
-        positive,
+        number(1),
     ),
     Setting(
         "COMPARISONS_PER_HOUR",
         "30",
         "maximum number of comparisons of bundles per person and hour; one that is known already is not counted",
-        positive,
+        number(1),
     ),
     Setting(
         "TRUSTED_KUBECONFIGS",
@@ -292,10 +275,7 @@ SETTINGS = (
         " of the registered ones",
     ),
     Setting(
-        "OIDC_FILE",
-        "",
-        "YAML file of OpenID Connect issuers and the clusters that each is trusted on",
-        parse_issuers,
+        "OIDC_FILE", "", "YAML file of OpenID Connect issuers and the clusters that each is trusted on", parse_issuers
     ),
     Setting(
         "IDENTITY_PROXIES_FILE",
@@ -304,7 +284,10 @@ SETTINGS = (
         parse_identity_proxies,
     ),
     Setting(
-        "RENEW_MINUTES", "10", "minutes after which the issuer is asked again for a person's identity and groups", int
+        "RENEW_MINUTES",
+        "10",
+        "minutes after which the issuer is asked again for a person's identity and groups",
+        number(0),
     ),
     Setting("SLACK_SIGNING_SECRET", "", "signing secret of the Slack app whose buttons decide requests"),
     Setting("SLACK_TEAM", "", "ID of the Slack team whose members may decide"),
@@ -326,7 +309,7 @@ SETTINGS = (
     Setting(
         "METRICS_ADDRESS", "", "host:port on which each process serves its own /metrics; empty to disable", address
     ),
-    Setting("LOG_FORMAT", "json", "log format: `json` or `console`"),
+    Setting("LOG_FORMAT", "json", "log format: `json` or `console`", choice("json", "console")),
     Setting("SENTRY_DSN", "", "Sentry DSN for error reports (extra: sentry)"),
     Setting("OTLP_ENDPOINT", "", "OTLP/HTTP endpoint for traces, such as http://collector:4318 (extra: otel)"),
 )

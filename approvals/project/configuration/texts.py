@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from ipaddress import ip_network
+from urllib.parse import urlsplit
 
 MIN_TOKEN_CHARACTERS = 32
 DEPLOYMENT = re.compile(r"[a-zA-Z0-9_-]{1,63}/(?:catalogs/)?[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-# A hundred years.
-MAX_DAYS = 36_500
-# The severities that a limit may be, mildest first.
+# All of provisioner.values.Severity but "unknown", which is worse than every limit, mildest first.
 LIMITS = ("safe", "notable", "dangerous", "breaking", "critical")
 
 
@@ -23,6 +24,24 @@ def hosts(text: str) -> list[str]:
     return found
 
 
+def networks(text: str) -> list[str]:
+    found = words(text)
+    for network in found:
+        try:
+            ip_network(network)
+        except ValueError as exc:
+            raise ValueError(f"{network!r} was given: expected a network, such as 10.0.0.0/8") from exc
+    return found
+
+
+def site(text: str) -> str:
+    """The address of a site, under which paths are put."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{text!r} was given: expected https://HOST")
+    return text
+
+
 def switch(text: str) -> bool:
     lowered = text.strip().lower()
     if lowered in {"1", "true", "yes", "on"}:
@@ -32,16 +51,29 @@ def switch(text: str) -> bool:
     raise ValueError(f"{text!r} is not a boolean: expected true or false")
 
 
-def days(text: str) -> int:
-    if not (text.strip().isdecimal() and int(text) <= MAX_DAYS):
-        raise ValueError(f"{text!r} is not a number of days: expected 0 to {MAX_DAYS}")
-    return int(text)
+def number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Reads a whole number between two bounds, which are allowed themselves."""
+
+    def read(text: str) -> int:
+        found = int(text) if re.fullmatch(r"\s*[0-9]{1,18}\s*", text, re.ASCII) else least - 1
+        if found < least or (most is not None and found > most):
+            expected = f"{least} or more" if most is None else f"{least} to {most}"
+            raise ValueError(f"{text!r} was given: expected a whole number, {expected}")
+        return found
+
+    return read
 
 
-def positive(text: str) -> int:
-    if not (text.strip().isdecimal() and int(text) > 0):
-        raise ValueError(f"{text!r} is not a positive number: expected 1 or more")
-    return int(text)
+def choice(*allowed: str) -> Callable[[str], str]:
+    """Reads one of a few words."""
+
+    def read(text: str) -> str:
+        if text not in allowed:
+            *most, last = filter(None, allowed)
+            raise ValueError(f"{text!r} was given: expected {', '.join(most)} or {last}")
+        return text
+
+    return read
 
 
 def deployments(text: str) -> list[str]:
@@ -51,18 +83,6 @@ def deployments(text: str) -> list[str]:
         if not DEPLOYMENT.fullmatch(one):
             raise ValueError(f"{one!r} is not a deployment: expected CLUSTER/NAME or CLUSTER/catalogs/NAME")
     return found
-
-
-def severity(text: str) -> str:
-    """One of provisioner.values.Severity but "unknown", which is worse than every limit."""
-    if text not in LIMITS:
-        raise ValueError(f"{text!r} is not a severity: expected one of {', '.join(LIMITS)}")
-    return text
-
-
-def severity_or_none(text: str) -> str:
-    """The same, or "" for none."""
-    return severity(text) if text else ""
 
 
 def long_token(text: str) -> str:

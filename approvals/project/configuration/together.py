@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import astuple
 from typing import Any
 
+from approvals.operators_file import check_prefixes_apart
 from approvals.project.configuration.table import PREFIX
 
 
 def check_names_apart(values: Mapping[str, Any]) -> None:
     """Raises ValueError where a proxy could name another one's people on a cluster, or an issuer's, or they its own."""
-    proxied = [(proxy.name, names) for proxy in values["IDENTITY_PROXIES_FILE"] for names in proxy.clusters]
-    others = [
-        (issuer.name, rules.cluster, rules.username.prefix, rules.groups.prefix if rules.groups else None)
-        for issuer in values["OIDC_FILE"]
-        for rules in issuer.clusters
-    ]
-    for number, (who, names) in enumerate(proxied):
-        here = (names.cluster, names.username_prefix, names.groups_prefix)
-        for other, *there in others + [(it, *astuple(its)) for it, its in proxied[:number]]:
-            if here[0] == there[0] and (_may_clash(here[1], there[1]) or _may_clash(here[2], there[2])):
-                raise ValueError(
-                    f"{PREFIX}IDENTITY_PROXIES_FILE: {who} and {other} are both used on cluster "
-                    f"{names.cluster}, and the prefix of one starts with the prefix of the other, so either "
-                    "could name people of the other. Use prefixes of which none starts with another, such as "
-                    "a: and b:"
-                )
+    try:
+        check_prefixes_apart([*values["IDENTITY_PROXIES_FILE"].prefixes(), *values["OIDC_FILE"].prefixes()])
+    except ValueError as exc:
+        raise ValueError(f"{PREFIX}IDENTITY_PROXIES_FILE: {exc}") from exc
 
 
 def check_people_join(values: Mapping[str, Any]) -> None:
@@ -55,11 +43,6 @@ def check_people_join(values: Mapping[str, Any]) -> None:
                     f"{PREFIX}OIDC_FILE, and {there[0].name} is used on cluster {names.cluster}: write the same "
                     "URL in both files"
                 )
-
-
-def _may_clash(one: str | None, other: str | None) -> bool:
-    """None: it names nobody."""
-    return one is not None and other is not None and (one.startswith(other) or other.startswith(one))
 
 
 def check_metrics(values: Mapping[str, Any]) -> None:

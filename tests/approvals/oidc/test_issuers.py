@@ -71,8 +71,8 @@ def with_username(**username: Any) -> dict[str, Any]:
         ([changed(client={"id": "a", "secretFile": "none"})], "secretFile"),
         ([changed(client={"id": "a", "secret": "b"})], "unknown field secret"),
         ([changed(client={"id": "a", "scopes": ["profile"]})], "openid"),
-        ([changed(client={"id": 3})], r"client.id: expected a string, found a int"),
-        ([changed(clusters={"production": {}})], r"clusters: expected a list, found a dict"),
+        ([changed(client={"id": 3})], r"client.id: expected a string, found a number"),
+        ([changed(clusters={"production": {}})], r"clusters: expected a list, found a mapping"),
         ([changed(clusters=[{"name": "a"}])], "claimMappings is missing"),
         ([changed(clusters=[RULES, RULES])], "twice"),
         ([with_username(claim="sub")], "prefix is missing"),
@@ -80,7 +80,7 @@ def with_username(**username: Any) -> dict[str, Any]:
         ([EXAMPLE, EXAMPLE], "twice"),
         ([EXAMPLE, changed(name="other")], "twice"),
         ([EXAMPLE, changed(name="other", url="https://b.example")], "either could name people of the other"),
-        (["text"], r"issuers\[0\]: expected a mapping, found a str"),
+        (["text"], r"issuers\[0\]: expected a mapping, found a string"),
     ],
 )
 def test_a_mistake_is_told_by_its_place(tmp_path: Path, issuers: list[Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Indexes of large tables are built beside those who write, again where that was broken off, and not without the rights."""
+"""PostgreSQL finds a part of a name by an index; where the right to build it is missing, it is said what to run."""
 
 from __future__ import annotations
 
@@ -14,20 +14,11 @@ from tests.support.folders import ROOT
 from tests.support.patience import scaled
 from tests.support.servers.postgresql import Postgres
 
-# What a migration does, whichever came after it.
 BUILD = """
 from importlib import import_module
-from django.apps import apps
 from django.db import connection
-with connection.schema_editor(atomic=False) as editor:
-    import_module("approvals.migrations.{}").build(apps, editor)
-"""
-INDEX = "SELECT indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid = 'audit_verb'::regclass"
-# What a build leaves that was killed: an index that is not used.
-BROKEN_OFF = """
-DROP INDEX audit_verb;
-CREATE INDEX audit_verb ON approvals_auditentry (via);
-UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'audit_verb'::regclass;
+with connection.schema_editor() as editor:
+    import_module("approvals.migrations.0001_initial").index_parts_of_texts(None, editor)
 """
 UNUSABLE = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'request_text_parts'::regclass"
 SEARCH = "EXPLAIN SELECT request_id FROM approvals_requesttext WHERE text::text LIKE '%part of a name%'"
@@ -39,9 +30,9 @@ GRANT ALL ON ALL TABLES IN SCHEMA public TO tenant;
 """
 
 
-def build(url: str, name: str) -> str:
-    """What a migration says while it builds its index."""
-    command = [sys.executable, "manage.py", "shell", "--verbosity", "0", "-c", BUILD.format(name)]
+def build(url: str) -> str:
+    """What the migration says while it builds its index."""
+    command = [sys.executable, "manage.py", "shell", "--verbosity", "0", "-c", BUILD]
     about = {**environment(url), "PRATIQUE_LOG_FORMAT": "console"}
     done = subprocess.run(
         command, cwd=ROOT, env=about, capture_output=True, text=True, check=False, timeout=scaled(240)
@@ -55,20 +46,6 @@ def plan_of(connection: psycopg.Connection[Any]) -> str:
     return "\n".join(line for (line,) in connection.execute(SEARCH))
 
 
-@pytest.mark.thorough
-def test_an_index_that_was_not_finished_is_built_again(postgres: Postgres) -> None:
-    url = postgres.migrated_database()
-    with psycopg.connect(url, autocommit=True) as connection:
-        first = connection.execute(INDEX).fetchone()
-        connection.execute(BROKEN_OFF)
-        assert connection.execute(INDEX).fetchone() != first
-        build(url, "0068_audit_verb")
-        assert connection.execute(INDEX).fetchone() == first
-    assert first
-    assert first[0] is True
-    assert "(verb, number DESC)" in first[1]
-
-
 def test_a_part_of_a_name_is_found_by_an_index(postgres: Postgres) -> None:
     with psycopg.connect(postgres.migrated_database(), autocommit=True) as connection:
         assert "request_text_parts" in plan_of(connection)
@@ -79,7 +56,7 @@ def test_without_the_right_to_an_extension_it_is_said_what_to_run_and_that_works
     url = postgres.migrated_database()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(WITHOUT_RIGHTS)
-        said = build(url.replace("//postgres@", "//tenant@"), "0071_search_index")
+        said = build(url.replace("//postgres@", "//tenant@"))
         assert "request_text_parts" not in plan_of(connection)
         assert "permission denied" in said
         assert said.index("permission denied") < said.index("To mend it"), "the error stands in the words"
@@ -89,13 +66,3 @@ def test_without_the_right_to_an_extension_it_is_said_what_to_run_and_that_works
             assert "request_text_parts" in plan_of(connection)
             connection.execute(UNUSABLE)
             assert "request_text_parts" not in plan_of(connection)
-
-
-@pytest.mark.thorough
-def test_an_index_of_the_search_that_was_not_finished_is_built_again(postgres: Postgres) -> None:
-    url = postgres.migrated_database()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(UNUSABLE)
-        assert "request_text_parts" not in plan_of(connection)
-        assert "pg_trgm" not in build(url, "0071_search_index")
-        assert "request_text_parts" in plan_of(connection)

@@ -14,23 +14,6 @@ from tests.support.folders import ROOT
 from tests.support.patience import scaled
 from tests.support.servers import migrated
 
-# Both scripts see the tables as they are at their migration, which the models of today do not fit.
-MODELS = """
-import json
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-from django.utils import timezone
-from approvals import audit
-now = timezone.now()
-def model(name):
-    return apps.get_model("approvals", name).objects
-"""
-AT = """
-executor = MigrationExecutor(connection)
-apps = executor.loader.project_state([("approvals", next(
-    name for app, name in executor.loader.graph.nodes if app == "approvals" and name.startswith("{number}")
-))]).apps
-"""
 # Requests in any state, and what to look at from another connection while somebody waits for a lock.
 SETTING = """
 import threading
@@ -215,9 +198,3 @@ def migrated_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str
         return url
     service: Any = request.getfixturevalue("postgres")
     return str(service.migrated_database())
-
-
-def ran(url: str, number: str, program: str) -> str:
-    """The last line that a program prints which sees the tables of one migration."""
-    text = MODELS + AT.replace("{number}", number) + program
-    return manage(url, "shell", "--verbosity", "0", "-c", text).splitlines()[-1]

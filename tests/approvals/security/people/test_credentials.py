@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from approvals import access
 from approvals.errors import ProofTooOld
-from approvals.models import ChatAccount, KubernetesIdentity, Proof, Request, Review, SignIn
+from approvals.models import ChatAccount, Proof, Request, Review, SignIn
 from provisioner.values import Identity
-from tests.approvals.security.people.proofs import CARLA, TOKEN_REVIEW, made_old, rest, session
+from tests.approvals.security.people.proofs import CARLA, made_old, rest, session
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter
@@ -123,15 +121,6 @@ def test_S25_groups_are_those_of_the_very_session(here: World, carla: User) -> N
     world.by_token("prod", "carla")
     again = access.of_sign_in(SignIn.objects.get(pk=first.holder_id))
     assert access.identity_of(again, here.cluster) == CARLA
-
-
-def test_S01_migrating_keeps_no_identity_that_entered_a_local_account(here: World, carla: User) -> None:
-    other = world.cluster("other")
-    facts = {"username": "ada", "groups": [], "groups_seen_at": timezone.now(), "authenticator": TOKEN_REVIEW}
-    KubernetesIdentity.objects.create(user=here.ada, cluster=other, **facts)
-    import_module("approvals.migrations.0027_end_unproved").end_unproved(apps, None)
-    assert [row.authenticator for row in here.ada.kubernetes_identities.all()] == ["mapped"]
-    assert carla.kubernetes_identities.count() == 1
 
 
 def test_S25_every_page_says_as_whom_one_acts_where_and_since_when(

