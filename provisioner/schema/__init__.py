@@ -15,21 +15,18 @@ from provisioner.schema.admission.custom_resource import Admission, Candidate, a
 from provisioner.schema.admission.steps import default, drop_nulls, embedded_errors, prune, validate
 from provisioner.schema.definition.validation import accepts_update, validate_crd
 from provisioner.schema.diff.crd import compare
-from provisioner.schema.diff.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.fields import FieldError
 from provisioner.schema.version_order import kube_order
 
 __all__ = [
     "Admission",
     "Candidate",
-    "CrdifyConfig",
     "FieldError",
     "accepts_update",
     "admit",
     "admit_all",
     "cel",
     "compare",
-    "crdify_triples",
     "default",
     "definition",
     "diff",
