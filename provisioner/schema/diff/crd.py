@@ -44,8 +44,10 @@ UNCONVERTED = SchemaVerdict(stored=D, writers=D, readers=D)
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
-def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
+def compare(old_crd: JsonObject, new_crd: JsonObject, *, is_accepted: bool = False) -> list[Finding]:
     """Every change from `old_crd` to `new_crd`, worst first; neither is changed.
+
+    With `is_accepted` the API server took the new one in a dry-run: what it would refuse is not looked for.
 
     The CRDs may be v1 or v1beta1 and may lack schemas. `evidence["version"]` names the version concerned ("" for all);
     `evidence["live"]` is True where the stored objects decide whether a breaking change breaks anything. What cannot be
@@ -57,17 +59,14 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     if unread:
         return [change.finding(_named(new_crd), "") for change in unread]
     with limited():
-        return _compared(ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd))
-
-
-def _compared(ref: ObjectRef, old: Crd, new: Crd) -> list[Finding]:
-    found = [change.finding(ref, "") for change in _crd_changes(old, new)]
-    for version, change in _version_changes(old, new):
-        found.append(change.finding(ref, version))
-    found += [change.finding(ref, version) for version, change in compare_served(old, new)]
-    known = {(finding.rule, finding.path) for finding in found}
-    found += [change.finding(ref, "") for change in _refused(old, new) if (change.rule, change.path) not in known]
-    return list(worst_first(found))
+        ref, old, new = ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd)
+        found = [change.finding(ref, "") for change in _crd_changes(old, new)]
+        found += [change.finding(ref, version) for version, change in _version_changes(old, new)]
+        found += [change.finding(ref, version) for version, change in compare_served(old, new)]
+        known = {(finding.rule, finding.path) for finding in found}
+        refused = () if is_accepted else _refused(old, new)
+        found += [change.finding(ref, "") for change in refused if (change.rule, change.path) not in known]
+        return list(worst_first(found))
 
 
 def _named(crd: JsonObject) -> ObjectRef:
