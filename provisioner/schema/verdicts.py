@@ -12,7 +12,6 @@ from provisioner.schema.fields import go_json
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 Path = tuple[str | int, ...]
-PRUNED = "pruned"  # the fact `lost` of a change whose counterexample is taken, without some of it
 _EXAMPLES = frozenset({"counterexample", "example"})  # facts by which a change is shown, not named
 ITEMS, VALUES = "[]", "{}"  # the items of a list and the values of a map, as parts of a path
 

@@ -13,7 +13,7 @@ from provisioner.schema.diff.lists import compare_topology
 from provisioner.schema.diff.rules import RULES, compare_junctors, compare_rules, mindful_of_rules
 from provisioner.schema.fields import same_json
 from provisioner.schema.inclusion.facets import compare_scalars
-from provisioner.schema.inclusion.scalars import taken_together
+from provisioner.schema.inclusion.presence import taken_together
 from provisioner.schema.nodes import NodePlace, additional_of, type_words, types, with_integers
 from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (

@@ -8,7 +8,6 @@ from typing import Any
 
 from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.diff.counterexamples import exemplified
 from provisioner.schema.diff.defaults import reordered_defaults
 from provisioner.schema.diff.guaranteed import FILLED, NAME, always_there, held_to
 from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
@@ -70,8 +69,7 @@ def compare_schemas(
     walk.pair(old, new, NodePlace())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
-    found = walk.changes + walk.typed_fields() + walk.documentation()
-    return exemplified(found, old, new, preserved)
+    return walk.changes + walk.typed_fields() + walk.documentation()
 
 
 def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[SchemaChange]:

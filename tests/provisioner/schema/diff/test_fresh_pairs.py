@@ -71,11 +71,6 @@ PAIRS: dict[str, tuple[JsonDict, JsonDict, Severity]] = {
     "a map of texts that may hold anything": (mapped(TEXT), mapped(True), SAFE),
     "a bound of a field in allOf, tightened": (bounded(maximum=10), bounded(maximum=5), BREAKING),
     "a bound of a field in allOf, relaxed": (bounded(maximum=5), bounded(maximum=10), SAFE),
-    "a bound of a field in allOf, moved to the field": (
-        bounded(maximum=5),
-        obj(x={**WHOLE, "maximum": 5}),
-        SAFE,
-    ),
     "a bound of items in allOf, tightened": (
         listed(WHOLE, allOf=[{"items": {"maximum": 9}}]),
         listed(WHOLE, allOf=[{"items": {"maximum": 5}}]),
