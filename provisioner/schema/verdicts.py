@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from provisioner.schema.fields import go_json
@@ -14,15 +13,6 @@ from provisioner.values import Finding, ObjectRef, Section, Severity
 Path = tuple[str | int, ...]
 _EXAMPLES = frozenset({"counterexample", "example"})  # facts by which a change is shown, not named
 ITEMS, VALUES = "[]", "{}"  # the items of a list and the values of a map, as parts of a path
-
-
-class Relation(StrEnum):
-    """How the values that the new schema accepts stand to those of the old one."""
-
-    EQUAL = "equal"
-    WIDER = "wider"
-    NARROWER = "narrower"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)

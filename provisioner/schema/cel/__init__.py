@@ -1,7 +1,6 @@
 """CEL expressions of schemas: their text, their types and cost, and how they are compiled and run.
 
 - `ast`: parsed expressions
-- `literals`: what the API server refuses in literals
 - `rule_check`: whether the API server takes a rule
 - `runtime`: rules compiled and run
 - `text`: tokens and literals
@@ -11,7 +10,6 @@
 
 __all__ = [
     "ast",
-    "literals",
     "rule_check",
     "runtime",
     "text",

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.cel.rule_check import RuleCheck, rule_text_errors
+from provisioner.schema.cel.rule_check import RuleCheck
 from provisioner.schema.definition.conversion import conversion_errors
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.definition.defaults import default_errors, has_unpruned_default
-from provisioner.schema.definition.parts import part_errors
 from provisioner.schema.definition.spec import (
     approval_errors,
     bad_ca_error,
@@ -197,7 +196,7 @@ def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
-    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd), *part_errors(crd)]
+    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd)]
     thin = {id(schema): thinned(schema) for schema in _schemas(crd)}
     has_defaults = _any(thin.values(), lambda it: it.get("default") is not None)
     if has_defaults and crd.preserves_unknown:
@@ -269,7 +268,7 @@ class _SchemaCheck:
             shape = structural_errors(schema, path) or default_errors(
                 schema, path, needs_pruned=self.rules.needs_pruned_defaults
             )
-        keywords = keyword_errors(schema, path, self.rules.keywords) + rule_text_errors(schema, path)
+        keywords = keyword_errors(schema, path, self.rules.keywords)
         found += shape + [error for error in keywords if error not in shape]
         if self.is_structural and not shape and not keywords:
             found += RuleCheck().run(schema, path)
