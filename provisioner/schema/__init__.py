@@ -7,7 +7,7 @@ Beside what it exports itself, others may use:
 - `diff`: two CRDs compared
 - `fields`: refusals in the API server's words: paths and sentences
 - `forms`: whether a CRD has the form of one
-- `reading`: how a node of a schema is read
+- `subschemas`: how a node of a schema is read
 - `verdicts`: what a change means, for whom
 """
 
@@ -36,7 +36,7 @@ __all__ = [
     "forms",
     "kube_order",
     "prune",
-    "reading",
+    "subschemas",
     "validate",
     "validate_crd",
     "verdicts",

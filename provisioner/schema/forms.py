@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, child, index, invalid, is_too_deep, key
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 from provisioner.values import JsonObject, object_in
 
 FLAT = 20  # how deep the parts of a CRD are that are not schemas

@@ -12,7 +12,7 @@ from provisioner.schema.cel.text import TOKENS
 from provisioner.schema.cel.typed_rule import TypedRule
 from provisioner.schema.cel.values import FIELD_CHAIN, Aliases, has_cel_type, type_signature, typed_moments
 from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 RULES = "x-kubernetes-validations"
 MOST_EXPENSIVE_SHOWN = 4

@@ -19,7 +19,7 @@ from provisioner.expressions.evaluator import ask
 from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
 from provisioner.schema.cel.typed_rule import TypedRule
 from provisioner.schema.cel.values import ROOT_FIELDS, has_cel_type, names_in_rules, type_signature
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
 SECONDS = 10.0  # for all rules of one schema

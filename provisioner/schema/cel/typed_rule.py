@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 
 
 @dataclass(frozen=True, slots=True)

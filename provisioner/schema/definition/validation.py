@@ -10,6 +10,7 @@ from provisioner.schema.cel.rule_check import RuleCheck
 from provisioner.schema.definition.conversion import conversion_errors
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.definition.defaults import default_errors, has_unpruned_default
+from provisioner.schema.definition.reduction import thinned
 from provisioner.schema.definition.spec import (
     approval_errors,
     bad_ca_error,
@@ -26,7 +27,6 @@ from provisioner.schema.definition.structural import (
     set_item_errors,
     structural_errors,
 )
-from provisioner.schema.definition.thinning import thinned
 from provisioner.schema.fields import (
     DEEPEST,
     OMITTED,
@@ -40,7 +40,7 @@ from provisioner.schema.fields import (
     required,
 )
 from provisioner.schema.forms import form_errors
-from provisioner.schema.reading import Schema, properties_of
+from provisioner.schema.subschemas import Schema, properties_of
 from provisioner.values import JsonObject, object_in
 
 IMMUTABLE = "field is immutable"

@@ -16,7 +16,7 @@ from provisioner.schema.cel.values import type_signature
 from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
-from provisioner.schema.reading import Schema, branches_of, properties_of
+from provisioner.schema.subschemas import Schema, branches_of, properties_of
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.diff.defaults import reordered_defaults
-from provisioner.schema.diff.guaranteed import FILLED, NAME, always_there, held_to
-from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
-from provisioner.schema.diff.node import compare_nodes, undescribed
+from provisioner.schema.diff.node import (
+    EMBEDDED,
+    FILLED,
+    NAME,
+    PRESERVE,
+    always_there,
+    compare_nodes,
+    held_to,
+    undescribed,
+)
 from provisioner.schema.diff.rules import DOCS
 from provisioner.schema.fields import is_same
 from provisioner.schema.inclusion.facets import compare_scalars
@@ -25,7 +32,7 @@ from provisioner.schema.nodes import (
     plain_node,
     types,
 )
-from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
+from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -343,3 +350,22 @@ def _below(node: Schema) -> dict[str, Any]:
 def _takes_anything(values: object) -> bool:
     """Whether the values of a map may be of any type and hold anything."""
     return not isinstance(values, Mapping) or values.keys() <= DOCS | {PRESERVE, "nullable"}
+
+
+def reordered_defaults(old: Schema, new: Schema) -> list[SchemaChange]:
+    """Of two schemas that are equal: the defaults whose fields are written in another order, which some tools mind."""
+    if json.dumps(old, default=dict) == json.dumps(new, default=dict):
+        return []
+    found: list[SchemaChange] = []
+    waiting: list[tuple[Any, Any, Path]] = [(old, new, ())]
+    while waiting:
+        before, after, path = waiting.pop()
+        if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+            continue
+        if json.dumps(before.get("default")) != json.dumps(after.get("default")):
+            found.append(harmless("SCH-34", "reordered", path))
+        waiting.append((before.get("items"), after.get("items"), (*path, ITEMS)))
+        waiting.append((before.get("additionalProperties"), after.get("additionalProperties"), (*path, VALUES)))
+        known = properties_of(after)
+        waiting += [(it, known.get(name), (*path, name)) for name, it in properties_of(before).items()]
+    return found

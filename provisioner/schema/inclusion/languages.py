@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from provisioner.schema.allowance import Exhausted, spend
-from provisioner.schema.inclusion.character_sets import LAST, SURROGATES, Ranges, holds
 from provisioner.schema.inclusion.regular_expressions import (
     AT_END,
     AT_START,
+    LAST,
+    SURROGATES,
     Automaton,
+    Ranges,
     UnreadableExpression,
     automaton,
+    holds,
 )
 
 MAX_WORK = 1_500_000  # steps of states; about 200 ms

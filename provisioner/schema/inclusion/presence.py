@@ -18,7 +18,7 @@ from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.inclusion.examples import smallest
 from provisioner.schema.nodes import types
-from provisioner.schema.reading import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
+from provisioner.schema.subschemas import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
 from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, SchemaChange, harmless, narrowed, widened
 
 MAX_COMBINATIONS = 1 << 16
