@@ -47,13 +47,9 @@ class _Compiled:
 
 @dataclass(slots=True)
 class RuleCheck:
-    """One pass over the rules of a schema.
-
-    `unjudged` are the paths of rules with functions that only Kubernetes knows: nothing is said about them.
-    """
+    """One pass over the rules of a schema. Nothing is said of rules with functions that only Kubernetes knows."""
 
     errors: list[FieldError] = field(default_factory=list)
-    unjudged: list[str] = field(default_factory=list)
     costs: list[tuple[int, str]] = field(default_factory=list)
     sound: dict[str, _Compiled] = field(default_factory=dict)
 
@@ -83,9 +79,7 @@ class RuleCheck:
         except NotCompiled as exc:
             if exc.is_ended:
                 self.errors.append(_not_compiled(at))
-            elif exc.is_beyond_us:
-                self.unjudged.append(at)
-            else:
+            elif not exc.is_beyond_us:
                 self.errors.append(invalid(at, _shown(rule), f"compilation failed: {exc}"))
             return
         found = len(self.errors)
@@ -96,7 +90,8 @@ class RuleCheck:
         for name in unknown_fields(text, node.schema, is_root=node.is_root):
             self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: undefined field '{name}'"))
         if len(self.errors) == found:
-            runs = node.cardinality if node.cardinality is not None else _unbounded(node.schema)
+            # Where no list or map above sets a limit, as many as fit into one request.
+            runs = Bound.most_in_a_request(node.schema) if node.cardinality is None else node.cardinality
             typed = TypedRule(text, node.schema, node.is_root, is_optional)
             self.sound[at] = _Compiled(typed, _shown(rule), runs)
 
@@ -139,7 +134,9 @@ def unknown_fields(text: str, schema: Schema, *, is_root: bool) -> list[str]:
     """
     found: list[str] = []
     fields = Aliases()
-    for chain in FIELD_CHAIN.finditer(_without_strings(text)):
+    tokens = TOKENS.findall(text)
+    plain = ('""' if token[:1] in ("'", '"') else " " if token.startswith("//") else token for token in tokens)
+    for chain in FIELD_CHAIN.finditer("".join(plain)):
         names = [name.strip() for name in chain[1].split(".")[1:]]
         steps = names[:-1] if chain[2] else names
         missing = _first_missing(steps, schema, is_root, fields)
@@ -159,11 +156,6 @@ def _first_missing(steps: list[str], schema: Schema, is_root: bool, fields: Alia
             return step
         node, is_root = found, False
     return ""
-
-
-def _without_strings(text: str) -> str:
-    tokens = TOKENS.findall(text)
-    return "".join('""' if token[:1] in ("'", '"') else " " if token.startswith("//") else token for token in tokens)
 
 
 def _nodes(node: _Node) -> Iterator[_Node]:
@@ -203,11 +195,6 @@ def _times(node: _Node, kind: str, keyword: str) -> int | None:
     if node.cardinality is None or not isinstance(limit, int):
         return None
     return node.cardinality * limit
-
-
-def _unbounded(schema: Schema) -> int:
-    """How many values of this schema fit into one request: where no list or map above sets a limit."""
-    return Bound.most_in_a_request(schema)
 
 
 def _shown(rule: Mapping[str, Any]) -> Record:

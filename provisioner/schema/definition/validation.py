@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.schema.cel.rule_check import RuleCheck
 from provisioner.schema.definition.conversion import conversion_errors
-from provisioner.schema.definition.crd import Crd, CrdVersion
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.definition.defaults import default_errors, has_unpruned_default
 from provisioner.schema.definition.reduction import thinned
 from provisioner.schema.definition.spec import (
@@ -187,12 +187,8 @@ def _ratcheted(old: Crd, new: Crd) -> _Rules:
 
 
 def _unchanged(old: Crd, new: Crd) -> frozenset[str]:
-    return frozenset(version.name for version in new.versions if _has_same_schema(old, version))
-
-
-def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
-    before = old.version(version.name)
-    return before is not None and is_same(before.schema, version.schema)
+    pairs = ((old.version(version.name), version) for version in new.versions)
+    return frozenset(now.name for was, now in pairs if was is not None and is_same(was.schema, now.schema))
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
@@ -280,16 +276,13 @@ def _root_errors(schema: Schema, path: str) -> list[FieldError]:
     if schema.get("type") and schema["type"] != "object":
         words = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         found.append(invalid(child(path, "type"), schema["type"], words))
-    beyond = sorted(name for name, value in schema.items() if _is_said(value) and name not in ROOT_KEYWORDS)
+    # An empty list or object says something, too.
+    said = {name for name, value in schema.items() if value is not None and value is not False and value != ""}
+    beyond = sorted(said - ROOT_KEYWORDS)
     if beyond:
         words = "fields are allowed at the root of the schema if the status subresource is enabled"
         found.append(invalid(path, {name: schema[name] for name in beyond}, f"only some {words}"))
     return found
-
-
-def _is_said(value: object) -> bool:
-    """Whether a keyword says something: an empty list or object does."""
-    return value is not None and value is not False and value != ""
 
 
 def _any(schemas: Iterable[Schema], test: Callable[[Schema], bool]) -> bool:

@@ -169,11 +169,8 @@ def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     if any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath")):
         return True
     before, after = (normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
-    return not uses_old(before) and not uses_old(after) and _likeness(before, after) >= ALIKE
-
-
-def _likeness(was: str, now: str) -> float:
-    return SequenceMatcher(None, was, now, autojunk=False).ratio()
+    likeness = SequenceMatcher(None, before, after, autojunk=False)
+    return not uses_old(before) and not uses_old(after) and likeness.ratio() >= ALIKE
 
 
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[SchemaChange]:
@@ -282,7 +279,8 @@ def _decided(answer: PresenceResult, old: Schema, new: Schema, change: SchemaCha
 
 
 def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
-    before, after = (_texts(side) for side in sides)
+    listed = (side if isinstance(side, list) else () for side in sides)
+    before, after = ({go_json(plain(branch)) for branch in side} for side in listed)
     gone, come = before - after, after - before
     if not gone and not come:
         return _same_branches(junctor, rule, sides, path)
@@ -313,10 +311,6 @@ def _negation(old: Any, new: Any, path: Path) -> list[SchemaChange]:
     if is_same(plain(old), plain(new)):
         return [harmless("SCH-58", "words", path)]
     return [undecided("SCH-58", "changed", path)]
-
-
-def _texts(side: Any) -> set[str]:
-    return {go_json(plain(branch)) for branch in side} if isinstance(side, list) else set()
 
 
 def plain(value: Any) -> Any:

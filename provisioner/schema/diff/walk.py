@@ -221,7 +221,8 @@ class _Walk:
         if not named:
             if old.get(PRESERVE) is True and new.get(PRESERVE) is not True:
                 return
-            keeps = old.get(PRESERVE) is True or (self.preserved[0] and not _takes_anything(after))
+            takes_anything = not isinstance(after, Mapping) or after.keys() <= DOCS | {PRESERVE, "nullable"}
+            keeps = old.get(PRESERVE) is True or (self.preserved[0] and not takes_anything)
             change = narrowed if keeps else widened
             rule = "SCH-07" if keeps else "SCH-52"
             self.changes.append(change(rule, "any-key", (*path, VALUES)))
@@ -306,15 +307,12 @@ class _Walk:
 
     def _all_removed(self, gone: Mapping[str, Schema], new: Schema, path: Path) -> None:
         if len(gone) >= MANY_SIBLINGS:
-            self.changes.append(self._emptied(gone, new, path))
+            change = self._removed({"properties": gone}, new, path)
+            facts = {**change.facts, "fields": sorted(gone)}
+            self.changes.append(replace(change, variant="fields-removed", facts=facts))
             return
         for name, was in gone.items():
             self.changes.append(self._removed(schema_of(was) or NO_SCHEMA, new, (*path, name)))
-
-    def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> SchemaChange:
-        """Many fields of a node removed, as the one change that it is."""
-        change = self._removed({"properties": before}, new, path)
-        return replace(change, variant="fields-removed", facts={**change.facts, "fields": sorted(before)})
 
     def _removed(self, was: Schema, parent: Schema, path: Path) -> SchemaChange:
         facts = _below(was)
@@ -345,11 +343,6 @@ def _below(node: Schema) -> dict[str, Any]:
     """How many fields a node holds, where it holds any."""
     below = count(node)
     return {"below": below} if below else {}
-
-
-def _takes_anything(values: object) -> bool:
-    """Whether the values of a map may be of any type and hold anything."""
-    return not isinstance(values, Mapping) or values.keys() <= DOCS | {PRESERVE, "nullable"}
 
 
 def reordered_defaults(old: Schema, new: Schema) -> list[SchemaChange]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -321,10 +320,6 @@ def _matches(pattern: str, text: str) -> bool:
         return False
 
 
-def _sample(test: Callable[[str], bool]) -> str | None:
-    return next((text for text in SAMPLES if test(text)), None)
-
-
 def _format(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if (old.get("format") or "") == (new.get("format") or ""):
         return []
@@ -340,7 +335,8 @@ def _format(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
         return [change.judged(widened)]
     if (before, after) in STRICTER_FORMATS:
         return [change.judged(widened)]
-    refused = _sample(lambda text: (not before or fits(before, text)) and not fits(after, text))
+    lost = (text for text in SAMPLES if (not before or fits(before, text)) and not fits(after, text))
+    refused = next(lost, None)
     if refused is not None:
         return [change.judged(narrowed, counterexample=refused)]
     return [change]

@@ -62,7 +62,10 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
         for schema in logic:
             table.collect(schema, ())
         if table.size <= MAX_COMBINATIONS and _is_plain(table):
-            return UNDECIDED if _defaults_differ(table, old, new) else _within_limits(table, old, logic)
+            try:
+                return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
+            except Exhausted:
+                return UNDECIDED
     return UNDECIDED
 
 
@@ -96,13 +99,6 @@ def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
     is_closed = not is_open and old.get("additionalProperties") is None
     names = tuple(properties_of(old))
     return names if is_closed and len(names) <= MAX_COUNTED else ()
-
-
-def _within_limits(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:
-    try:
-        return _decide(table, old, logic)
-    except Exhausted:
-        return UNDECIDED
 
 
 def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:
