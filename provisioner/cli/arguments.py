@@ -169,7 +169,3 @@ def add_crd_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--objects", metavar="FILE|DIR", type=Path, help="all objects stored of them; see below")
-    parser.add_argument(
-        "--profile", choices=("pratique", "crdify"), default="pratique", help="whose rules; default: %(default)s"
-    )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="crdify's own configuration, for --profile crdify")

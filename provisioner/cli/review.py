@@ -27,7 +27,6 @@ from provisioner.review.base.record import to_record
 from provisioner.review.base.text import visible
 from provisioner.review.crd_diff import (
     CrdDifference,
-    crdify_differences,
     crds_of,
     differences,
     strangers,
@@ -41,7 +40,6 @@ from provisioner.review.rules.shown import rules_of
 from provisioner.review.rules.shown import to_record as explained_record
 from provisioner.review.workloads.container_changes import container_changes
 from provisioner.review.workloads.container_changes import to_record as containers_record
-from provisioner.schema import CrdifyConfig
 from provisioner.values import Content, Identity, JsonObject, ObjectIdentity, Report, Severity
 
 OK, FINDINGS, UNKNOWN = 0, 1, 2
@@ -171,10 +169,6 @@ def print_report(
 
 
 def _run_crd_diff(options: argparse.Namespace) -> int:
-    if options.config and options.profile != "crdify":
-        raise Usage("--config goes with --profile crdify")
-    if options.objects and options.profile == "crdify":
-        raise Usage("--objects goes without --profile crdify, which looks at no objects")
     found = _crd_differences(options)
     if options.output == "json":
         sys.stdout.write(as_json([crd_record(one) for one in found]))
@@ -188,9 +182,6 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
 
 def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
     old, new = (crds_of(_documents(file), name=str(file)) for file in (options.old, options.new))
-    if options.profile == "crdify":
-        given = next(iter(_documents(options.config)), None) if options.config else {}
-        return crdify_differences(old, new, CrdifyConfig.of(given))
     if options.objects is None:
         return differences(old, new)
     stored = stored_in(options.objects)

@@ -37,11 +37,10 @@ def _report(variant: str, words: str, code: str) -> dict[str, Any]:
     return {**record, "rules": explained_record(rules_of([found]))}
 
 
-def crd_diff(options: argparse.Namespace, words: str, code: str) -> list[dict[str, Any]]:
+def crd_diff(_: argparse.Namespace, words: str, code: str) -> list[dict[str, Any]]:
     """One element, which names no CRD: crd-diff.schema.json."""
     found = _NOT_COMPARED.finding("not-compared", None, key=words, why=words, code=code or None)
-    triples = () if options.profile == "crdify" else None
-    return [crd_record(CrdDifference("", (found,), triples))]
+    return [crd_record(CrdDifference("", (found,)))]
 
 
 def rbac(options: argparse.Namespace, words: str, code: str) -> dict[str, Any]:

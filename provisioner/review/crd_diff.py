@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,8 +19,7 @@ from provisioner.review.crds.live_findings import live_findings
 from provisioner.review.crds.live_scene import scene_of
 from provisioner.review.crds.owners import owned_by_others, twice_taken
 from provisioner.review.crds.severity_from_objects import settled
-from provisioner.schema import CrdifyConfig, crdify_triples
-from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity, worst_first
+from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Severity, worst_first
 
 Objects = Iterable[JsonObject]
 
@@ -34,11 +32,10 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class CrdDifference:
-    """What changes in one CRD; `triples` only where crdify was to be reproduced."""
+    """What changes in one CRD."""
 
     name: str
     findings: tuple[Finding, ...]
-    triples: tuple[tuple[str, str, str], ...] | None = None
 
     @property
     def verdict(self) -> Severity:
@@ -83,23 +80,13 @@ def differences(
     return [CrdDifference(name, worst_first(several)) for name, several in told.items()]
 
 
-def crdify_differences(
-    old: Mapping[str, JsonObject], new: Mapping[str, JsonObject], config: CrdifyConfig | None = None
-) -> list[CrdDifference]:
-    """The same in the words of the tool crdify, which looks only at CRDs that stand on both sides."""
-    return [_in_crdify(name, old.get(name), new.get(name), config) for name in sorted({**old, **new})]
-
-
 def to_record(difference: CrdDifference) -> dict[str, Any]:
     """The JSON of one difference, as crd-diff.schema.json describes it."""
-    found = {
+    return {
         "crd": difference.name,
         "verdict": str(difference.verdict),
         "findings": [_finding_record(one) for one in difference.findings],
     }
-    if difference.triples is not None:
-        found["triples"] = [list(one) for one in difference.triples]
-    return found
 
 
 def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | None) -> list[Finding]:
@@ -127,28 +114,6 @@ def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], stored: 
 def _of_now(finding: Finding) -> Finding:
     """Whether there is a way back is a verdict of its own: it makes no change a dangerous one."""
     return replace(finding, severity=Severity.SAFE) if finding.rule == "LIV-06" else finding
-
-
-def _in_crdify(name: str, old: JsonObject | None, new: JsonObject | None, config: CrdifyConfig | None) -> CrdDifference:
-    if old is None or new is None:
-        return CrdDifference(name, tuple(_findings(old, new, None)), ())
-    triples = crdify_triples(old, new, config)
-    return CrdDifference(name, tuple(_crdify_finding(ObjectRef.of(new), triple) for triple in triples), tuple(triples))
-
-
-def _crdify_finding(ref: ObjectRef, triple: tuple[str, str, str]) -> Finding:
-    version, place, check = triple
-    message = f"crdify refuses a change of {check}" + (f" at {place}" if place else "")
-    return Finding(
-        rule=check,
-        section=Section.CRDS,
-        severity=Severity.BREAKING,
-        message=message,
-        ref=ref,
-        path=(place,) if place else (),
-        evidence={"version": version},
-        fingerprint=hashlib.sha256("\0".join((ref.name, *triple)).encode()).hexdigest()[:32],
-    )
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Beside what it exports itself, others may use:
 - `diff`: two CRDs compared
 - `fields`: refusals in the API server's words: paths and sentences
 - `forms`: whether a CRD has the form of one
-- `reading`: how a node of a schema is read
+- `subschemas`: how a node of a schema is read
 - `verdicts`: what a change means, for whom
 """
 
@@ -15,21 +15,18 @@ from provisioner.schema.admission.custom_resource import Admission, Candidate, a
 from provisioner.schema.admission.steps import default, drop_nulls, embedded_errors, prune, validate
 from provisioner.schema.definition.validation import accepts_update, validate_crd
 from provisioner.schema.diff.crd import compare
-from provisioner.schema.diff.crdify import CrdifyConfig, crdify_triples
 from provisioner.schema.fields import FieldError
 from provisioner.schema.version_order import kube_order
 
 __all__ = [
     "Admission",
     "Candidate",
-    "CrdifyConfig",
     "FieldError",
     "accepts_update",
     "admit",
     "admit_all",
     "cel",
     "compare",
-    "crdify_triples",
     "default",
     "definition",
     "diff",
@@ -39,7 +36,7 @@ __all__ = [
     "forms",
     "kube_order",
     "prune",
-    "reading",
+    "subschemas",
     "validate",
     "validate_crd",
     "verdicts",

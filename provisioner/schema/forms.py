@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, child, index, invalid, is_too_deep, key
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 from provisioner.values import JsonObject, object_in
 
 FLAT = 20  # how deep the parts of a CRD are that are not schemas
@@ -34,21 +34,8 @@ def readable(schema: Schema, name: str = "the schema") -> Schema:
     return schema
 
 
-def read_crd(crd: JsonObject, name: str) -> JsonObject:
-    """`crd` if it has the form of one. Raises InvalidManifest, which calls it `name`, if it has not."""
-    object_in(crd, name)
-    if is_plain(crd):
-        return crd
-    if is_too_deep(crd):
-        raise InvalidManifest(f"{name}: nested deeper than {DEEPEST} levels")
-    error = next(iter(form_errors(crd)), None)
-    if error is not None:
-        raise InvalidManifest(f"{name}: {error}")
-    return crd
-
-
 def is_crd(crd: JsonObject) -> bool:
-    """Whether `read_crd` takes it."""
+    """Whether a CRD is nested no deeper than anything here follows and has no `form_errors`."""
     return is_plain(crd) or not (is_too_deep(crd) or form_errors(crd))
 
 

@@ -5,25 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from provisioner.schema.fields import go_json
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 Path = tuple[str | int, ...]
-PRUNED = "pruned"  # the fact `lost` of a change whose counterexample is taken, without some of it
 _EXAMPLES = frozenset({"counterexample", "example"})  # facts by which a change is shown, not named
 ITEMS, VALUES = "[]", "{}"  # the items of a list and the values of a map, as parts of a path
-
-
-class Relation(StrEnum):
-    """How the values that the new schema accepts stand to those of the old one."""
-
-    EQUAL = "equal"
-    WIDER = "wider"
-    NARROWER = "narrower"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)

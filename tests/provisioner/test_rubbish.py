@@ -137,7 +137,6 @@ def test_definitions_that_are_none(old: Any, new: Any) -> None:
     asked(schema.compare, old, new)
     asked(schema.accepts_update, old, new)
     asked(schema.validate_crd, new)
-    asked(schema.crdify_triples, old, new)
     asked(schema.kube_order, str(old))
 
 
@@ -150,7 +149,6 @@ def test_a_definition_against_its_spoilt_self(new: Any) -> None:
             asked(schema.compare, whole, new)
             asked(schema.compare, new, whole)
             asked(schema.accepts_update, whole, new)
-            asked(schema.crdify_triples, new, whole)
 
 
 @pytest.mark.thorough
@@ -161,15 +159,6 @@ def test_schemas_that_are_none(node: Any, obj: Any, old: Any) -> None:
         asked(ask, node, obj)
     asked(schema.admit, node, obj, old=old)
     asked(schema.admit_all, [schema.Candidate(node, obj, old)])
-
-
-@pytest.mark.thorough
-@FUZZED
-@given(RUBBISH)
-def test_configurations_of_crdify_that_are_none(given_: Any) -> None:
-    config = asked(schema.CrdifyConfig.of, given_)
-    if config is not None:
-        asked(schema.crdify_triples, WHOLE_CRD, WHOLE_CRD, config)
 
 
 @pytest.mark.thorough
@@ -210,7 +199,6 @@ def test_roles_and_bindings_that_are_none(objects: list[Any], one: Any, other: A
         pytest.param(schema.validate_crd, id="validate_crd"),
         pytest.param(lambda odd: schema.accepts_update(odd, WHOLE_CRD), id="accepts_update old"),
         pytest.param(lambda odd: schema.accepts_update(WHOLE_CRD, odd), id="accepts_update new"),
-        pytest.param(lambda odd: schema.crdify_triples(odd, WHOLE_CRD), id="crdify_triples"),
         *(pytest.param(partial(ask, obj={}), id=ask.__name__) for ask in STEPS),
         pytest.param(rbac.binding_subjects, id="binding_subjects"),
         pytest.param(rbac.written_rules, id="written_rules"),

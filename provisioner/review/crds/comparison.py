@@ -10,9 +10,9 @@ from provisioner.schema.verdicts import shown
 from provisioner.values import Finding, JsonObject
 
 
-def compare_crds(old: JsonObject, new: JsonObject) -> list[Finding]:
+def compare_crds(old: JsonObject, new: JsonObject, *, is_accepted: bool = False) -> list[Finding]:
     """Every change from `old` to `new`, worst first (`schema.compare`)."""
-    return [with_message(found) for found in compare(old, new)]
+    return [with_message(found) for found in compare(old, new, is_accepted=is_accepted)]
 
 
 def phrase_of(change: Finding) -> Phrase:

@@ -15,7 +15,7 @@ from provisioner.review.crds.writers import managers_by_version
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.fields import same_json
 from provisioner.schema.forms import is_crd
-from provisioner.schema.reading import copied
+from provisioner.schema.subschemas import copied
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Callable
 
 from provisioner.review.base.text import visible
-from provisioner.schema.verdicts import PRUNED
 from provisioner.values import SHAPES, Finding, Severity
 
 WIDTH = 80
@@ -52,8 +51,7 @@ def example(finding: Finding) -> str:
     """The value that a schema no longer takes, "" where a finding has none."""
     if "counterexample" not in finding.evidence:
         return ""
-    what = "parts of it are pruned" if finding.evidence.get("lost") == PRUNED else "no longer accepted"
-    return f"{what}: {visible(_short(finding.evidence['counterexample']))}"
+    return f"no longer accepted: {visible(_short(finding.evidence['counterexample']))}"
 
 
 def _short(value: object) -> str:

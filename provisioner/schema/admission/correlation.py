@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from provisioner.schema.fields import same_go
-from provisioner.schema.reading import Schema, child_schema, schema_of
+from provisioner.schema.subschemas import Schema, child_schema, schema_of
 
 ABSENT = object()
 

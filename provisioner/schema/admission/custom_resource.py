@@ -13,7 +13,7 @@ from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, ha
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_too_deep
 from provisioner.schema.forms import readable
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 from provisioner.values import JsonObject
 
 RULES_SKIPPED = (

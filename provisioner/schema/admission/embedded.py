@@ -7,7 +7,7 @@ from typing import Any
 from provisioner.schema.admission.object_meta import metadata_errors
 from provisioner.schema.fields import FieldError, child, index, invalid, key, required
 from provisioner.schema.names import label_problems
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 
 def embedded_errors(schema: Schema, obj: Any) -> list[FieldError]:

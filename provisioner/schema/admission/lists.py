@@ -6,7 +6,7 @@ from typing import Any
 
 from provisioner.schema.admission.correlation import list_keys
 from provisioner.schema.fields import FieldError, child, duplicate, go_json, index, invalid, key
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 
 def list_errors(schema: Schema, obj: Any) -> list[FieldError]:

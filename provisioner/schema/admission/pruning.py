@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.reading import NO_SCHEMA, Schema, child_schema, copied, has_additional, properties_of, schema_of
+from provisioner.schema.subschemas import (
+    NO_SCHEMA,
+    Schema,
+    child_schema,
+    copied,
+    has_additional,
+    properties_of,
+    schema_of,
+)
 
 TYPE_META = frozenset({"apiVersion", "kind", "metadata"})
 

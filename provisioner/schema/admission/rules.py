@@ -21,7 +21,7 @@ from provisioner.schema.fields import (
     key,
     required,
 )
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 RULES = "x-kubernetes-validations"
 MAX_MESSAGE_BYTES = 5 * 1024

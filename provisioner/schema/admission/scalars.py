@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.regexes import BadRegularExpression
 from provisioner.schema.fields import FieldError, go_number, go_quoted, invalid, same_json, too_long, wrong_type
 from provisioner.schema.formats import CHECKS, fits, matches, normalised
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1

@@ -13,7 +13,7 @@ from provisioner.schema.admission import validation as validating
 from provisioner.schema.admission.correlation import Correlation
 from provisioner.schema.fields import DEEPEST, FieldError, is_too_deep
 from provisioner.schema.forms import readable
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 
 
 def prune(schema: Schema, obj: Any) -> tuple[Any, list[str]]:

@@ -23,7 +23,7 @@ from provisioner.schema.fields import (
     wrong_type,
 )
 from provisioner.schema.formats import honoured
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 
 @dataclass(slots=True)

@@ -1,24 +1,18 @@
 """CEL expressions of schemas: their text, their types and cost, and how they are compiled and run.
 
 - `ast`: parsed expressions
-- `literals`: what the API server refuses in literals
-- `normal_form`: one form of equal expressions
 - `rule_check`: whether the API server takes a rule
 - `runtime`: rules compiled and run
 - `text`: tokens and literals
 - `type_check`: types of expressions
-- `unchanged`: what passes a rule where it stays as it is
 - `values`: objects as CEL sees them
 """
 
 __all__ = [
     "ast",
-    "literals",
-    "normal_form",
     "rule_check",
     "runtime",
     "text",
     "type_check",
-    "unchanged",
     "values",
 ]

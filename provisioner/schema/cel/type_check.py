@@ -16,11 +16,10 @@ from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_
 
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, Language, Library
 from provisioner.expressions.evaluator import ask
-from provisioner.schema.cel.literals import literal_problem
 from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
 from provisioner.schema.cel.typed_rule import TypedRule
 from provisioner.schema.cel.values import ROOT_FIELDS, has_cel_type, names_in_rules, type_signature
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
 SECONDS = 10.0  # for all rules of one schema
@@ -63,16 +62,13 @@ def compile_typed(rules: Sequence[TypedRule]) -> list[tuple[str, bytes]]:
     language = Language.of(variables, Library.RULE_TYPES, made.descriptors)
     texts = [_numbered(rule, place) for place, rule in enumerate(rules)]
     answers = ask(language, texts, seconds=SECONDS, wants_program=True)
-    return [(_problem(rule, found), found.program) for rule, found in zip(rules, answers, strict=True)]
+    return [(_problem(found), found.program) for found in answers]
 
 
-def _problem(rule: TypedRule, found: ExpressionAnswer) -> str:
+def _problem(found: ExpressionAnswer) -> str:
     match found.outcome:
         case ExpressionOutcome.COMPILED:
-            refused = literal_problem(found.program)
-            if refused:
-                return f"ERROR: {refused}"
-            return "" if found.type in {rule.result, "dyn"} else f"must evaluate to a {rule.result}"
+            return "" if found.type in {"bool", "dyn"} else "must evaluate to a bool"
         case ExpressionOutcome.ENDED:
             return ""
     return _said(found.words)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class TypedRule:
-    """One rule, or the expression of its message, and the schema of the value that it is about.
-
-    `result` is the type that it must come to.
-    """
+    """One rule, and the schema of the value that it is about."""
 
     text: str
     schema: Schema
     is_root: bool = False
     has_optional_old: bool = False
-    result: str = "bool"

@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.regexes import compiled
 from provisioner.schema.formats import DURATION_UNITS, as_stored
-from provisioner.schema.reading import Schema, copied, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, copied, properties_of, schema_of
 
 KEYWORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop")
 RESERVED = frozenset({*KEYWORDS, "true", "false", "null", "package", "namespace", "return", "var", "void", "while"})

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from provisioner.schema.fields import same_json
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 
 EMPTY: Mapping[str, Any] = {}
 

@@ -11,7 +11,7 @@ from provisioner.schema.admission.rules import rule_errors
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.cel.values import has_cel_type
 from provisioner.schema.fields import NO_PATH, FieldError, child, invalid, key, same_json
-from provisioner.schema.reading import Schema, copied, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, copied, properties_of, schema_of
 
 EMBEDDED, RULES = "x-kubernetes-embedded-resource", "x-kubernetes-validations"
 INT_OR_STRING = "x-kubernetes-int-or-string"

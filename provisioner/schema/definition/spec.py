@@ -23,7 +23,6 @@ from provisioner.schema.names import label_problems, subdomain_problems
 SCOPES = ("Cluster", "Namespaced")
 PROTECTED_GROUPS = ("k8s.io", "kubernetes.io")
 APPROVAL = "api-approved.kubernetes.io"
-MAX_WARNING = 256
 
 
 def name_errors(crd: Crd) -> list[FieldError]:
@@ -70,13 +69,11 @@ def _one_name(path: str, name: str, *, has_case: bool) -> list[FieldError]:
 
 
 def version_errors(crd: Crd) -> list[FieldError]:
-    """Names of versions, one storage version, and what each version says beside its schema."""
+    """Names of versions, and one storage version."""
     found: list[FieldError] = []
     for place, version in enumerate(crd.versions):
-        path = index("spec.versions", place)
         if problems := label_problems(version.name):
-            found.append(invalid(child(path, "name"), version.name, problems))
-        found += _deprecation_errors(version, path)
+            found.append(invalid(child(index("spec.versions", place), "name"), version.name, problems))
     names = [version.name for version in crd.versions]
     shown = [_shown(version) for version in crd.versions]
     if len(set(names)) != len(names):
@@ -101,19 +98,6 @@ def _shown(version: CrdVersion) -> Record:
         "SelectableFields": None,
     }
     return Record(fields)
-
-
-def _deprecation_errors(version: CrdVersion, path: str) -> list[FieldError]:
-    at, warning = child(path, "deprecationWarning"), version.body.get("deprecationWarning")
-    if warning is None:
-        return []
-    if not version.body.get("deprecated"):
-        return [invalid(at, warning, "can only be set for deprecated versions")]
-    if not warning:
-        return [invalid(at, warning, "must not be an empty string")]
-    if len(str(warning).encode()) > MAX_WARNING:
-        return [invalid(at, warning, f"must be <= {MAX_WARNING} characters long")]
-    return []
 
 
 def has_invalid_ca(crd: Crd) -> bool:

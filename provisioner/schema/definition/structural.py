@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.fields import FieldError, child, forbidden, index, invalid, key, required, unsupported
-from provisioner.schema.reading import Schema, properties_of, schema_of
+from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 ROOT, ITEM, FIELD = "at the root", "for specified array items", "for specified object fields"
 JUNCTORS = ("allOf", "anyOf", "oneOf")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.cel.rule_check import RuleCheck, rule_text_errors
+from provisioner.schema.cel.rule_check import RuleCheck
 from provisioner.schema.definition.conversion import conversion_errors
-from provisioner.schema.definition.crd import Crd, CrdVersion
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.definition.defaults import default_errors, has_unpruned_default
-from provisioner.schema.definition.parts import part_errors
+from provisioner.schema.definition.reduction import thinned
 from provisioner.schema.definition.spec import (
     approval_errors,
     bad_ca_error,
@@ -27,7 +27,6 @@ from provisioner.schema.definition.structural import (
     set_item_errors,
     structural_errors,
 )
-from provisioner.schema.definition.thinning import thinned
 from provisioner.schema.fields import (
     DEEPEST,
     OMITTED,
@@ -41,7 +40,7 @@ from provisioner.schema.fields import (
     required,
 )
 from provisioner.schema.forms import form_errors
-from provisioner.schema.reading import Schema, properties_of
+from provisioner.schema.subschemas import Schema, properties_of
 from provisioner.values import JsonObject, object_in
 
 IMMUTABLE = "field is immutable"
@@ -188,16 +187,12 @@ def _ratcheted(old: Crd, new: Crd) -> _Rules:
 
 
 def _unchanged(old: Crd, new: Crd) -> frozenset[str]:
-    return frozenset(version.name for version in new.versions if _has_same_schema(old, version))
-
-
-def _has_same_schema(old: Crd, version: CrdVersion) -> bool:
-    before = old.version(version.name)
-    return before is not None and is_same(before.schema, version.schema)
+    pairs = ((old.version(version.name), version) for version in new.versions)
+    return frozenset(now.name for was, now in pairs if was is not None and is_same(was.schema, now.schema))
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
-    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd), *part_errors(crd)]
+    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd)]
     thin = {id(schema): thinned(schema) for schema in _schemas(crd)}
     has_defaults = _any(thin.values(), lambda it: it.get("default") is not None)
     if has_defaults and crd.preserves_unknown:
@@ -269,7 +264,7 @@ class _SchemaCheck:
             shape = structural_errors(schema, path) or default_errors(
                 schema, path, needs_pruned=self.rules.needs_pruned_defaults
             )
-        keywords = keyword_errors(schema, path, self.rules.keywords) + rule_text_errors(schema, path)
+        keywords = keyword_errors(schema, path, self.rules.keywords)
         found += shape + [error for error in keywords if error not in shape]
         if self.is_structural and not shape and not keywords:
             found += RuleCheck().run(schema, path)
@@ -281,16 +276,13 @@ def _root_errors(schema: Schema, path: str) -> list[FieldError]:
     if schema.get("type") and schema["type"] != "object":
         words = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         found.append(invalid(child(path, "type"), schema["type"], words))
-    beyond = sorted(name for name, value in schema.items() if _is_said(value) and name not in ROOT_KEYWORDS)
+    # An empty list or object says something, too.
+    said = {name for name, value in schema.items() if value is not None and value is not False and value != ""}
+    beyond = sorted(said - ROOT_KEYWORDS)
     if beyond:
         words = "fields are allowed at the root of the schema if the status subresource is enabled"
         found.append(invalid(path, {name: schema[name] for name in beyond}, f"only some {words}"))
     return found
-
-
-def _is_said(value: object) -> bool:
-    """Whether a keyword says something: an empty list or object does."""
-    return value is not None and value is not False and value != ""
 
 
 def _any(schemas: Iterable[Schema], test: Callable[[Schema], bool]) -> bool:

@@ -44,8 +44,10 @@ UNCONVERTED = SchemaVerdict(stored=D, writers=D, readers=D)
 MAX_OBJECT_BYTES, MANY_OBJECT_BYTES, MAX_ANNOTATION_BYTES = 1_572_864, 1_048_576, 262_144
 
 
-def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
+def compare(old_crd: JsonObject, new_crd: JsonObject, *, is_accepted: bool = False) -> list[Finding]:
     """Every change from `old_crd` to `new_crd`, worst first; neither is changed.
+
+    With `is_accepted` the API server took the new one in a dry-run: what it would refuse is not looked for.
 
     The CRDs may be v1 or v1beta1 and may lack schemas. `evidence["version"]` names the version concerned ("" for all);
     `evidence["live"]` is True where the stored objects decide whether a breaking change breaks anything. What cannot be
@@ -57,17 +59,15 @@ def compare(old_crd: JsonObject, new_crd: JsonObject) -> list[Finding]:
     if unread:
         return [change.finding(_named(new_crd), "") for change in unread]
     with limited():
-        return _compared(ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd))
-
-
-def _compared(ref: ObjectRef, old: Crd, new: Crd) -> list[Finding]:
-    found = [change.finding(ref, "") for change in _crd_changes(old, new)]
-    for version, change in _version_changes(old, new):
-        found.append(change.finding(ref, version))
-    found += [change.finding(ref, version) for version, change in compare_served(old, new)]
-    known = {(finding.rule, finding.path) for finding in found}
-    found += [change.finding(ref, "") for change in _refused(old, new) if (change.rule, change.path) not in known]
-    return list(worst_first(found))
+        ref, old, new = ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd)
+        whole = (*_identity(old, new), *_versions(old, new), *_conversion(old, new), *_preserving(old, new))
+        found = [change.finding(ref, "") for change in (*whole, *_size(old, new))]
+        found += [change.finding(ref, version) for version, change in _version_changes(old, new)]
+        found += [change.finding(ref, version) for version, change in compare_served(old, new)]
+        known = {(finding.rule, finding.path) for finding in found}
+        refused = () if is_accepted else _refused(old, new)
+        found += [change.finding(ref, "") for change in refused if (change.rule, change.path) not in known]
+        return list(worst_first(found))
 
 
 def _named(crd: JsonObject) -> ObjectRef:
@@ -88,14 +88,6 @@ def _unread(old: JsonObject, new: JsonObject) -> Iterator[SchemaChange]:
         yield SchemaChange("CRD-19", "refused", (error.path,), REJECTED, facts={"words": unescaped(str(error))})
     for error in form_errors(old):
         yield undecided("CRD-00", "unreadable-before", (error.path,), words=unescaped(str(error)))
-
-
-def _crd_changes(old: Crd, new: Crd) -> Iterator[SchemaChange]:
-    yield from _identity(old, new)
-    yield from _versions(old, new)
-    yield from _conversion(old, new)
-    yield from _preserving(old, new)
-    yield from _size(old, new)
 
 
 def _size(old: Crd, new: Crd) -> Iterator[SchemaChange]:
@@ -180,7 +172,10 @@ def _conversion(old: Crd, new: Crd) -> Iterator[SchemaChange]:
         yield SchemaChange("CRD-22", "no-webhook", path, verdict)
     elif new.uses_webhook:
         yield from _webhook(old.conversion, new.conversion)
-        yield from _injection(old, new)
+        gone = sorted(INJECTORS & old.annotations.keys())
+        if gone and INJECTORS.isdisjoint(new.annotations):
+            facts = {"annotation": gone[0]}
+            yield SchemaChange("CRD-25", "injector", ("metadata", "annotations", gone[0]), UNCONVERTED, facts=facts)
 
 
 def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaChange]:
@@ -193,13 +188,6 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaC
     reviewed = [list(side.get("conversionReviewVersions") or ()) for side in (old, new)]
     if "v1" in reviewed[0] and "v1" not in reviewed[1]:
         yield SchemaChange("CRD-26", "no-v1", (*path, "conversionReviewVersions"), GONE)
-
-
-def _injection(old: Crd, new: Crd) -> Iterator[SchemaChange]:
-    gone = sorted(INJECTORS & old.annotations.keys())
-    if gone and INJECTORS.isdisjoint(new.annotations):
-        facts = {"annotation": gone[0]}
-        yield SchemaChange("CRD-25", "injector", ("metadata", "annotations", gone[0]), UNCONVERTED, facts=facts)
 
 
 def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,17 +220,12 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
         names = {"apiVersion": f"{new.group}/{now.name}", "kind": str(new.names.get("kind"))}
         for change in compare_schemas(version.schema, now.schema, preserved=preserved, type_meta=names):
             yield version.name, change
-    yield from _lost_versions(old, new)
+    for name in old.stored_versions:  # objects are stored in a version that even the old CRD did not have any more
+        if old.version(name) is None and new.version(name) is None:
+            yield name, SchemaChange("CRD-10", "missing", ("spec", "versions", name), REJECTED)
     for version in new.versions:
         if old.version(version.name) is None:
             yield version.name, harmless("CRD-15", "added", ("spec", "versions", version.name))
-
-
-def _lost_versions(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
-    """Versions in which objects are stored and which even the old CRD did not have any more."""
-    for name in old.stored_versions:
-        if old.version(name) is None and new.version(name) is None:
-            yield name, SchemaChange("CRD-10", "missing", ("spec", "versions", name), REJECTED)
 
 
 def _removed_version(old: Crd, new: Crd, version: CrdVersion) -> SchemaChange:

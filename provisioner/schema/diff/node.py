@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.schema.admission.correlation import list_keys
+from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.diff.guaranteed import always_there, with_guaranteed
-from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE, compare_keywords
-from provisioner.schema.diff.lists import compare_topology
-from provisioner.schema.diff.rules import RULES, compare_junctors, compare_rules, mindful_of_rules
-from provisioner.schema.fields import same_json
-from provisioner.schema.inclusion.facets import compare_scalars
-from provisioner.schema.inclusion.scalars import taken_together
-from provisioner.schema.nodes import NodePlace, additional_of, type_words, types, with_integers
-from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
+from provisioner.schema.diff.rules import DOCS, RULES, compare_junctors, compare_rules, mindful_of_rules
+from provisioner.schema.fields import is_same, same_json
+from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
+from provisioner.schema.inclusion.presence import taken_together
+from provisioner.schema.nodes import NodePlace, additional_of, is_reference, type_words, types, with_integers
+from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -27,9 +26,36 @@ from provisioner.schema.verdicts import (
     SchemaVerdict,
     harmless,
     narrowed,
+    undecided,
     widened,
     widened_for_readers,
 )
+
+LIST_TYPE, MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-map-type"
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED = "x-kubernetes-embedded-resource"
+SIZES = frozenset({"minItems", "maxItems", "minProperties", "maxProperties"})
+STRUCTURE = frozenset({"properties", "additionalProperties", "items", "required", "default", "nullable", "uniqueItems"})
+JUNCTORS = frozenset({"allOf", "anyOf", "oneOf", "not"})
+EXTENSIONS = frozenset({PRESERVE, EMBEDDED, LIST_TYPE, MAP_TYPE, "x-kubernetes-list-map-keys", RULES})
+COMPARED = SCALAR_KEYWORDS | SIZES | STRUCTURE | JUNCTORS | EXTENSIONS | DOCS
+NOT_STRUCTURAL = frozenset({"$ref", "additionalItems", "definitions", "dependencies", "patternProperties"})
+KNOWN = COMPARED | NOT_STRUCTURAL
+# What the API server guarantees of every object, whatever a schema says: asking for that too breaks none. A resource
+# has apiVersion, kind and metadata, and its name is a DNS subdomain. One inside a resource (embedded) has an apiVersion
+# and a kind, neither empty.
+NAME: Schema = {
+    "minLength": 1,
+    "maxLength": 253,
+    "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+}
+FILLED: Schema = {"minLength": 1}
+OF_EMBEDDED = frozenset({"apiVersion", "kind"})
+DESCRIBED: Mapping[str, Schema] = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"type": "object"},
+}
 
 
 def compare_nodes(
@@ -58,6 +84,27 @@ def undescribed(what: str, path: Path, *, is_kept: bool, **facts: Any) -> Schema
     if is_kept:
         return widened_for_readers("SCH-18", f"{what}-undescribed", path, **facts)
     return SchemaChange("SCH-01", f"{what}-undescribed", path, DATA_LOST, is_live=True, facts=facts)
+
+
+def always_there(old: Schema, new: Schema, path: Path) -> frozenset[str]:
+    """The fields of a node that every object has, by what both schemas say of it."""
+    if not path:
+        return TYPE_META
+    return OF_EMBEDDED if old.get(EMBEDDED) is True and new.get(EMBEDDED) is True else frozenset()
+
+
+def with_guaranteed(schema: Schema, names: frozenset[str]) -> Schema:
+    """The node, asking for what is there anyway."""
+    if not names:
+        return schema
+    described = {name: it for name, it in DESCRIBED.items() if name in names}
+    needed = sorted({*(schema.get("required") or ()), *names})
+    return {**schema, "required": needed, "properties": {**described, **properties_of(schema)}}
+
+
+def held_to(old: Schema, new: Schema, known: Schema) -> Schema:
+    """`old` with what is `known` of every value, where only the new schema says something of that."""
+    return {**old, **{key: it for key, it in known.items() if new.get(key) is not None and not old.get(key)}}
 
 
 def _retyped(
@@ -134,7 +181,30 @@ def _extensions(old: Schema, new: Schema, place: NodePlace, preserved: tuple[boo
         yield SchemaChange("SCH-52", "kept", place.path, SchemaVerdict(readers=D, rollback=D))
     if bool(old.get(EMBEDDED)) != bool(new.get(EMBEDDED)):
         yield narrowed("SCH-53", "embedded" if new.get(EMBEDDED) else "not-embedded", place.path)
-    yield from compare_topology(old, new, place.path)
+    yield from _compare_list_types(old, new, place.path)
+    yield from _compare_map_types(old, new, place.path)
+
+
+def _compare_list_types(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
+    before, after = old.get(LIST_TYPE) or "atomic", new.get(LIST_TYPE) or "atomic"
+    if before == after and sorted(list_keys(old) or ()) == sorted(list_keys(new) or ()):
+        is_said = old.get(LIST_TYPE) == new.get(LIST_TYPE)
+        return [] if is_said else [harmless("SCH-45", "atomic", path)]
+    facts = {"old": before, "new": after}
+    if after == "set":
+        return [narrowed("SCH-46", "type", path, **facts)]
+    if after == "map":
+        return [narrowed("SCH-47", "type", path, **facts, keys=list(list_keys(new) or ()))]
+    return [SchemaChange("SCH-48", "type", path, SchemaVerdict(writers=D), is_live=True, facts=facts)]
+
+
+def _compare_map_types(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
+    before, after = old.get(MAP_TYPE) or "granular", new.get(MAP_TYPE) or "granular"
+    if before == after:
+        return []
+    is_of_reference = after == "atomic" and is_reference(old) and is_reference(new)
+    rule, facts = "SCH-50" if is_of_reference else "SCH-49", {"old": before, "new": after}
+    return [SchemaChange(rule, "type", path, SchemaVerdict(writers=D), is_live=True, facts=facts)]
 
 
 def _required(old: Schema, new: Schema, place: NodePlace) -> Iterator[SchemaChange]:
@@ -154,3 +224,22 @@ def _needed(old: Schema, new: Schema, name: str, place: NodePlace) -> SchemaChan
     rule = "SCH-11" if place.is_element else "SCH-08"
     variant = "required" if name in properties_of(old) else "required-and-new"
     return narrowed(rule, variant, path, name=name)
+
+
+def compare_keywords(old: Schema, new: Schema, path: Path) -> Iterator[SchemaChange]:
+    """A change for each keyword of one node that differs and that is compared nowhere else."""
+    for name in sorted(old.keys() | new.keys()):
+        if name in COMPARED or is_same(old.get(name), new.get(name)):
+            continue
+        if is_dropped(name):
+            yield harmless("SCH-60", "no-keyword", path, keyword=name)
+        else:
+            yield undecided("SCH-60", "keyword", path, keyword=name)
+
+
+def is_dropped(keyword: str) -> bool:
+    """Whether no API server knows `keyword`: created or applied, strictly or not, 1.36 stores a schema without it.
+
+    What is named x-kubernetes- a newer server may know; the keywords that are not structural an older one used.
+    """
+    return keyword not in KNOWN and not keyword.startswith("x-kubernetes-")

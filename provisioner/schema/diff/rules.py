@@ -10,16 +10,13 @@ from provisioner.schema.admission.pruning import default
 from provisioner.schema.admission.rules import rule_errors
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.cel.ast import Node, NodeKind, read
-from provisioner.schema.cel.normal_form import TooLarge, conjuncts, disjuncts, plain_form
 from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.text import normalised, uses_old
-from provisioner.schema.cel.unchanged import spares_unchanged
 from provisioner.schema.cel.values import type_signature
 from provisioner.schema.fields import go_json, is_same
-from provisioner.schema.inclusion.branches import takes_all
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
-from provisioner.schema.reading import Schema, branches_of, properties_of
+from provisioner.schema.subschemas import Schema, branches_of, properties_of
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
@@ -37,6 +34,8 @@ from provisioner.schema.verdicts import (
 )
 
 RULES = "x-kubernetes-validations"
+AND, OR = "_&&_", "_||_"
+EQUAL = frozenset({"self==oldSelf", "oldSelf==self"})
 NOT_JUDGED = ("could not be evaluated", "compile error")
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ALIKE, MAX_COMPARED = 0.7, 400
@@ -64,7 +63,7 @@ def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool =
     if not keeps_unknown:
         fresh = [meaning for meaning, rule in come.items() if _is_about_new_fields(meaning, rule, old, new)]
         found += [harmless("SCH-38", "of-new-fields", path, new=str(come.pop(it)["rule"])) for it in fresh]
-    return found + _others(list(come.values()), gone, path, new)
+    return found + _others(list(come.values()), gone, path)
 
 
 def _is_pattern(meaning: Node, pattern: Any) -> bool:
@@ -92,9 +91,7 @@ def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Sche
     return not rule_errors(alone, default(alone, {}), None, None)
 
 
-def _others(
-    come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path, schema: Schema
-) -> list[SchemaChange]:
+def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: Path) -> list[SchemaChange]:
     """Rules that ask something new, and rules of which something is asked no more."""
     found = []
     for rule in list(come):
@@ -109,7 +106,7 @@ def _others(
             gone.remove(was)
             come.remove(rule)
             found.append(undecided("SCH-39", "changed", path, old=was["rule"], new=rule["rule"]))
-    found += [_added(rule, path, schema) for rule in come]
+    found += [_added(rule, path) for rule in come]
     return found + [widened("SCH-40", "removed", path, old=rule["rule"]) for rule in gone]
 
 
@@ -120,10 +117,10 @@ def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> 
 
 def _is_implied(wanted: Demand, by: set[Demand]) -> bool:
     """Whether something is asked that leaves fewer alternatives."""
-    alternatives = set() if isinstance(wanted[0], str) else set(disjuncts(wanted[0]))
+    alternatives = set() if isinstance(wanted[0], str) else _joined(wanted[0], OR)
     whens = (wanted[1:], (False, False))
     asked = (it[0] for it in by if it[1:] in whens)
-    return any(set(disjuncts(it)) <= alternatives for it in asked if not isinstance(it, str))
+    return any(_joined(it, OR) <= alternatives for it in asked if not isinstance(it, str))
 
 
 def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
@@ -131,8 +128,15 @@ def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
     return {
         (demand, uses_old(str(rule["rule"])), rule.get("optionalOldSelf") is True)
         for meaning, rule in rules.items()
-        for demand in ((meaning,) if isinstance(meaning, str) else conjuncts(meaning))
+        for demand in ({meaning} if isinstance(meaning, str) else _joined(meaning, AND))
     }
+
+
+def _joined(node: Node, operator: str) -> set[Node]:
+    """What a chain of && or || joins, whatever brackets stand in it."""
+    if node.kind is not NodeKind.CALL or node.name != operator:
+        return {node}
+    return {operand for part in node.parts for operand in _joined(part, operator)}
 
 
 def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
@@ -145,11 +149,11 @@ def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
 
 
 def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
-    """The compiled tree of a rule in its one form; its bare text where it does not compile here."""
+    """The compiled tree of a rule; its bare text where it does not compile here."""
     try:
         compiled = program_of(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True)
-        return plain_form(read(compiled.serialized))
-    except (NotCompiled, TooLarge):
+        return read(compiled.serialized)
+    except NotCompiled:
         return normalised(rule["rule"])
 
 
@@ -165,11 +169,8 @@ def _is_successor(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     if any(was.get(name) and was.get(name) == now.get(name) for name in ("message", "fieldPath")):
         return True
     before, after = (normalised(str(rule["rule"]))[:MAX_COMPARED] for rule in (was, now))
-    return not uses_old(before) and not uses_old(after) and _likeness(before, after) >= ALIKE
-
-
-def _likeness(was: str, now: str) -> float:
-    return SequenceMatcher(None, was, now, autojunk=False).ratio()
+    likeness = SequenceMatcher(None, before, after, autojunk=False)
+    return not uses_old(before) and not uses_old(after) and likeness.ratio() >= ALIKE
 
 
 def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[SchemaChange]:
@@ -181,11 +182,10 @@ def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Sc
     return []
 
 
-def _added(rule: Mapping[str, Any], path: Path, schema: Schema) -> SchemaChange:
+def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
-        meaning = _meaning({**rule, "rule": text}, type_signature(schema))
-        refused = "changes" if not isinstance(meaning, str) and spares_unchanged(meaning, schema) else "edits"
+        refused = "changes" if normalised(text) in EQUAL else "edits"
         variant = f"new-objects-and-{refused}" if rule.get("optionalOldSelf") else refused
         return SchemaChange("SCH-38t", variant, path, FOR_WRITERS, is_live=True, facts={"new": text})
     return narrowed("SCH-38", "added", path, new=text)
@@ -227,7 +227,7 @@ def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: boo
         return found
     answer = inclusion(old, new, keeps_unknown=keeps_unknown)
     if answer.holds is None:
-        return [_by_reading(_by_branch(change, old, new), old, new) for change in found]
+        return [_by_branch(change, old, new) for change in found]
     return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
 
 
@@ -244,32 +244,6 @@ def _by_branch(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
         if not validate(old, value) and validate(new, value):
             return change.judged(narrowed, counterexample=value)
     return change.judged(widened, "all-fits") if all(it.verdict.severity is S for it in found) else change
-
-
-def _by_reading(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
-    """A change of branches that each became wider, or each narrower, part by part; of `not` it is the other way."""
-    if change.verdict != NOT_DECIDED:
-        return change
-    if change.rule == "SCH-58":
-        gone, come = [plain(new["not"])], [plain(old["not"])]
-    elif change.rule in ("SCH-55", "SCH-56"):
-        junctor = "allOf" if change.rule == "SCH-55" else "anyOf"
-        before, after = ([plain(it) for it in branches_of(side, junctor)] for side in (old, new))
-        gone, come = ([it for it in one if it not in other] for one, other in ((before, after), (after, before)))
-    else:
-        return change
-    if _are_within(gone, come, old, is_any=change.rule != "SCH-55"):
-        return change.judged(widened, "all-fits")
-    if _are_within(come, gone, old, is_any=change.rule != "SCH-55"):
-        return change.judged(narrowed, "some-values-do-not")
-    return change
-
-
-def _are_within(inner: list[Any], outer: list[Any], base: Schema, *, is_any: bool) -> bool:
-    """Whether branches take no more than others do, as alternatives (`is_any`) or all together."""
-    if is_any:
-        return all(any(takes_all(it, other, base) for other in outer) for it in inner)
-    return all(any(takes_all(it, other, base) for it in inner) for other in outer)
 
 
 def _unions(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
@@ -305,7 +279,8 @@ def _decided(answer: PresenceResult, old: Schema, new: Schema, change: SchemaCha
 
 
 def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
-    before, after = (_texts(side) for side in sides)
+    listed = (side if isinstance(side, list) else () for side in sides)
+    before, after = ({go_json(plain(branch)) for branch in side} for side in listed)
     gone, come = before - after, after - before
     if not gone and not come:
         return _same_branches(junctor, rule, sides, path)
@@ -336,10 +311,6 @@ def _negation(old: Any, new: Any, path: Path) -> list[SchemaChange]:
     if is_same(plain(old), plain(new)):
         return [harmless("SCH-58", "words", path)]
     return [undecided("SCH-58", "changed", path)]
-
-
-def _texts(side: Any) -> set[str]:
-    return {go_json(plain(branch)) for branch in side} if isinstance(side, list) else set()
 
 
 def plain(value: Any) -> Any:

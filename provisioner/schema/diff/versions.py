@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from provisioner.schema.definition.crd import Crd, CrdVersion
+from provisioner.schema.definition.crd import Crd
 from provisioner.schema.diff.walk import compare_schemas
 from provisioner.schema.fields import same_json
 from provisioner.schema.verdicts import (
@@ -53,11 +53,8 @@ def _may_convert_otherwise(old: Crd, new: Crd) -> bool:
         return False
     if not old.uses_webhook or served != [version.name for version in old.served_versions]:
         return True
-    return any(not _same_schema(old.version(name), new.version(name)) for name in served)
-
-
-def _same_schema(old: CrdVersion | None, new: CrdVersion | None) -> bool:
-    return old is not None and new is not None and same_json(old.schema, new.schema)
+    pairs = ((old.version(name), new.version(name)) for name in served)
+    return not all(was and now and same_json(was.schema, now.schema) for was, now in pairs)
 
 
 def _problems(crd: Crd) -> Iterator[tuple[Problem, SchemaChange]]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.diff.counterexamples import exemplified
-from provisioner.schema.diff.defaults import reordered_defaults
-from provisioner.schema.diff.guaranteed import FILLED, NAME, always_there, held_to
-from provisioner.schema.diff.keywords import EMBEDDED, PRESERVE
-from provisioner.schema.diff.node import compare_nodes, undescribed
+from provisioner.schema.diff.node import (
+    EMBEDDED,
+    FILLED,
+    NAME,
+    PRESERVE,
+    always_there,
+    compare_nodes,
+    held_to,
+    undescribed,
+)
 from provisioner.schema.diff.rules import DOCS
 from provisioner.schema.fields import is_same
 from provisioner.schema.inclusion.facets import compare_scalars
@@ -26,7 +32,7 @@ from provisioner.schema.nodes import (
     plain_node,
     types,
 )
-from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
+from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -70,8 +76,7 @@ def compare_schemas(
     walk.pair(old, new, NodePlace())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
-    found = walk.changes + walk.typed_fields() + walk.documentation()
-    return exemplified(found, old, new, preserved)
+    return walk.changes + walk.typed_fields() + walk.documentation()
 
 
 def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[SchemaChange]:
@@ -216,7 +221,8 @@ class _Walk:
         if not named:
             if old.get(PRESERVE) is True and new.get(PRESERVE) is not True:
                 return
-            keeps = old.get(PRESERVE) is True or (self.preserved[0] and not _takes_anything(after))
+            takes_anything = not isinstance(after, Mapping) or after.keys() <= DOCS | {PRESERVE, "nullable"}
+            keeps = old.get(PRESERVE) is True or (self.preserved[0] and not takes_anything)
             change = narrowed if keeps else widened
             rule = "SCH-07" if keeps else "SCH-52"
             self.changes.append(change(rule, "any-key", (*path, VALUES)))
@@ -301,15 +307,12 @@ class _Walk:
 
     def _all_removed(self, gone: Mapping[str, Schema], new: Schema, path: Path) -> None:
         if len(gone) >= MANY_SIBLINGS:
-            self.changes.append(self._emptied(gone, new, path))
+            change = self._removed({"properties": gone}, new, path)
+            facts = {**change.facts, "fields": sorted(gone)}
+            self.changes.append(replace(change, variant="fields-removed", facts=facts))
             return
         for name, was in gone.items():
             self.changes.append(self._removed(schema_of(was) or NO_SCHEMA, new, (*path, name)))
-
-    def _emptied(self, before: Mapping[str, Schema], new: Schema, path: Path) -> SchemaChange:
-        """Many fields of a node removed, as the one change that it is."""
-        change = self._removed({"properties": before}, new, path)
-        return replace(change, variant="fields-removed", facts={**change.facts, "fields": sorted(before)})
 
     def _removed(self, was: Schema, parent: Schema, path: Path) -> SchemaChange:
         facts = _below(was)
@@ -342,6 +345,20 @@ def _below(node: Schema) -> dict[str, Any]:
     return {"below": below} if below else {}
 
 
-def _takes_anything(values: object) -> bool:
-    """Whether the values of a map may be of any type and hold anything."""
-    return not isinstance(values, Mapping) or values.keys() <= DOCS | {PRESERVE, "nullable"}
+def reordered_defaults(old: Schema, new: Schema) -> list[SchemaChange]:
+    """Of two schemas that are equal: the defaults whose fields are written in another order, which some tools mind."""
+    if json.dumps(old, default=dict) == json.dumps(new, default=dict):
+        return []
+    found: list[SchemaChange] = []
+    waiting: list[tuple[Any, Any, Path]] = [(old, new, ())]
+    while waiting:
+        before, after, path = waiting.pop()
+        if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+            continue
+        if json.dumps(before.get("default")) != json.dumps(after.get("default")):
+            found.append(harmless("SCH-34", "reordered", path))
+        waiting.append((before.get("items"), after.get("items"), (*path, ITEMS)))
+        waiting.append((before.get("additionalProperties"), after.get("additionalProperties"), (*path, VALUES)))
+        known = properties_of(after)
+        waiting += [(it, known.get(name), (*path, name)) for name, it in properties_of(before).items()]
+    return found

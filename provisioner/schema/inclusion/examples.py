@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.schema.fields import DEEPEST
 from provisioner.schema.inclusion.languages import inclusion
-from provisioner.schema.reading import NO_SCHEMA, Schema, properties_of, schema_of
+from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 
 NOTHING = r"[^\x00-\x{10FFFF}]"
 MAX_ITEMS = 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import re2
 
 from provisioner.regexes import BadRegularExpression
+from provisioner.schema.admission import scalars
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.formats import fits, honoured, matches, normalised
 from provisioner.schema.inclusion.examples import NOTHING, SAMPLES
-from provisioner.schema.inclusion.intervals import beyond, interval, type_range, types_of
 from provisioner.schema.inclusion.languages import GIVEN_UP, Inclusion, inclusion
-from provisioner.schema.reading import Schema
+from provisioner.schema.subschemas import Schema
 from provisioner.schema.verdicts import (
     NARROWED,
     Path,
@@ -29,13 +28,88 @@ from provisioner.schema.verdicts import (
     widened_for_readers,
 )
 
+INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Numbers between two limits, each included or not."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    is_open_low: bool = False
+    is_open_high: bool = False
+
+    def holds(self, other: Interval) -> bool:
+        """Whether every number of `other` lies in this interval."""
+        above = other.low > self.low or (other.low == self.low and (other.is_open_low or not self.is_open_low))
+        below = other.high < self.high or (other.high == self.high and (other.is_open_high or not self.is_open_high))
+        return (above and below) or other.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low > self.high or (self.low == self.high and (self.is_open_low or self.is_open_high))
+
+    def meet(self, other: Interval) -> Interval:
+        low, is_open_low = max((self.low, self.is_open_low), (other.low, other.is_open_low))
+        high, is_closed = min((self.high, not self.is_open_high), (other.high, not other.is_open_high))
+        return Interval(low, high, is_open_low, not is_closed)
+
+
+def types_of(schema: Schema) -> tuple[str, ...]:
+    """The types of a node that are written down; none where it may be anything."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return ("integer", "string")
+    kind = schema.get("type")
+    return (kind,) if isinstance(kind, str) else ()
+
+
+def interval(schema: Schema) -> Interval:
+    """The numbers within minimum and maximum; for integers the limits are whole and included."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    is_open_low = low is not None and schema.get("exclusiveMinimum") is True
+    is_open_high = high is not None and schema.get("exclusiveMaximum") is True
+    found = Interval(-math.inf if low is None else low, math.inf if high is None else high, is_open_low, is_open_high)
+    if schema.get("type") != "integer":
+        return found
+    if math.isfinite(found.low):
+        found = Interval(
+            math.floor(found.low) + 1 if is_open_low else math.ceil(found.low), found.high, False, is_open_high
+        )
+    if math.isfinite(found.high):
+        top = math.ceil(found.high) - 1 if is_open_high else math.floor(found.high)
+        found = Interval(found.low, top, found.is_open_low, False)
+    return found
+
+
+def type_range(schema: Schema) -> Interval:
+    """What type and format allow anyway."""
+    if schema.get("type") != "integer":
+        return Interval()
+    low, high = INT_RANGES.get(str(schema.get("format") or ""), INT_RANGES["int64"])
+    return Interval(low, high)
+
+
+def beyond(stored: Interval, after: Interval) -> float | None:
+    """A number that was allowed and is not any more, where one is at hand."""
+    candidates = [stored.low, stored.high]
+    if math.isfinite(after.low):
+        candidates += [after.low, after.low - 1]
+    if math.isfinite(after.high):
+        candidates += [after.high, after.high + 1]
+    for number in candidates:
+        one = Interval(number, number)
+        if math.isfinite(number) and stored.holds(one) and not after.holds(one):
+            return number
+    return None
+
+
 LENGTHS = {"Length": "string", "Items": "array", "Properties": "object"}
 LONGEST_EXAMPLE, LONGEST_PLAIN_EXAMPLE = 256, 2_000
 # What fits the first fits the second.
 STRICTER_FORMATS = frozenset((f"uuid{number}", "uuid") for number in "345") | frozenset(
     (("isbn10", "isbn"), ("isbn13", "isbn"), ("k8sshortname", "k8slongname"))
 )
-ENUMS = frozenset({"SCH-20", "SCH-21"})
 SCALAR_KEYWORDS = frozenset(
     ("type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 ) | frozenset(("minLength", "maxLength", "x-kubernetes-int-or-string"))
@@ -44,10 +118,9 @@ SCALAR_KEYWORDS = frozenset(
 def compare_scalars(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     """Everything that limits a string, number, or the size of a list or object at one node."""
     found = _enum(old, new, path)
-    finite = _Finite.of(old, new)
     found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
-    found += _pattern(old, new, path, finite) + _format(old, new, path, finite)
-    return [_shown(_among_listed(change, finite), old, new) for change in found]
+    found += _pattern(old, new, path) + _format(old, new, path)
+    return [_shown(change, old, new) for change in found]
 
 
 def _shown(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
@@ -68,33 +141,6 @@ def with_limit(old: Schema, new: Schema, change: SchemaChange) -> Schema:
     """What is to refuse a value that shows `change`: where it is about one limit, that limit and none beside it."""
     limit = change.facts.get("limit")
     return {**old, limit: new.get(limit)} if limit else new
-
-
-def _among_listed(change: SchemaChange, finite: _Finite | None) -> SchemaChange:
-    """A limit that none of the listed values minds, which were all that was allowed, limits nothing."""
-    if finite is None or change.verdict != NARROWED or change.rule in ENUMS:
-        return change
-    return _tried(change.without_example(), finite)
-
-
-@dataclass(frozen=True, slots=True)
-class _Finite:
-    """Where both schemas list their values, the lists decide; what else changes can be tried on them."""
-
-    refused: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, old: Schema, new: Schema) -> _Finite | None:
-        listed = old.get("enum")
-        if not isinstance(listed, list) or not listed:
-            return None
-        before, after = _only_scalars(old), {**_only_scalars(new), "enum": None}
-        stored = [value for value in listed if not validate(before, value)]
-        return cls(tuple(value for value in stored if validate(after, value)))
-
-
-def _only_scalars(schema: Schema) -> Schema:
-    return {name: value for name, value in schema.items() if name in SCALAR_KEYWORDS}
 
 
 def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
@@ -232,7 +278,7 @@ def _divides(factor: float, of: float) -> bool:
     return int(of) == 0 or (int(factor) > 0 and int(of) % int(factor) == 0)
 
 
-def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[SchemaChange]:
+def _pattern(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     before, after = str(old.get("pattern") or ""), str(new.get("pattern") or "")
     if before == after:
         return []
@@ -240,8 +286,6 @@ def _pattern(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> li
     if not after or not _may_be(new, "string") or not _may_be(old, "string"):
         return [widened("SCH-31", "removed", path, **facts)]
     change = narrowed("SCH-30" if before else "SCH-29", "pattern", path, **facts)
-    if finite is not None:
-        return [_tried(change, finite)]
     kept = _inclusion(old, after)
     if kept.holds:
         back = _inclusion(new, before)
@@ -260,29 +304,13 @@ def _inclusion(old: Schema, outer: str) -> Inclusion:
     found = inclusion(inner, outer, int(old.get("minLength") or 0), math.inf if limit is None else limit)
     if found.holds:
         return found
-    samples = [found.counterexample] if found.counterexample is not None else _near(inner)
-    stored = {**_only_scalars(old), "type": "string"}
+    samples = SAMPLES if found.counterexample is None else (found.counterexample,)
+    stored = {**{name: value for name, value in old.items() if name in SCALAR_KEYWORDS}, "type": "string"}
     refused = next((text for text in samples if not validate(stored, text) and not _matches(outer, text)), None)
     if refused is not None:
         return Inclusion(False, refused)
     is_shown = found.counterexample is not None and not _matches(outer, found.counterexample)
     return found if is_shown else Inclusion(None)
-
-
-def _near(pattern: str) -> list[str]:
-    """Texts that a pattern may accept: usual ones, and its shortest with something around it."""
-    shortest = inclusion(pattern, NOTHING).counterexample if pattern else ""
-    if shortest is None:
-        return list(SAMPLES)
-    around = [f"{left}{shortest}{right}" for left in ("", "a", "A", "a\n") for right in ("", "a", "0", "\na")]
-    return [*around, shortest.upper(), shortest.swapcase(), *SAMPLES]
-
-
-def _tried(change: SchemaChange, finite: _Finite) -> SchemaChange:
-    """The change judged on the values that the old schema listed."""
-    if not finite.refused:
-        return change.judged(harmless, "all-listed-fit")
-    return change.judged(narrowed, counterexample=finite.refused[0])
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -292,11 +320,7 @@ def _matches(pattern: str, text: str) -> bool:
         return False
 
 
-def _sample(test: Callable[[str], bool]) -> str | None:
-    return next((text for text in SAMPLES if test(text)), None)
-
-
-def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> list[SchemaChange]:
+def _format(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if (old.get("format") or "") == (new.get("format") or ""):
         return []
     types = types_of(new)
@@ -309,11 +333,10 @@ def _format(old: Schema, new: Schema, path: Path, finite: _Finite | None) -> lis
         return [_number_format(old, new, change)]
     if not after:
         return [change.judged(widened)]
-    if finite is not None:
-        return [_tried(change, finite)]
     if (before, after) in STRICTER_FORMATS:
         return [change.judged(widened)]
-    refused = _sample(lambda text: (not before or fits(before, text)) and not fits(after, text))
+    lost = (text for text in SAMPLES if (not before or fits(before, text)) and not fits(after, text))
+    refused = next(lost, None)
     if refused is not None:
         return [change.judged(narrowed, counterexample=refused)]
     return [change]

@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from provisioner.schema.allowance import Exhausted, spend
-from provisioner.schema.inclusion.character_sets import LAST, SURROGATES, Ranges, holds
 from provisioner.schema.inclusion.regular_expressions import (
     AT_END,
     AT_START,
+    LAST,
+    SURROGATES,
     Automaton,
+    Ranges,
     UnreadableExpression,
     automaton,
+    holds,
 )
 
 MAX_WORK = 1_500_000  # steps of states; about 200 ms
 LONGEST_COUNTED = 300
-WORK_OF_RUN = 4  # steps that one letter costs where several expressions are followed
 PLAIN = "axAX0159-_. /"
 
 
@@ -66,66 +68,6 @@ def _inclusion(inner: str, outer: str, shortest: int, longest: float) -> Inclusi
 
 class Undecided(Exception):
     """It would take too long, or an expression is not readable here."""
-
-
-def texts_of_each_kind(patterns: tuple[str, ...], lengths: tuple[int, ...]) -> tuple[tuple[str, frozenset[str]], ...]:
-    """A text for every combination of `patterns` that match it and of `lengths` that it reaches, where there is one.
-
-    With each the patterns that match. Raises Undecided.
-    """
-    try:
-        found = _kinds(patterns, lengths)
-    except Exhausted as exc:
-        raise Undecided from exc
-    if found is None:
-        raise Undecided
-    return found
-
-
-@lru_cache(maxsize=512)
-def _kinds(patterns: tuple[str, ...], lengths: tuple[int, ...]) -> tuple[tuple[str, frozenset[str]], ...] | None:
-    """None, which is worth remembering too, where it cannot be found out."""
-    longest = max(lengths, default=0)
-    try:
-        sides = [automaton(pattern) for pattern in patterns]
-        return _texts(sides, patterns, lengths) if longest <= LONGEST_COUNTED else None
-    except (UnreadableExpression, Undecided):
-        return None
-
-
-def _texts(
-    sides: list[Automaton], patterns: tuple[str, ...], lengths: tuple[int, ...]
-) -> tuple[tuple[str, frozenset[str]], ...]:
-    budget = _Budget()
-    runs = [_Run(side, budget) for side in sides]
-    letters = _letters(step for side in sides for steps in side.reads for step, _ in steps)
-    found: dict[tuple[frozenset[str], int], str] = {}
-    for states, text in _all_states(runs, letters, max(lengths, default=0), budget):
-        accepted = (run.accepts(state, is_start=not text) for run, state in zip(runs, states, strict=True))
-        matched = frozenset(name for name, fits in zip(patterns, accepted, strict=True) if fits)
-        found.setdefault((matched, sum(len(text) >= it for it in lengths)), text)
-    return tuple((text, matched) for (matched, _), text in found.items())
-
-
-def _all_states(
-    runs: list[_Run], letters: str, longest: int, budget: _Budget
-) -> Iterator[tuple[tuple[States, ...], str]]:
-    """Every combination of states that one text leads all runs to, shortest texts first; lengths count up to `longest`,
-    and the empty text is a kind of its own."""
-    counted = max(longest, 1)
-    start = tuple(run.begin() for run in runs)
-    known = {(start, 0)}
-    waiting = deque([(start, "")])
-    while waiting:
-        states, text = waiting.popleft()
-        yield states, text
-        for letter in letters:
-            budget.spend(WORK_OF_RUN * len(runs) + 1)
-            target = tuple(run.move(state, letter) for run, state in zip(runs, states, strict=True))
-            key = target, min(len(text) + 1, counted)
-            if key not in known:
-                known.add(key)
-                waiting.append((target, text + letter))
 
 
 @dataclass(slots=True)

@@ -15,14 +15,17 @@ from typing import Any
 
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.allowance import Exhausted, spend
-from provisioner.schema.fields import go_json
+from provisioner.schema.fields import go_json, is_same
 from provisioner.schema.inclusion.examples import smallest
-from provisioner.schema.reading import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
+from provisioner.schema.nodes import types
+from provisioner.schema.subschemas import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
+from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, SchemaChange, harmless, narrowed, widened
 
 MAX_COMBINATIONS = 1 << 16
 MAX_TRIES = 3_000  # objects built to refute; most conditions are met by one of the first
 JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
 SIZES = ("minProperties", "maxProperties")
+LIMITS = frozenset({"SCH-08", "SCH-11", "SCH-25", "SCH-55", "SCH-56", "SCH-57", "SCH-58"})  # of objects
 WORK_OF_CHOICE, WORK_OF_TRY = 60, 600
 MAX_COUNTED = 12  # fields of which every combination is tried where their number matters
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
@@ -59,8 +62,35 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
         for schema in logic:
             table.collect(schema, ())
         if table.size <= MAX_COMBINATIONS and _is_plain(table):
-            return UNDECIDED if _defaults_differ(table, old, new) else _within_limits(table, old, logic)
+            try:
+                return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
+            except Exhausted:
+                return UNDECIDED
     return UNDECIDED
+
+
+def taken_together(changes: list[SchemaChange], old: Schema, new: Schema, *, keeps_unknown: bool) -> list[SchemaChange]:
+    """The changes of an object's limits, judged by what all of them come to: a limit that is only written elsewhere
+    narrows nothing. What cannot be decided stays as it was."""
+    if not types(old) == types(new) == {"object"} or not is_same(old.get("enum"), new.get("enum")):
+        return changes
+    open_ones = [change for change in changes if change.verdict in (NARROWED, NOT_DECIDED) and change.rule in LIMITS]
+    if not open_ones or not (len(changes) > 1 or {*JUNCTORS, *SIZES} & (old.keys() | new.keys())):
+        return changes
+    answer = inclusion(old, new, keeps_unknown=keeps_unknown, is_whole=True)
+    is_equal = answer.holds and inclusion(new, old, keeps_unknown=keeps_unknown, is_whole=True).holds
+    found = []
+    for change in changes:
+        if answer.holds is None or change not in open_ones:
+            found.append(change)
+        elif answer.holds:
+            judge, proof = (harmless, "together-same") if is_equal else (widened, "together-all-fit")
+            found.append(change.without_example().judged(judge, proof))
+        elif change.verdict == NOT_DECIDED:
+            found.append(change.judged(narrowed, counterexample=answer.counterexample))
+        else:
+            found.append(change)
+    return found
 
 
 def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
@@ -69,13 +99,6 @@ def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
     is_closed = not is_open and old.get("additionalProperties") is None
     names = tuple(properties_of(old))
     return names if is_closed and len(names) <= MAX_COUNTED else ()
-
-
-def _within_limits(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:
-    try:
-        return _decide(table, old, logic)
-    except Exhausted:
-        return UNDECIDED
 
 
 def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:

@@ -18,13 +18,12 @@ COMMANDS = {
     "rbac": ("permissions.schema.json", ()),
     "preflight": ("preflight.schema.json", ("--service-account", "shop/robot")),
     "crd-diff": ("crd-diff.schema.json", ()),
-    "crd-diff crdify": ("crd-diff.schema.json", ("--profile", "crdify")),
 }
 
 
 def words_of(command: str, file: str) -> list[str]:
-    files = [file, file] if command.startswith("crd-diff") else [file]
-    return [command.partition(" ")[0], *files, *COMMANDS[command][1]]
+    files = [file, file] if command == "crd-diff" else [file]
+    return [command, *files, *COMMANDS[command][1]]
 
 
 def asked(capsys: pytest.CaptureFixture[str], command: str, file: str) -> tuple[int, Any, str]:
@@ -79,12 +78,6 @@ def test_of_what_was_not_compared_every_verdict_is_unknown(capsys: pytest.Captur
     (finding,) = one["findings"]
     assert (one["crd"], finding["rule"]) == ("", "CRD-00")
     assert set(finding["verdicts"].values()) == {"unknown"}
-    assert "triples" not in one
-
-
-def test_crdify_has_found_no_triple(capsys: pytest.CaptureFixture[str]) -> None:
-    _, found, _ = asked(capsys, "crd-diff crdify", "nowhere")
-    assert found[0]["triples"] == []
 
 
 def test_a_preflight_names_the_account_as_far_as_it_was_understood(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,11 +76,12 @@ def created(ref: ObjectRef, new: JsonObject) -> Iterator[Finding]:
 def _of_change(planned: PlannedAction, old: JsonObject | None, new: JsonObject) -> Iterator[Finding]:
     ref = planned.ref
     if old is None and planned.action is Action.CREATE:
-        yield from created(ref, new)
+        # What the API server took in the dry-run is not judged again. Why it refused one, only some may read there.
+        yield from () if planned.is_proved else created(ref, new)
     elif old is None:
         yield _NOT_COMPARED.finding("not-read", ref)
     elif planned.action is not Action.ADOPT:
-        for found in compare_crds(old, new):
+        for found in compare_crds(old, new, is_accepted=planned.is_proved):
             yield with_message(replace(found, ref=found.ref or ref))
 
 

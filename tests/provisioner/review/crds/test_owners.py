@@ -147,3 +147,24 @@ def test_a_new_crd_that_nobody_could_try_may_be_refused(monkeypatch: pytest.Monk
     (found,) = crds.created(ObjectRef.of(THING), THING)
     assert (found.rule, found.severity, found.variant) == ("CRD-00", Severity.UNKNOWN, "may-be-refused")
     assert found.message.endswith("spec.versions[0]: it took too long")
+
+
+@pytest.mark.parametrize("action", [Action.CREATE, Action.UPDATE])
+@pytest.mark.parametrize(
+    ("rest", "is_judged"),
+    [
+        pytest.param({}, False, id="the API server took it"),
+        pytest.param(
+            {"is_proved": False, "problem_code": "invalid-object"}, True, id="it did not, and not all read why"
+        ),
+        pytest.param({"is_proved": False}, True, id="nobody asked it"),
+    ],
+)
+def test_a_definition_is_not_judged_again_where_the_api_server_took_it(
+    action: Action, rest: dict[str, Any], is_judged: bool
+) -> None:
+    bad = copy.deepcopy(THING)
+    bad["spec"]["versions"][0]["storage"] = False
+    live = {ObjectRef.of(THING).identity: THING} if action is Action.UPDATE else {}
+    given = facts(planned(bad, action, **rest), live=live)
+    assert any(found.rule == "CRD-19" for found in crds.CHECK.changes(given)) is is_judged

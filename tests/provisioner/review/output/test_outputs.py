@@ -298,11 +298,3 @@ def test_a_terminal_says_an_advice_once_for_all_that_it_is_meant_for() -> None:
     assert words.count(LIMIT_RIGHTS) == 1
     assert words.index("b may do it") < words.index(LIMIT_RIGHTS)
     assert LIMIT_RIGHTS not in as_html(shown, title="x")
-
-
-def test_what_is_pruned_is_not_said_to_be_refused() -> None:
-    rule = ReviewRule("SCH-51", Section.CRDS, Severity.BREAKING)
-    evidence = {"counterexample": {"x": 1}, "lost": "pruned"}
-    text = as_text(Report((), (rule.at(None, "x", evidence=evidence),), Plan((), "")))
-    assert 'parts of it are pruned: {"x": 1}' in text
-    assert "no longer accepted" not in text

@@ -170,24 +170,6 @@ def test_a_crd_with_a_fault_in_its_frame_is_refused(spec: JsonDict, expected: st
             id="a rule that is no question",
         ),
         pytest.param(
-            {**TEXT, "x-kubernetes-validations": [{"rule": " "}]}, "rule is not specified", id="an empty rule"
-        ),
-        pytest.param(
-            {**TEXT, "x-kubernetes-validations": [{"rule": "self == 'x'", "reason": "Because"}]},
-            'Unsupported value: "Because"',
-            id="a reason",
-        ),
-        pytest.param(
-            listed({**TEXT, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}),
-            "uncorrelatable portion of the schema",
-            id="old items",
-        ),
-        pytest.param(
-            {**TEXT, "x-kubernetes-validations": [{"rule": "self == 'x'", "optionalOldSelf": True}]},
-            "may not be set if oldSelf is not used",
-            id="old",
-        ),
-        pytest.param(
             {
                 **listed(listed(TEXT)),
                 "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, self.all(z, z.all(w, w == y))))"}],

@@ -71,11 +71,6 @@ PAIRS: dict[str, tuple[JsonDict, JsonDict, Severity]] = {
     "a map of texts that may hold anything": (mapped(TEXT), mapped(True), SAFE),
     "a bound of a field in allOf, tightened": (bounded(maximum=10), bounded(maximum=5), BREAKING),
     "a bound of a field in allOf, relaxed": (bounded(maximum=5), bounded(maximum=10), SAFE),
-    "a bound of a field in allOf, moved to the field": (
-        bounded(maximum=5),
-        obj(x={**WHOLE, "maximum": 5}),
-        SAFE,
-    ),
     "a bound of items in allOf, tightened": (
         listed(WHOLE, allOf=[{"items": {"maximum": 9}}]),
         listed(WHOLE, allOf=[{"items": {"maximum": 5}}]),
@@ -99,7 +94,6 @@ PAIRS: dict[str, tuple[JsonDict, JsonDict, Severity]] = {
     "a format by its other name": (text(format="date-time"), text(format="datetime"), SAFE),
     "any version of what had one": (text(format="uuid4"), text(format="uuid"), SAFE),
     "one version of what had any": (text(format="uuid"), text(format="uuid4"), BREAKING),
-    "a word that must stand alone": (text(pattern="foo"), text(pattern=r"\bfoo\b"), BREAKING),
     "values of a resource that are counted with its own": (
         {**RESOURCE, "properties": {"spec": TEXT}},
         {**RESOURCE, "properties": {"spec": TEXT}, "maxProperties": 2},

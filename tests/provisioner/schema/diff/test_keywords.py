@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.schema import compare
-from provisioner.schema.diff.keywords import KNOWN, is_dropped
+from provisioner.schema.diff.node import KNOWN, is_dropped
 from provisioner.schema.forms import _KEYWORDS
 from provisioner.values import Severity
 from tests.support.kubernetes.connection import CRD_PATH, Server

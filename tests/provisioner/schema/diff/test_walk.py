@@ -81,7 +81,6 @@ CHANGES = [
     ({**TEXT, "pattern": "^a$"}, {**TEXT, "pattern": "\\ba"}, "SCH-30", UNKNOWN),
     ({**TEXT, "pattern": "^[ab]$"}, {**TEXT, "pattern": "^[ab]$", "enum": ["a", "b"]}, "SCH-20", SAFE),
     ({**TEXT, "pattern": "^a{3}$"}, {**TEXT, "pattern": "^a{3}$", "maxLength": 5}, "SCH-25n", SAFE),
-    ({**TEXT, "enum": ["a", "bc"]}, {**TEXT, "enum": ["a", "bc"], "maxLength": 2}, "SCH-25", SAFE),
     ({**TEXT, "pattern": "x"}, {**TEXT, "pattern": "^y"}, "SCH-30", BREAKING),
     ({**TEXT, "enum": ["a"], "pattern": "^a$"}, {**TEXT, "enum": ["a"], "pattern": "^[ab]$"}, "SCH-30", SAFE),
     ({**TEXT, "pattern": "^a"}, TEXT, "SCH-31", SAFE),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioner.schema.inclusion.intervals import Interval, beyond, interval, type_range, types_of
+from provisioner.schema.inclusion.facets import Interval, beyond, interval, type_range, types_of
 
 LIMITS = st.integers(-5, 5).map(float) | st.sampled_from([-math.inf, math.inf])
 INTERVALS = st.builds(Interval, LIMITS, LIMITS, st.booleans(), st.booleans())

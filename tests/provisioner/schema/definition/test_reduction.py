@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provisioner.schema.cel.rule_check import RuleCheck, rule_text_errors
+from provisioner.schema.cel.rule_check import RuleCheck
 from provisioner.schema.definition.defaults import default_errors
+from provisioner.schema.definition.reduction import thinned
 from provisioner.schema.definition.structural import KeywordRules, keyword_errors, structural_errors
-from provisioner.schema.definition.thinning import thinned
 from provisioner.schema.fields import FieldError
 from tests.support.provisioner.compared import IDIOM
 from tests.support.provisioner.shapes import SCHEMAS, TEXT, JsonDict, listed, mapped, obj, root
@@ -46,7 +46,7 @@ FAULTS: list[JsonDict] = [
 
 
 def judged(schema: JsonDict) -> list[FieldError]:
-    found = structural_errors(schema, "s") + keyword_errors(schema, "s", KeywordRules()) + rule_text_errors(schema, "s")
+    found = structural_errors(schema, "s") + keyword_errors(schema, "s", KeywordRules())
     if not structural_errors(schema, "s"):
         found += default_errors(schema, "s")
     return found or RuleCheck().run(schema, "s")

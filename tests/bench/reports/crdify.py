@@ -14,7 +14,7 @@ from typing import Any
 
 from provisioner.errors import InvalidManifest
 from provisioner.schema.definition.crd import Crd, CrdVersion
-from provisioner.schema.forms import read_crd
+from provisioner.schema.forms import is_crd
 from provisioner.schema.version_order import kube_order
 from provisioner.values import JsonObject
 
@@ -84,8 +84,8 @@ def crdify_triples(old_crd: JsonObject, new_crd: JsonObject, config: CrdifyConfi
     Of served pairs the version is "v1 -> v2". A version without a schema, on which crdify crashes, is not compared.
     Raises InvalidManifest for a CRD that has not the form of one: crdify reads none of these either.
     """
-    read_crd(old_crd, "the old CRD")
-    read_crd(new_crd, "the new CRD")
+    if not is_crd(old_crd) or not is_crd(new_crd):
+        raise InvalidManifest("one of the two has not the form of a CRD")
     settings = config or CrdifyConfig()
     old, new = Crd(old_crd), Crd(new_crd)
     found = {("", "", check) for check in _of_crd(old, new)}
