@@ -7,6 +7,7 @@
 - `pod_changes`: pods of objects that stay, before and after
 - `pod_security`: the Pod Security Standards as rows
 - `pod_specs`: pods wherever objects hide them
+- `scale`: how many pods workloads run
 - `selection`: pods that a selector picks
 - `volumes`: claims and the data behind them
 """
@@ -19,6 +20,7 @@ __all__ = [
     "pod_changes",
     "pod_security",
     "pod_specs",
+    "scale",
     "selection",
     "volumes",
 ]
