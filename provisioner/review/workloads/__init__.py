@@ -10,6 +10,7 @@
 - `scale`: how many pods workloads run
 - `selection`: pods that a selector picks
 - `volumes`: claims and the data behind them
+- `workload_changes`: what will run: images, how many pods, access to nodes, accounts
 """
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "scale",
     "selection",
     "volumes",
+    "workload_changes",
 ]
