@@ -138,5 +138,6 @@ __all__ = [
     "subjects_that_may_write",
     "using",
     "why_author",
+    "workloads",
     "writers_of",
 ]

@@ -52,9 +52,11 @@ def workload_changes(plan: Plan) -> list[WorkloadChange]:
     new_scalers = [one.after for one in scalers if one.after]
     found = []
     for planned in plan.actions:
+        if planned.action not in RUNNING:
+            continue
         old, new = (next(pod_specs((obj,)), None) if obj else None for obj in (planned.before, planned.after))
-        is_known = (old and new) if planned.action in STAYING else (old or new)
-        if planned.action not in RUNNING or not is_known:
+        # What is adopted is not always known.
+        if not (old and new if planned.action in STAYING else old or new):
             continue
         change = WorkloadChange(
             planned.ref,
