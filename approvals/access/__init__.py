@@ -5,12 +5,12 @@ A name counts on the cluster where it was proved (security-rules.md S01). "Could
 Modules that other rooms use:
 
 - `approvers`: who may approve a deployment, as far as the viewer may list roles and bindings
-- `containers`: what changes in containers as one viewer may see it
 - `offers`: names that a form offers to pick from, of objects that the person themselves may list
 - `own_words`: what a report says to a viewer who may see what it is made of
 - `port`: what people's actions need of Kubernetes, as a port: the real thing, or in unit tests a fake through `using`
 - `questions`: the questions that doors and services ask, answered in words and with the RBAC rule that would allow it
 - `sight`: the live values of a report that a viewer may see: those of objects that they can get
+- `workloads`: what will run as one viewer may see it
 """
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
@@ -92,7 +92,6 @@ __all__ = [
     "catalog_author",
     "catalog_question",
     "check_fresh",
-    "containers",
     "each_once",
     "find_identity",
     "groups_limit",
@@ -139,5 +138,6 @@ __all__ = [
     "subjects_that_may_write",
     "using",
     "why_author",
+    "workloads",
     "writers_of",
 ]

@@ -174,5 +174,5 @@ class CatalogViewSet(ClusterScoped):
     def _shown(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
         result = services.comparison_result(by=caller_of(self.request), asked=asked, row=row)
         if result is not None:
-            result["report"] = part_of({**result["report"], "containers": []}, **part)
+            result["report"] = part_of({**result["report"], "workloads": [], "containers": []}, **part)
         return shapes.ComparisonSerializer(shapes.comparison_record(asked, row, result)).data

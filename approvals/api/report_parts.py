@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from provisioner.review.base.difference import DiffLine, diff_lines
@@ -12,49 +12,46 @@ from provisioner.review.base.long_lines import MAX_PIECES
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
 _FINDINGS_BYTES = 190_000
-_ACTIONS_BYTES = 60_000
-_CONTAINERS_BYTES = 30_000
 _MAX_EVIDENCE_BYTES = 40_000
 _SHORTENED = 2_000
 _ROOM = 15_000
 # Of one line that differs: as much as its pieces hold.
 _PIECES = MAX_PIECES + _SHORTENED
-# Of one container in a part.
+# Of one container or workload in a part.
 _MAX_SETTINGS = 20
 _MAX_SETTING = 500
 Record = Mapping[str, Any]
 
 
-def part_of(
-    report: Record, *, findings_from: int = 0, actions_from: int = 0, containers_from: int = 0
-) -> dict[str, Any]:
-    """The report whole where it is small, else as many findings, actions and containers as fit, from these on.
+def part_of(report: Record, **starts: int) -> dict[str, Any]:
+    """The report whole where it is small, else as many findings, actions, workloads and containers as fit, from
+    `findings_from`, `actions_from`, `workloads_from` and `containers_from` on.
 
     In a part the actions have no `before` and `after`: each object can be asked for by its position in the plan. Of a
-    container the first values stand there, and `settings_left_out` counts the others. `parts` says of each list how
-    many there are, the first that is given and where the next part starts, None at the end. Counts of every severity
-    and action stand in every part.
+    container the first values stand there, and `settings_left_out` counts the others; of a workload's access to nodes
+    the first. `parts` says of each list how many there are, the first that is given and where the next part starts,
+    None at the end. Counts of every severity and action stand in every part.
     """
-    findings, actions, containers = report["findings"], report["plan"]["actions"], report["containers"]
-    if not (findings_from or actions_from or containers_from) and _size(report) <= MAX_BYTES - _ROOM:
-        lists = {"findings": findings, "actions": actions, "containers": containers}
-        parts = {name: _words(one, 0, len(one)) for name, one in lists.items()}
-        return {**report, "is_whole": True, "parts": parts}
-    some = _that_fit((_without_bulk(one) for one in findings[findings_from:]), _FINDINGS_BYTES)
-    planned = _that_fit((_without_states(one) for one in actions[actions_from:]), _ACTIONS_BYTES)
-    changed = _that_fit((_with_few_settings(one) for one in containers[containers_from:]), _CONTAINERS_BYTES)
+    lists = {**{name: report[name] for name in ("findings", "workloads", "containers")}, **report["plan"]}
+    if not any(starts.values()) and _size(report) <= MAX_BYTES - _ROOM:
+        return {
+            **report,
+            "is_whole": True,
+            "parts": {name: _words(lists[name], 0, len(lists[name])) for name in _PARTS},
+        }
+    given, parts = {}, {}
+    for name, (shortened, budget) in _PARTS.items():
+        first = starts.get(f"{name}_from", 0)
+        given[name] = _that_fit(map(shortened, lists[name][first:]), budget)
+        parts[name] = _words(lists[name], first, len(given[name]))
+    actions = given.pop("actions")
     return {
         **report,
+        **given,
         "headline": [_cut(sentence) for sentence in report["headline"]],
-        "findings": some,
-        "containers": changed,
-        "plan": {**report["plan"], "actions": planned},
+        "plan": {**report["plan"], "actions": actions},
         "is_whole": False,
-        "parts": {
-            "findings": _words(findings, findings_from, len(some)),
-            "actions": _words(actions, actions_from, len(planned)),
-            "containers": _words(containers, containers_from, len(changed)),
-        },
+        "parts": parts,
     }
 
 
@@ -113,6 +110,15 @@ def _with_few_settings(container: Record) -> dict[str, Any]:
     return {**container, "settings": few, **({"settings_left_out": more} if more else {})}
 
 
+def _with_little_access(workload: Record) -> dict[str, Any]:
+    access = {
+        side: [_cut(one, _MAX_SETTING) for one in listed[:_MAX_SETTINGS]]
+        for side, listed in workload["hostAccess"].items()
+    }
+    scale = {side: _cut(words, _MAX_SETTING) for side, words in workload["scale"].items()}
+    return {**workload, "hostAccess": access, "scale": scale}
+
+
 def _without_states(action: Record) -> dict[str, Any]:
     warnings = [_cut(one) for one in action.get("warnings", [])[:10]]
     short = {"warnings": warnings, "problem": _cut(action["problem"])} if "problem" in action else {}
@@ -125,3 +131,12 @@ def _cut(text: str, most: int = _SHORTENED) -> str:
 
 def _size(value: object) -> int:
     return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+# How each list is shortened, and into how many bytes it has to fit.
+_PARTS: dict[str, tuple[Callable[[Record], dict[str, Any]], int]] = {
+    "findings": (_without_bulk, _FINDINGS_BYTES),
+    "actions": (_without_states, 60_000),
+    "workloads": (_with_little_access, 10_000),
+    "containers": (_with_few_settings, 20_000),
+}

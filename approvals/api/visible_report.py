@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.access import Caller
-from approvals.access.containers import seen_containers
 from approvals.access.sight import Record, ReportSight, Sight
+from approvals.access.workloads import seen_workloads
 from approvals.models import Report, Request
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.places import unjudged_fields
-from provisioner.review.workloads.container_changes import to_record
+from provisioner.review.workloads.workload_changes import running_record
 
 # Kubernetes is asked at most this often for one report.
 MAX_ASKED = 300
@@ -19,21 +19,22 @@ MAX_ASKED = 300
 def visible_report(caller: Caller, request: Request, report: Report) -> dict[str, Any]:
     """The report's record without the live values that this caller may not see, the words of the API server among them.
 
-    A hidden object keeps its name and what is planned. `containers` are those of objects that the caller may get, as
-    report.schema.json describes them; `containersHidden` counts the other objects that stay and run pods.
+    A hidden object keeps its name and what is planned. `workloads` and `containers` are those of new objects and of
+    those that the caller may get, as report.schema.json describes them; `containersHidden` counts the other objects
+    that run pods.
     """
     body: dict[str, Any] = report.body
     sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
     actions = [_masked(sight.action(it)) for it in body["plan"]["actions"]]
     findings = [sight.finding(it) for it in body["findings"]]
-    containers = seen_containers(sight, body)
+    running = seen_workloads(sight, body)
     return {
         **body,
         "findings": findings,
         "unjudged": sum(1 for one in findings for _ in unjudged_fields(one["rule"], one["evidence"])),
         "private": sight.private(body),
-        "containers": to_record(containers.changes),
-        "containersHidden": containers.hidden_count,
+        **running_record(running.changes),
+        "containersHidden": running.hidden_count,
         "plan": {**body["plan"], "actions": actions},
     }
 

@@ -38,8 +38,7 @@ from provisioner.review.output.terminal import as_text, crds_as_text
 from provisioner.review.rules.shown import as_text as explained
 from provisioner.review.rules.shown import rules_of
 from provisioner.review.rules.shown import to_record as explained_record
-from provisioner.review.workloads.container_changes import container_changes
-from provisioner.review.workloads.container_changes import to_record as containers_record
+from provisioner.review.workloads.workload_changes import running_record, workload_changes
 from provisioner.values import Content, Identity, JsonObject, ObjectIdentity, Report, Severity
 
 OK, FINDINGS, UNKNOWN = 0, 1, 2
@@ -149,7 +148,7 @@ def print_report(
     if options.output == "json":
         record = {
             **to_record(report),
-            "containers": containers_record(container_changes(report.plan)),
+            **running_record(workload_changes(report.plan)),
             "rules": explained_record(rules_of(report.findings)),
         }
         text = as_json(record)

@@ -22,10 +22,11 @@ from provisioner.masking import masked_value
 
 
 class ReportPart(serializers.Serializer[Any]):
-    """Which part of a large report: from which finding, action and container on; or one finding."""
+    """Which part of a large report: from which finding, action, workload and container on; or one finding."""
 
     findings_from = serializers.IntegerField(min_value=0, default=0)
     actions_from = serializers.IntegerField(min_value=0, default=0)
+    workloads_from = serializers.IntegerField(min_value=0, default=0)
     containers_from = serializers.IntegerField(min_value=0, default=0)
     finding = serializers.CharField(max_length=80, default="")
 

@@ -89,8 +89,7 @@ class RequestViewSet(ClusterScoped):
         if wish["finding"]:
             found = [one for one in shown["findings"] if one["fingerprint"] == wish["finding"]]
             return Response({"findings": found})
-        starts = {name: wish[name] for name in ("findings_from", "actions_from", "containers_from")}
-        return Response(part_of(shown, **starts))
+        return Response(part_of(shown, **{name: wish[name] for name in wish if name.endswith("_from")}))
 
     @extend_schema(responses={200: dict})
     @action(detail=True, url_path=r"report/objects/(?P<position>\d{1,7})")

@@ -15,7 +15,6 @@ from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.errors import InvalidObject
 from provisioner.review.output.headline import objects_in_words
 from provisioner.review.rules import rows_of, rule_text
-from provisioner.review.workloads.container_changes import ContainerChange
 from provisioner.values import (
     RENAME,
     UNTOLD,
@@ -91,15 +90,6 @@ class Fright:
     verbs: str
     scope: str
     query: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImageChange:
-    """An image and what takes its place in `count` containers; "" where there was none, or is none any more."""
-
-    before: str
-    after: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,12 +299,6 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _breaks_crd(finding: Record) -> bool:
     return finding["section"] == Section.CRDS and finding["isNew"] and finding["severity"] in ("critical", "breaking")
-
-
-def images(changed: Iterable[ContainerChange]) -> list[ImageChange]:
-    """Which image takes the place of which, that of most containers first."""
-    counted = Counter((one.before, one.after) for one in changed if one.before != one.after)
-    return [ImageChange(before, after, count) for (before, after), count in counted.most_common()]
 
 
 def tells_of_rights(finding: Record) -> bool:

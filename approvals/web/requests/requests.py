@@ -15,9 +15,8 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
 from approvals import access, services
-from approvals.access import Caller
-from approvals.access.containers import SeenContainers, seen_containers
 from approvals.access.sight import ReportSight, Sight, said_of, show_words
+from approvals.access.workloads import seen_workloads
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
 from approvals.gate.reviewer_checks import check_reviewer
@@ -39,6 +38,7 @@ from approvals.web.requests.grid import grids
 from approvals.web.requests.sharing import shared_html
 from approvals.web.requests.shown import MAX_ASKED, ShownReport
 from approvals.web.requests.waivers import typed_in
+from provisioner.review.output.workloads import image_changes, runs_of, workloads_in_words
 
 OBJECTS_OF_PAGE = 100
 MAX_OUTCOMES = 500
@@ -204,7 +204,8 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
         return {"headline": [], "rows": [], "row_count": 0, **form.facts((), None)}
     sight = ShownReport(person(http), request.deployment.cluster, report)
     stopping = overview.blockers(report.body, sight)
-    containers = _containers(person(http), request, report)
+    whole_sight = ReportSight(Sight(person(http), request.deployment.cluster, limit=MAX_ASKED), report.body)
+    running = seen_workloads(whole_sight, report.body)
     rows = _rows(ShownChanges(person(http), request.deployment.cluster, report), report.body["findings"])
     # What is said of accounts is asked of Kubernetes one by one: only what says which rights come and go.
     of_rights = [one for one in report.body["findings"] if overview.tells_of_rights(one)]
@@ -221,8 +222,11 @@ def _report(http: HttpRequest, request: Request, report: Report | None, form: De
         "rows": rows[:OBJECTS_OF_PAGE],
         "row_count": len(rows),
         "plan_words": overview.plan_in_words(report.body),
-        "containers": containers,
-        "images": overview.images(containers.changes),
+        "workloads": running,
+        "workload_counts": workloads_in_words(running.changes),
+        "images": image_changes(running.changes),
+        "runs": runs_of(running.changes),
+        "containers": [one for workload in running.changes for one in workload.containers],
         **form.facts((), sight),
     }
 
@@ -234,12 +238,6 @@ def _rows(shown: ShownChanges, findings: Iterable[Mapping[str, Any]]) -> list[tu
     hooks = Hooks(findings)
     written = [(at, one) for at, one in shown.records() if one["action"] != "none" or one["problem"]]
     return [(at, one, hooks.words_of(one)) for at, one in written]
-
-
-def _containers(caller: Caller, request: Request, report: Report) -> SeenContainers:
-    return seen_containers(
-        ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), report.body), report.body
-    )
 
 
 def _progress(http: HttpRequest, request: Request) -> dict[str, Any]:

@@ -10,6 +10,7 @@
 - `permission_text`: permissions for a terminal and as JSON
 - `terminal`: 80 columns
 - `unjudged`: what no rule judges, in few lines
+- `workloads`: what will run, in words
 """
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "permission_text",
     "terminal",
     "unjudged",
+    "workloads",
 ]

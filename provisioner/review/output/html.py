@@ -13,10 +13,11 @@ from provisioner.review.output.evidence import EvidenceFact, facts_of, without_l
 from provisioner.review.output.page import rendered
 from provisioner.review.output.pictures import Pictures, pictures_of
 from provisioner.review.output.terminal import in_counts, worst_sections_first
+from provisioner.review.output.workloads import run_words, workloads_in_words
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules.shown import explanations, rules_of
-from provisioner.review.workloads.container_changes import container_changes, image_words
-from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Report, Section, Severity
+from provisioner.review.workloads.workload_changes import workload_changes
+from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Report, Section, Severity
 
 _SHOWN = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -82,6 +83,8 @@ def as_html(
     `notes` are what people said of findings, by fingerprint; `sources` are what was asked for and what that
     was resolved to, a line each.
     """
+    seen = tuple(one for one in report.plan.actions if one.ref not in hidden)
+    workloads = workload_changes(Plan(seen, report.plan.digest))
     return rendered(
         "report.html",
         title=title,
@@ -91,9 +94,8 @@ def as_html(
         totals=_totals(report.findings),
         parts=list(_parts(report, hidden, notes or {})),
         plan=report.plan.digest,
-        containers=[
-            (one, image_words(one.before, one.after)) for one in container_changes(report.plan) if one.ref not in hidden
-        ],
+        workloads=[(one, ", ".join(run_words(one))) for one in workloads],
+        workload_counts=workloads_in_words(workloads),
         objects=_objects(report, hidden),
         rules=explanations(rules_of(report.findings)),
     )

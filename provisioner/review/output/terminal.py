@@ -27,13 +27,13 @@ from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.output.accounts import AccountEntry, account_entries, words_in_entry
 from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
-from provisioner.review.output.containers import containers_as_text, told_with_containers
 from provisioner.review.output.crd_entries import crd_entries, is_entry
 from provisioner.review.output.painted import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
 from provisioner.review.output.unjudged import few_words
+from provisioner.review.output.workloads import told_with_workloads, workloads_as_text
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text
-from provisioner.review.workloads.container_changes import container_changes
+from provisioner.review.workloads.workload_changes import workload_changes
 from provisioner.sentences import and_more, number, some, some_phrases
 from provisioner.values import SHAPES, Action, Finding, PlannedAction, Report, Section, Severity
 
@@ -55,19 +55,19 @@ def as_text(
 ) -> str:
     """The report in lines of at most 80 columns, longer only for a name or a command; `colours` by ANSI codes.
 
-    First what runs then: images, and with what they are started. Then the headline and the findings.
+    First what will run: images, how many pods, access to nodes, accounts, settings. Then the headline and the findings.
     What is safe, and what is as it was before, is only counted unless `with_all`; new critical and unknown findings are
     always said (S24). The lines that change hide values that are named or written like credentials, unless
     `with_credentials`; values of Secrets are hidden always.
     """
     paint = painted if colours else plain
-    changes = container_changes(report.plan)
-    beside = [] if with_all else told_with_containers(report.findings, changes)
+    workloads = workload_changes(report.plan)
+    beside = [] if with_all else told_with_workloads(report.findings, workloads)
     told = tuple(one for one in report.findings if one not in beside)
     heads = dict.fromkeys(
         f"{severity_mark(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside
     )
-    running = list(containers_as_text(changes, with_all=with_all, heads=heads))
+    running = list(workloads_as_text(workloads, with_all=with_all, heads=heads))
     lines = [*([visible(title), ""] if title else []), *([*running, ""] if running else [])]
     for sentence in report.headline:
         lines += wrapped(visible(sentence), "  ")

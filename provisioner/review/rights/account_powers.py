@@ -16,7 +16,6 @@ from provisioner.review.workloads.pod_specs import PodSpec
 from provisioner.values import GroupKind, Severity
 
 _ACCOUNT = GroupKind("", "ServiceAccount")
-_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,7 @@ class Gain:
 
 def account_of(pod: PodSpec, install_namespace: str) -> RbacSubject:
     """The account that a pod runs as."""
-    name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or _DEFAULT)
-    return RbacSubject("ServiceAccount", name, pod.ref.namespace or install_namespace)
+    return RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or install_namespace)
 
 
 @dataclass(frozen=True, slots=True)

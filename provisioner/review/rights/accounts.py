@@ -155,8 +155,7 @@ def exposed_accounts(state: StateFacts, roles: RbacObjects) -> Iterator[Finding]
         reasons = sorted(_exposure(pod, ways_in))
         if not reasons or pod.body.get("automountServiceAccountToken") is False:
             continue
-        name = str(pod.body.get("serviceAccountName") or _DEFAULT)
-        subject = RbacSubject("ServiceAccount", name, pod.ref.namespace or state.install_namespace)
+        subject = RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or state.install_namespace)
         held = rbac.risks(rbac.effective_rules(subject.identity, roles), sensitive=[state.install_namespace])
         powers = [one for one in held if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by]
         if powers:

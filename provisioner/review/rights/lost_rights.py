@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from provisioner import rbac
 from provisioner.rbac import EffectiveRules, RbacSubject
 from provisioner.review.base.facts import Facts, items, mapping, maps
+from provisioner.review.rights.account_powers import account_of
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.values import AccessRequest, GroupKind
 
@@ -23,9 +24,7 @@ def pods_of(facts: Facts, subject: RbacSubject) -> list[PodSpec]:
 def _pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
     found: dict[RbacSubject, list[PodSpec]] = {}
     for pod in pod_specs(tuple(one.body for one in facts.content.manifests)):
-        name = pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or "default"
-        place = pod.ref.namespace or facts.content.install_namespace
-        found.setdefault(RbacSubject("ServiceAccount", str(name), place), []).append(pod)
+        found.setdefault(account_of(pod, facts.content.install_namespace), []).append(pod)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from provisioner import rbac
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import Facts, mapping
+from provisioner.review.rights.account_powers import account_of
 from provisioner.review.rights.rbac_before_after import rbac_before_after_of
 from provisioner.review.workloads.mentions import Mention
 from provisioner.review.workloads.pod_specs import pod_specs
@@ -63,9 +64,7 @@ class Makers:
         """What runs as which account."""
         found: dict[RbacSubject, list[ObjectRef]] = {}
         for pod in pod_specs(tuple(one.body for one in self._facts.content.manifests)):
-            name = pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or "default"
-            place = pod.ref.namespace or self._facts.content.install_namespace
-            found.setdefault(RbacSubject("ServiceAccount", str(name), place), []).append(pod.ref)
+            found.setdefault(account_of(pod, self._facts.content.install_namespace), []).append(pod.ref)
         return found
 
     @cached_property

@@ -264,8 +264,5 @@ def _used_by(facts: Facts, subject: RbacSubject) -> tuple[ObjectRef, ...]:
         return ()
     objects: tuple[JsonObject, ...] = facts.state().objects
     return tuple(
-        pod.ref
-        for pod in pod_specs(objects)
-        if (pod.ref.namespace, str(pod.body.get("serviceAccountName") or "default"))
-        == (subject.namespace, subject.name)
+        pod.ref for pod in pod_specs(objects) if (pod.ref.namespace, pod.account) == (subject.namespace, subject.name)
     )

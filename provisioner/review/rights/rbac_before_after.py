@@ -114,5 +114,4 @@ def _accounts_of(facts: Facts) -> Iterator[RbacSubject]:
             if ref.group_kind == _ACCOUNT:
                 yield RbacSubject("ServiceAccount", ref.name, ref.namespace or state.install_namespace)
         for pod in pod_specs(state.objects):
-            name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or "default")
-            yield RbacSubject("ServiceAccount", name, pod.ref.namespace or state.install_namespace)
+            yield RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or state.install_namespace)

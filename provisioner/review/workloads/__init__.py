@@ -7,8 +7,10 @@
 - `pod_changes`: pods of objects that stay, before and after
 - `pod_security`: the Pod Security Standards as rows
 - `pod_specs`: pods wherever objects hide them
+- `scale`: how many pods workloads run
 - `selection`: pods that a selector picks
 - `volumes`: claims and the data behind them
+- `workload_changes`: what will run: images, how many pods, access to nodes, accounts
 """
 
 __all__ = [
@@ -19,6 +21,8 @@ __all__ = [
     "pod_changes",
     "pod_security",
     "pod_specs",
+    "scale",
     "selection",
     "volumes",
+    "workload_changes",
 ]

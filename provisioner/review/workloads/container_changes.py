@@ -1,4 +1,4 @@
-"""What changes in the containers of objects that stay: their images, what they run, and what they are told.
+"""What changes in containers: their images, and in objects that stay also what they run and what they are told.
 
 What is named like a credential, or written like one, is
 hidden. Pure.
@@ -6,7 +6,7 @@ hidden. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from provisioner.review.base.alignment import Aligner
 from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.marks import Mark
 from provisioner.review.workloads.mounts import Mount, mounts_of
-from provisioner.review.workloads.pod_changes import STAYING, containers_by_name
-from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
-from provisioner.values import ObjectRef, Plan, PlannedAction
+from provisioner.review.workloads.pod_changes import containers_by_name, pod_changes
+from provisioner.review.workloads.pod_specs import Container, PodSpec
+from provisioner.values import ObjectRef, Plan
 
 HOOKS = ("postStart", "preStop")
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -56,13 +56,18 @@ class ContainerChange:
     def title(self) -> str:
         return f"{self.name} ({self.role})" if self.role else self.name
 
+    @property
+    def images(self) -> str:
+        """`quay.io/x/y: v1 → v2` where only the tag or digest differs, else both in full; "" where it has none."""
+        return image_words(self.before, self.after)
+
 
 def container_changes(plan: Plan) -> list[ContainerChange]:
     """The containers that change in each object that stays, in the order of the plan."""
-    return [found for planned in plan.actions if planned.action in STAYING for found in _of(planned)]
+    return [found for pods in pod_changes(plan) for found in changes_between(pods.before, pods.after)]
 
 
-def to_record(changes: list[ContainerChange]) -> list[dict[str, Any]]:
+def to_record(changes: Iterable[ContainerChange]) -> list[dict[str, Any]]:
     """The JSON of the changes, as report.schema.json describes it."""
     return [
         {
@@ -93,18 +98,20 @@ def _parts(image: str) -> tuple[str, str]:
     return f"{head}{slash}{path}", f"{tag if colon else ''}{at}{digest}"
 
 
-def _of(planned: PlannedAction) -> Iterator[ContainerChange]:
-    if planned.before is None or planned.after is None:
-        return
-    for before, after in zip(pod_specs((planned.before,)), pod_specs((planned.after,)), strict=False):
-        old, new = containers_by_name(before), containers_by_name(after)
-        for key, container in new.items():
-            found = _between(before, after, old.get(key), container)
-            if found is not None:
-                yield found
-        for key, container in old.items():
-            if key not in new:
-                yield _change(planned.ref, container, Mark.GONE, (_image(container), ""), ())
+def changes_between(before: PodSpec | None, after: PodSpec | None) -> Iterator[ContainerChange]:
+    """The containers that come, go or change between two states of one object.
+
+    Of an object that itself comes or goes they are told by their images alone.
+    """
+    old, new = (containers_by_name(side) if side else {} for side in (before, after))
+    for key, container in new.items():
+        if before is None or after is None:
+            yield _change(container.ref, container, Mark.NEW, ("", _image(container)), ())
+        elif found := _between(before, after, old.get(key), container):
+            yield found
+    for key, container in old.items():
+        if key not in new:
+            yield _change(after.ref if after else container.ref, container, Mark.GONE, (_image(container), ""), ())
 
 
 def _between(before: PodSpec, after: PodSpec, old: Container | None, new: Container) -> ContainerChange | None:
@@ -112,9 +119,9 @@ def _between(before: PodSpec, after: PodSpec, old: Container | None, new: Contai
         _mounts(mounts_of(before, old) if old else [], mounts_of(after, new))
     )
     if old is None:
-        return _change(after.ref, new, Mark.NEW, ("", _image(new)), lines)
+        return _change(new.ref, new, Mark.NEW, ("", _image(new)), lines)
     images = _image(old), _image(new)
-    return _change(after.ref, new, Mark.CHANGED, images, lines) if lines or images[0] != images[1] else None
+    return _change(new.ref, new, Mark.CHANGED, images, lines) if lines or images[0] != images[1] else None
 
 
 def _mounts(old: list[Mount], new: list[Mount]) -> Iterator[Line]:

@@ -298,6 +298,15 @@ def level_needed(pod: PodSpec, minor: int | None = None) -> Level:
     return Level.BASELINE if Level.RESTRICTED in failed else Level.RESTRICTED
 
 
+def host_access(pod: PodSpec) -> tuple[str, ...]:
+    """What the pods use of their node, each once: `hostNetwork`, `privileged`, `hostPort 443`, `hostPath /var/log`."""
+    rows = (_host_namespaces, _privileged, _host_process)
+    words = [str(path[-1]) for failures in rows for path, _ in failures(pod)]
+    ports = (port for container in pod.containers() for port in maps(container.body.get("ports")))
+    words += [f"hostPort {port['hostPort']}" for port in ports if port.get("hostPort")]
+    return tuple(dict.fromkeys([*words, *(f"hostPath {where}" for _, where in _host_path(pod))]))
+
+
 def _has_row(row: PodSecurityRow, pod: PodSpec, minor: int | None) -> bool:
     if minor is not None and row.since > minor:
         return False

@@ -44,6 +44,11 @@ class PodSpec:
     labels: Mapping[str, Any]
 
     @property
+    def account(self) -> str:
+        """The name of the ServiceAccount that the pods run as; the API server takes the older field as well."""
+        return str(self.body.get("serviceAccountName") or self.body.get("serviceAccount") or "default")
+
+    @property
     def security(self) -> Mapping[str, Any]:
         return mapping(self.body.get("securityContext"))
 

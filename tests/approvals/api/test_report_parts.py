@@ -35,6 +35,14 @@ def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0, co
             {"container": f"c{at}", "settings": [{"change": "new", "in": "arg", "value": "x" * body}] * body}
             for at in range(containers)
         ],
+        "workloads": [
+            {
+                "object": f"c{at}",
+                "scale": {"before": "", "after": "x" * 3 * body},
+                "hostAccess": {"before": [], "after": ["hostPath /x"] * body},
+            }
+            for at in range(containers)
+        ],
         "plan": {
             "digest": scene.DIGEST,
             "actions": [{"ref": ref, "at": at, "before": {"a": "b" * body}, "after": None} for at in range(actions)],
@@ -80,17 +88,19 @@ def test_every_part_is_small_and_together_they_are_the_report(
     assert positions == list(range(actions))
 
 
-def test_containers_come_in_parts_as_well() -> None:
+def test_workloads_and_containers_come_in_parts_as_well() -> None:
     report = record(2_000, 10, evidence=500, body=2_000, containers=30)
-    names: list[str] = []
-    start: int | None = 0
-    while start is not None:
-        part = part_of(report, containers_from=start)
-        assert len(json.dumps(part)) <= MAX_BYTES
-        assert part["containers"][0]["settings_left_out"] == 1_980
-        names += [one["container"] for one in part["containers"]]
-        start = part["parts"]["containers"]["next"]
-    assert names == [f"c{at}" for at in range(30)]
+    for name, key in (("containers", "container"), ("workloads", "object")):
+        names: list[str] = []
+        start: int | None = 0
+        while start is not None:
+            part = part_of(report, **{f"{name}_from": start})
+            assert len(json.dumps(part)) <= MAX_BYTES
+            assert part["containers"][0]["settings_left_out"] == 1_980
+            assert len(part["workloads"][0]["hostAccess"]["after"]) == 20
+            names += [one[key] for one in part[name]]
+            start = part["parts"][name]["next"]
+        assert names == [f"c{at}" for at in range(30)]
 
 
 def test_a_large_report_is_read_part_by_part_over_rest(here: World, call: Call) -> None:

@@ -4,7 +4,6 @@
 - `needs`: what pods need by name and nobody has
 - `nodes`: nodes that pods ask for and the cluster has not
 - `replicas`: workloads that stop, and rollouts that leave no pod
-- `scale`: how many pods workloads run
 - `services`: ways to reach pods that end, or lead nowhere
 - `single_node`: volumes that one node at a time can mount
 - `storage`: storage classes that nobody has
@@ -16,7 +15,6 @@ __all__ = [
     "needs",
     "nodes",
     "replicas",
-    "scale",
     "services",
     "single_node",
     "storage",

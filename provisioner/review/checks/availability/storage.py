@@ -8,8 +8,8 @@ from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, mapping, maps
-from provisioner.review.checks.availability.scale import STATEFUL_SET
 from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.review.workloads.scale import STATEFUL_SET
 from provisioner.review.workloads.volumes import CLAIM
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, Manifest, ObjectRef, Section, Severity
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.checks.availability.scale import target_of
 from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.review.workloads.scale import target_of
 from provisioner.selectors import selects
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 

@@ -61,7 +61,7 @@ def _of_run(manifest: Manifest, planned: PlannedAction | None) -> Finding:
     for pod in pod_specs((manifest.body,)):
         rule, variant = _RUNS, "runs"
         told["images"] = [visible(str(one.body.get("image") or "")) for one in pod.containers()]
-        told["account"] = visible(str(pod.body.get("serviceAccountName") or "default"))
+        told["account"] = visible(pod.account)
     if action is Action.RERUN:
         told["run"] = "again"
     loses = ref.group_kind not in LOSES_NOTHING

@@ -10,9 +10,9 @@ from typing import Any
 from provisioner.builtin import quantity
 from provisioner.rbac import plural_of
 from provisioner.review.base.facts import StateFacts, mapping, maps
-from provisioner.review.checks.availability.scale import DAEMON_SET, SCALED, most_of
 from provisioner.review.checks.governance.amounts import Amounts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.scale import DAEMON_SET, SCALED, most_of
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 _CLAIM = GroupKind("", "PersistentVolumeClaim")

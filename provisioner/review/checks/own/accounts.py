@@ -48,9 +48,7 @@ class Use:
 def uses_of(state: StateFacts) -> Iterator[Use]:
     """Every account that pods, tokens and custom resources of a bundle take; each object takes one once."""
     for pod in pod_specs(state.objects):
-        name = str(pod.body.get("serviceAccountName") or pod.body.get("serviceAccount") or _DEFAULT)
-        namespace = pod.ref.namespace or state.install_namespace
-        yield Use(pod.ref, pod.path, namespace, name, "runs-as")
+        yield Use(pod.ref, pod.path, pod.ref.namespace or state.install_namespace, pod.account, "runs-as")
     for ref, obj in state.named:
         if ref.group_kind == SECRET and obj.get("type") == _TOKEN_SECRET:
             name = str(mapping(mapping(obj.get("metadata")).get("annotations")).get(_TOKEN_OF) or "")

@@ -48,8 +48,7 @@ def _missing_habits(pod: PodSpec) -> list[str]:
     is_served = any(maps(one.body.get("ports")) for one in containers)
     if is_served and not any(one.body.get("readinessProbe") for one in containers):
         found.append("readiness-probe")
-    has_account = pod.body.get("serviceAccountName") not in {None, "", "default"}
-    if not has_account and pod.body.get("automountServiceAccountToken") is not False:
+    if pod.account == "default" and pod.body.get("automountServiceAccountToken") is not False:
         found.append("opt-out-of-token")
     return found
 

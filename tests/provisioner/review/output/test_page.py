@@ -11,10 +11,11 @@ import pytest
 
 from provisioner.review.base.marks import Mark
 from provisioner.review.base.text import visible
-from provisioner.review.output.containers import containers_as_text
 from provisioner.review.output.page import rendered
+from provisioner.review.output.workloads import run_words, workloads_as_text
 from provisioner.review.rules.shown import Explanation
 from provisioner.review.workloads.container_changes import ContainerChange, Line
+from provisioner.review.workloads.workload_changes import PodRun, WorkloadChange
 from provisioner.values import ObjectRef
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 
@@ -33,14 +34,17 @@ def test_S24_a_text_of_others_is_made_harmless_whatever_the_template_does_with_i
     assert unescape(re.sub(r"<[^>]*>", "", page)).count(visible(HOSTILE)) == 5
 
 
-def test_S24_what_containers_are_told_is_made_harmless() -> None:
+def test_S24_what_workloads_run_is_made_harmless() -> None:
     ref = ObjectRef("", "v1", HOSTILE, HOSTILE, HOSTILE)
     change = ContainerChange(ref, HOSTILE, "", Mark.NEW, HOSTILE, HOSTILE, (Line(Mark.NEW, "arg", HOSTILE),))
-    page, tags = rendered("containers.html", containers=[(change, HOSTILE)]), Tags()
+    run = PodRun(HOSTILE, (HOSTILE,), HOSTILE)
+    workload = WorkloadChange(ref, Mark.NEW, PodRun(), run, (change,))
+    told = [(workload, ", ".join(run_words(workload)))]
+    page, tags = rendered("workloads.html", workloads=told, workload_counts=HOSTILE), Tags()
     tags.feed(page)
     assert set(tags.tags) == {"h2", "p", "span", "code", "ul", "li"}
     assert [one for one in page if not one.isprintable() and one != "\n"] == []
-    text = "\n".join(containers_as_text([change], with_all=True))
+    text = "\n".join(line for is_all in (True, False) for line in workloads_as_text([workload], with_all=is_all))
     assert [one for one in text if not one.isprintable() and one != "\n"] == []
 
 
@@ -67,7 +71,8 @@ _NOTHING = {
     "totals": "",
     "parts": (),
     "sources": (),
-    "containers": (),
+    "workloads": (),
+    "workload_counts": "",
     "plan": "",
     "objects": (),
     "rules": (),

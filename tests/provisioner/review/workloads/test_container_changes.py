@@ -179,8 +179,8 @@ def test_the_report_has_them_as_text_html_and_json_and_no_secret(capsys: pytest.
 def test_what_runs_then_stands_above_all_findings() -> None:
     found = report_of(CASE)
     text, page = as_text(found), as_html(found, title="x")
-    assert text.index("CONTAINERS") < text.index(found.headline[0].split()[0])
-    assert page.index("Containers: 2 changed") < page.index("All findings")
+    assert text.index("WORKLOADS") < text.index(found.headline[0].split()[0])
+    assert page.index("Workloads: 1 changed") < page.index("All findings")
 
 
 def test_of_many_images_and_settings_the_first_are_told_and_the_others_are_counted() -> None:
@@ -211,5 +211,5 @@ def test_who_may_not_see_an_object_is_shown_nothing_of_its_containers() -> None:
     found = report_of(CASE)
     (ref,) = {one.ref for one in container_changes(found.plan)}
     page = as_html(found, title="x", hidden=[ref])
-    assert "Containers: 2 changed" in as_html(found, title="x")
-    assert "Containers:" not in page
+    assert "Workloads: 1 changed" in as_html(found, title="x")
+    assert "Workloads:" not in page

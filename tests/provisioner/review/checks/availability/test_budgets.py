@@ -8,8 +8,8 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.availability import budgets
-from provisioner.review.checks.availability.scale import part_of
 from provisioner.review.frame import listings
+from provisioner.review.workloads.scale import part_of
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 

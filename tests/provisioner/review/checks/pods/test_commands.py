@@ -160,7 +160,7 @@ def test_in_a_report_the_values_stand_below_the_rule_and_nothing_is_said_twice()
     old, new = workload(container(args=["--log=info"])), workload(container(args=["--log=none"]))
     text = as_text(look_offline(content_with(new), content_with(old)))
     assert text.count("POD-28") == 1
-    section = text[text.index("CONTAINERS") :]
+    section = text[text.index("WORKLOADS") :]
     assert section.splitlines()[1].startswith("  ● notable  POD-28")
     assert "      - arg --log=info\n      + arg --log=none" in section
 
@@ -175,7 +175,7 @@ def test_what_holds_for_all_pods_that_the_section_names_is_told_there_once() -> 
     assert "Deployment shop/web may run on nodes of the control plane" in some
 
 
-def test_what_the_section_on_containers_does_not_show_is_told_among_the_findings() -> None:
+def test_what_the_section_on_workloads_does_not_show_is_told_among_the_findings() -> None:
     old, new = workload(container(args=["a\nb"])), workload(container(args=["a", "b"]))
     text = as_text(look_offline(content_with(new), content_with(old)))
     assert "Deployment shop/web has other arguments" in text

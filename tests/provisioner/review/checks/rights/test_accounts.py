@@ -41,6 +41,9 @@ def service(kind: str, **selector: str) -> dict[str, Any]:
         pytest.param(pods(hostNetwork=True), "shares the node's network", id="host network"),
         pytest.param(pods("DaemonSet"), "runs on every node", id="daemon set"),
         pytest.param(
+            pods("DaemonSet", serviceAccountName=None, serviceAccount="robot"), "every node", id="the older field"
+        ),
+        pytest.param(
             pods(containers=[{"name": "a", "securityContext": {"privileged": True}}]), "is privileged", id="privileged"
         ),
     ],

@@ -1,4 +1,4 @@
-"""What changes in containers, and a stored Secret in the plan: on the page, and to whom they are shown."""
+"""What will run, and a stored Secret in the plan: on the page, and to whom they are shown."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.support.approvals.pages import Browse, opened
 from tests.support.provisioner.contents import an_object
 
 
-def containers_of(text: str) -> str:
-    """The part of the page about containers, "" where there is none."""
-    return text.partition('id="containers"')[2].partition("</section>")[0]
+def workloads_of(text: str) -> str:
+    """The part of the page about workloads, "" where there is none."""
+    return text.partition('id="workloads"')[2].partition("</section>")[0]
 
 
 def test_images_arguments_and_variables_are_shown_old_and_new(here: World, browse: Browse) -> None:
     request = planned(here, action(AFTER, BEFORE))
     page = opened(browse(here.ada), f"/requests/{request.uid}")
-    text = containers_of(page)
-    assert page.index('id="containers"') < page.index('class="headline"')
+    text = workloads_of(page)
+    assert page.index('id="workloads"') < page.index('class="headline"')
     for words in (OLD, NEW, "arg --level=live-arg", "arg --level=debug", "env MODE=live-mode", "env MODE=fast"):
         assert words in text
     assert "env KEY from Secret keys-v2, key k" in text
@@ -38,7 +38,7 @@ def test_S09_no_container_is_shown_of_an_object_that_the_viewer_may_not_get(here
         page = opened(browse(here.ada), f"/requests/{request.uid}")
         for words in (OLD, NEW, "live-arg", "live-mode", "keys-v"):
             assert words not in page
-        told.append(containers_of(page))
+        told.append(workloads_of(page))
         request.delete()
     assert "Not shown: 1 object that you are not allowed to get" in " ".join(told[0].split())
     assert told[0] == told[1]
@@ -48,15 +48,48 @@ def test_S09_a_container_of_an_object_of_others_is_shown_to_who_may_get_it(here:
     taken = action(AFTER, BEFORE, action="adopt")
     request = planned(here, taken)
     client = browse(here.ada)
-    assert OLD in containers_of(opened(client, f"/requests/{request.uid}"))
+    assert OLD in workloads_of(opened(client, f"/requests/{request.uid}"))
     cache.clear()
     here.kubernetes.closed = {"deployments"}
     assert OLD not in opened(client, f"/requests/{request.uid}")
 
 
+def test_on_a_first_install_the_page_names_images_how_many_pods_and_accounts(here: World, browse: Browse) -> None:
+    here.kubernetes.closed = {"deployments"}  # what is new is the bundle's own
+    text = workloads_of(opened(browse(here.ada), f"/requests/{planned(here, action(AFTER)).uid}"))
+    assert "1 new" in text
+    assert f"{NEW}</ins>" in text
+    assert "1 replica, account default" in text
+    assert "hunter" not in text
+    assert "--level" not in text
+
+
+def test_S09_what_goes_and_how_it_ran_is_told_to_who_may_get_it(here: World, browse: Browse) -> None:
+    gone = {**action(BEFORE, BEFORE, action="delete"), "after": None}
+    request, client = planned(here, gone), browse(here.ada)
+    assert OLD in workloads_of(opened(client, f"/requests/{request.uid}"))
+    cache.clear()
+    here.kubernetes.closed = {"deployments"}
+    text = workloads_of(opened(client, f"/requests/{request.uid}"))
+    assert OLD not in text
+    assert "Not shown: 1 object" in text
+
+
+def test_S09_an_autoscaler_that_the_viewer_may_not_get_says_nothing(here: World, browse: Browse) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "minReplicas": 41, "maxReplicas": 47}
+    scaler = an_object("autoscaling/v2", "HorizontalPodAutoscaler", "web", "shop", spec=spec)
+    request, client = planned(here, action(AFTER), action(scaler, scaler)), browse(here.ada)
+    assert "41 to 47 replicas" in workloads_of(opened(client, f"/requests/{request.uid}"))
+    cache.clear()
+    here.kubernetes.closed = {"horizontalpodautoscalers"}
+    text = workloads_of(opened(client, f"/requests/{request.uid}"))
+    assert ("41 to 47" in text, "1 replica," in text, "Not shown" in text) == (False, True, False)
+
+
 def test_hidden_characters_of_an_image_are_shown_escaped(here: World, browse: Browse) -> None:
     request = planned(here, action(deployment(f"{NEW}\u202e<b>"), BEFORE))
-    text = containers_of(opened(browse(here.ada), f"/requests/{request.uid}"))
+    text = workloads_of(opened(browse(here.ada), f"/requests/{request.uid}"))
     assert f"{NEW}\\u202e&lt;b&gt;" in text
 
 

@@ -25,6 +25,11 @@ _SCALER_KINDS = frozenset(one.kind for one in _TARGETS)
 QUARTER = "25%"
 
 
+def is_autoscaler(group_kind: GroupKind) -> bool:
+    """Whether objects of this kind set the replicas of workloads."""
+    return group_kind in _TARGETS and group_kind != SIZER
+
+
 def replicas_of(obj: JsonObject) -> int:
     """How many pods a workload asks for; the server's default is one."""
     count = mapping(obj.get("spec")).get("replicas")
@@ -47,7 +52,7 @@ def autoscalers_of(ref: ObjectRef, objects: Iterable[JsonObject]) -> Iterator[Js
     """Those among `objects` that set the replicas of a workload."""
     for other in objects:
         target = target_of(other)
-        if target is not None and target.identity == ref.identity and ObjectRef.of(other).group_kind != SIZER:
+        if target is not None and target.identity == ref.identity and is_autoscaler(ObjectRef.of(other).group_kind):
             yield other
 
 

@@ -1,4 +1,4 @@
-"""What changes in containers, as a part of the report over REST."""
+"""What will run, as a part of the report over REST."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ def test_containers_are_a_part_of_the_report_over_rest(here: World, call: Call) 
     assert {"change": "gone", "in": "env", "value": "MODE=live-mode"} in one["settings"]
     assert {"change": "new", "in": "env", "value": "DB_PASSWORD=hidden"} in one["settings"]
     assert (shown["containersHidden"], shown["parts"]["containers"]["total"]) == (0, 1)
+    (workload,) = shown["workloads"]
+    assert (workload["change"], workload["scale"]) == ("changed", {"before": "1 replica", "after": "1 replica"})
+    assert shown["parts"]["workloads"]["total"] == 1
+
+
+def test_on_a_first_install_rest_names_images_and_no_settings(here: World, call: Call) -> None:
+    answer = call(here.ada, "get", f"requests/{planned(here, action(AFTER)).uid}/report")
+    (one,) = json.loads(answer.content)["containers"]
+    assert (one["change"], one["image"], one["settings"]) == ("new", {"before": "", "after": NEW}, [])
 
 
 def test_S09_over_rest_no_container_is_told_of_an_object_that_the_caller_may_not_get(here: World, call: Call) -> None:
@@ -26,5 +35,5 @@ def test_S09_over_rest_no_container_is_told_of_an_object_that_the_caller_may_not
     request = planned(here, action(AFTER, BEFORE))
     answer = call(here.ada, "get", f"requests/{request.uid}/report")
     shown = json.loads(answer.content)
-    assert (shown["containers"], shown["containersHidden"]) == ([], 1)
+    assert (shown["workloads"], shown["containers"], shown["containersHidden"]) == ([], [], 1)
     assert not [words for words in (OLD, NEW, "live-arg", "live-mode", "hunter") if words in answer.content.decode()]
