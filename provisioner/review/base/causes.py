@@ -20,7 +20,9 @@ _DELETED_CRD = ("CRD-08", "DEL-01")
 _EVERYTHING = ("RB-01", "RB-03")
 _CLUSTER_ADMIN = "cluster-admin"
 # Rules that say what a field is now and what that does, of which nobody has to hear again that no rule judges it.
-_TELLING = frozenset({"AVL-01", "AVL-02", "OBJ-07", "OBJ-10"})
+_TELLING = frozenset(
+    {"AS-02", "AVL-01", "AVL-02", "OBJ-07", "OBJ-10", "POD-27", "POD-33", "POD-35", "POD-38", "RB-51", "SEC-06"}
+)
 # Rules that name fields which may not change, and not what they change to; the field where their evidence names none.
 _NAMING = {"IMM-01": (), "SEC-03": ("immutable",)}
 # What the first of two rules finds of an object implies what the second one finds there, as far as `_is_implied` says.
@@ -28,7 +30,14 @@ _DELETED, _NOT_CHECKED = "DEL-01", "WH-10"
 _NO_VERSION, _NOT_SERVED = "CRD-14", "CRD-12"
 _NO_TLS, _HOST = "ING-04", "SV-02"
 _OF_NODE, _OTHER_MOUNTS = "POD-05", "POD-28"
-_IMPLIES = {_DELETED: _NOT_CHECKED, _NO_VERSION: _NOT_SERVED, _NO_TLS: _HOST, _OF_NODE: _OTHER_MOUNTS}
+_ONE_NODE, _ROLLOUT, _TOGETHER = "AVL-07", "AVL-05", "together"
+_IMPLIES = {
+    _DELETED: _NOT_CHECKED,
+    _NO_VERSION: _NOT_SERVED,
+    _NO_TLS: _HOST,
+    _OF_NODE: _OTHER_MOUNTS,
+    _ONE_NODE: _ROLLOUT,
+}
 _POLICY, _ITS_PODS, OTHER_PODS = "NP-02", "NP-05", "other-pods"
 _Key = tuple[object, ...]
 _Path = tuple[str | int, ...]
@@ -91,6 +100,8 @@ def _is_implied(finding: Finding, leading: Finding) -> bool:
     if leading.rule == _NO_TLS:
         host, hosts = finding.evidence.get("host"), leading.evidence.get("hosts")
         return finding.evidence.get("lacks") == "tls" and isinstance(hosts, list) and host in hosts
+    if leading.rule == _ONE_NODE:
+        return finding.variant == _TOGETHER
     return leading.rule != _OF_NODE or _is_of_folders(finding, leading)
 
 

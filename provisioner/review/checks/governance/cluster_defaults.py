@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provisioner.review.base.claims import EVERY_KIND, Claim
+from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, mapping
 from provisioner.values import Action, Finding, GroupKind, JsonObject, Section, Severity
 
@@ -45,10 +45,10 @@ def _default_by(kind: GroupKind, obj: JsonObject | None) -> FieldPath:
     return next((("metadata", "annotations", name) for name in found), ())
 
 
-# On other kinds these annotations mean nothing.
 _CLAIMS = (
-    Claim(
-        "SYS-02", EVERY_KIND, tuple(f"metadata.annotations.[{one}]" for them in _ANNOTATIONS.values() for one in them)
+    *(
+        Claim("SYS-02", frozenset({kind}), tuple(f"metadata.annotations.[{name}]" for name in names))
+        for kind, names in _ANNOTATIONS.items()
     ),
     Claim("SYS-02", frozenset({_PRIORITY_CLASS}), ("globalDefault",)),
 )
