@@ -4,6 +4,7 @@ that become writable, a runtime that goes, and the user that they run as."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping
@@ -30,7 +31,8 @@ def _changes(facts: Facts) -> Iterator[Finding]:
             yield _WEAKER.finding("writable", change.ref, key=["writable", *writable], containers=writable)
         kept = {new.name: sorted(_dropped(old) - _dropped(new)) for old, new in change.kept()}
         if kept := {name: given for name, given in kept.items() if given and "ALL" not in given}:
-            told = {"containers": [*kept], "capabilities": sorted({one for given in kept.values() for one in given})}
+            capabilities = sorted({one for given in kept.values() for one in given})
+            told: dict[str, Any] = {"containers": [*kept], "capabilities": capabilities}
             yield _WEAKER.finding("capabilities", change.ref, key=["capabilities", kept], **told)
         yield from _of_runtime(change)
         yield from _of_users(change)
