@@ -36,6 +36,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 - `expressions`: CEL of others, in bounded processes
 - `sandbox`: a small Kubernetes API for tries and tests
 - `sentences`: numbers and lists in words
+- `alignment`: which items of two lists stand for each other
 - `api_groups`: API groups that many rooms name
 - `retention`: which claims a StatefulSet takes along
 - `catalogs`: file-based catalogs of OLM, and which version may follow which
@@ -48,6 +49,7 @@ The rooms, and `__all__` of each says what code outside of it may use:
 """
 
 __all__ = [
+    "alignment",
     "api_groups",
     "catalogs",
     "cli",

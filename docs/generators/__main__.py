@@ -24,6 +24,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         rule_tables,
         settings,
     )
+    from provisioner.review.frame import CHECKS  # noqa: PLC0415 - once Django runs
     from provisioner.review.judged import harmless, new_objects  # noqa: PLC0415 - once Django runs
     from provisioner.review.rules import index  # noqa: PLC0415 - once Django runs
 
@@ -45,7 +46,9 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/rules/README.md": index.page,
         "docs/rules/annotations.md": rule_tables.known_annotations,
         "docs/rules/control-plane.md": rule_tables.control_plane,
-        "docs/rules/harmless.md": lambda: harmless.page(new_objects.TABLE),
+        "docs/rules/harmless.md": lambda: harmless.page(
+            new_objects.TABLE, (claim for check in CHECKS for claim in check.claims)
+        ),
     }
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from provisioner.alignment import Aligner, order_of_kept
 from provisioner.cluster.choices import as_sent, remove_choices
 from provisioner.cluster.tracking import without_tracking
 from provisioner.schema.fields import is_same
@@ -264,15 +265,18 @@ def _lost(wished: object, found: object, path: str) -> list[Altered]:
 
 
 def _lost_items(wished: list[Any], found: list[Any], path: str) -> list[Altered]:
-    """Each wished item must be met by some item of its own kind of place; others may stand between."""
-    if len(found) == len(wished):
-        pairs = enumerate(zip(wished, found, strict=True))
-        return [lost for index, (one, other) in pairs for lost in _lost(one, other, f"{path}[{index}]")]
-    return [
-        Altered(f"{path}[{index}]", shown_value(one))
-        for index, one in enumerate(wished)
-        if all(_lost(one, other, "") for other in found)
-    ]
+    """Each wished item is held against the one that stands for it. Others may stand between; of as many, the order
+    counts, and of another number, an item that any of them meets is not lost."""
+    pairs = Aligner().pairs(wished, found)
+    missing = []
+    if len(found) == len(wished) and (order := order_of_kept(wished, found, pairs)):
+        missing.append(Altered(f"{path} (order)", *map(shown_value, order)))
+    for at, there in pairs:
+        if at < 0 or (len(found) != len(wished) and any(not _lost(wished[at], other, "") for other in found)):
+            continue
+        place = f"{path}[{at}]"
+        missing += _lost(wished[at], found[there], place) if there >= 0 else [Altered(place, shown_value(wished[at]))]
+    return missing
 
 
 def _is_same(wished: object, found: object) -> bool:

@@ -229,7 +229,8 @@ def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, 
             change = FieldChangeKind.REMOVED if is_gone else FieldChangeKind.CHANGED
             yield FieldDrift(one.path, change, expected=one.approved, found=one.stored)
         return
-    differing: list[FieldPath] = list(changes(cleaned(live), cleaned(expected)))
+    sides = cleaned(live), cleaned(expected)
+    differing = [one for path in changes(*sides) for one in _inside(path, *(value_at(side, path) for side in sides))]
     if not differing:
         return
     mine, had = applied_by(expected, manager), applied_by(live, manager)
@@ -239,6 +240,29 @@ def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, 
     for path in differing:
         if not _touches(taken, path):
             yield _field(path, live, expected, manager)
+
+
+def _inside(path: FieldPath, found: object, wished: object) -> Iterator[FieldPath]:
+    """Of a list, the items that differ, where they have names and stand in one order; else the path itself."""
+    old, new = _by_name(found), _by_name(wished)
+    kept = [name for name in old if name in new]
+    if not old or not new or kept != [name for name in new if name in old]:
+        yield path
+        return
+    for name in sorted({*old, *new}):
+        step = (*path, step_of({"name": name}))
+        if name not in old or name not in new:
+            yield step
+            continue
+        for inner in changes(old[name], new[name]):
+            yield from _inside((*step, *inner), *(value_at(side[name], inner) for side in (old, new)))
+
+
+def _by_name(value: object) -> dict[str, JsonObject]:
+    """The items of a list by their names; none where one has no name, or two have the same."""
+    items = value if isinstance(value, list) else []
+    named = {str(item["name"]): item for item in items if isinstance(item, Mapping) and "name" in item}
+    return named if len(named) == len(items) else {}
 
 
 def _field(path: FieldPath, live: JsonObject, expected: JsonObject, manager: str) -> FieldDrift:

@@ -1,6 +1,5 @@
 """What all of a report stands on: the facts that checks read, the record, differences, numbers and safe text.
 
-- `alignment`: which items of two lists stand for each other
 - `causes`: what several rules say of one cause is one finding
 - `changes`: the fields in which two objects differ
 - `claims`: which fields a rule judges
@@ -21,7 +20,6 @@
 """
 
 __all__ = [
-    "alignment",
     "causes",
     "changes",
     "claims",

@@ -20,15 +20,25 @@ _DELETED_CRD = ("CRD-08", "DEL-01")
 _EVERYTHING = ("RB-01", "RB-03")
 _CLUSTER_ADMIN = "cluster-admin"
 # Rules that say what a field is now and what that does, of which nobody has to hear again that no rule judges it.
-_TELLING = frozenset({"AVL-01", "AVL-02", "OBJ-07", "OBJ-10"})
+_TELLING = frozenset(
+    {"AS-02", "AVL-01", "AVL-02", "OBJ-07", "OBJ-10", "POD-27", "POD-33", "POD-35", "POD-38", "RB-51", "SEC-06"}
+)
 # Rules that name fields which may not change, and not what they change to; the field where their evidence names none.
-_NAMING = {"IMM-01": (), "SEC-03": ("immutable",)}
+_IMMUTABLE = "IMM-01"
+_NAMING = {_IMMUTABLE: (), "SEC-03": ("immutable",)}
 # What the first of two rules finds of an object implies what the second one finds there, as far as `_is_implied` says.
 _DELETED, _NOT_CHECKED = "DEL-01", "WH-10"
 _NO_VERSION, _NOT_SERVED = "CRD-14", "CRD-12"
 _NO_TLS, _HOST = "ING-04", "SV-02"
 _OF_NODE, _OTHER_MOUNTS = "POD-05", "POD-28"
-_IMPLIES = {_DELETED: _NOT_CHECKED, _NO_VERSION: _NOT_SERVED, _NO_TLS: _HOST, _OF_NODE: _OTHER_MOUNTS}
+_ONE_NODE, _ROLLOUT, _TOGETHER = "AVL-07", "AVL-05", "together"
+_IMPLIES = {
+    _DELETED: _NOT_CHECKED,
+    _NO_VERSION: _NOT_SERVED,
+    _NO_TLS: _HOST,
+    _OF_NODE: _OTHER_MOUNTS,
+    _ONE_NODE: _ROLLOUT,
+}
 _POLICY, _ITS_PODS, OTHER_PODS = "NP-02", "NP-05", "other-pods"
 _Key = tuple[object, ...]
 _Path = tuple[str | int, ...]
@@ -91,6 +101,8 @@ def _is_implied(finding: Finding, leading: Finding) -> bool:
     if leading.rule == _NO_TLS:
         host, hosts = finding.evidence.get("host"), leading.evidence.get("hosts")
         return finding.evidence.get("lacks") == "tls" and isinstance(hosts, list) and host in hosts
+    if leading.rule == _ONE_NODE:
+        return finding.variant == _TOGETHER
     return leading.rule != _OF_NODE or _is_of_folders(finding, leading)
 
 
@@ -133,11 +145,13 @@ def _together(group: Sequence[Finding]) -> list[Finding]:
 def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
     everything = [leading, *others]
     own = fingerprint(leading.rule, leading.ref, leading.path, sorted(one.fingerprint for one in everything))
+    values = _values_of_one_field(leading, others)
+    notes = () if values else _added(leading, others)
     told = replace(
         leading,
         severity=min((one.severity for one in everything), key=lambda it: it.rank),
-        notes=(*leading.notes, *_added(leading, others)),
-        evidence={**leading.evidence, SAID_WITH: _said_with(others)},
+        notes=(*leading.notes, *notes),
+        evidence={**leading.evidence, **values, SAID_WITH: _said_with(others)},
         is_new=any(one.is_new for one in everything),
         fingerprint=own,
         is_withheld=all(one.is_withheld for one in everything),
@@ -146,6 +160,13 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         also=tuple(dict.fromkeys(one.rule for one in others)),
     )
     return told if leading.is_withheld else with_message(told)
+
+
+def _values_of_one_field(leading: Finding, others: Sequence[Finding]) -> dict[str, object]:
+    """The values of the one field that IMM-01 names, which its sentence shows beside the field."""
+    one, fields = others[0].evidence, leading.evidence.get("fields")
+    is_it = leading.rule == _IMMUTABLE and len(others) == 1 and others[0].variant == "changed"
+    return {"values": one["values"]} if is_it and fields == [one.get("field")] and "more" not in one else {}
 
 
 def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:

@@ -1,7 +1,7 @@
 """Which fields a rule judges: what a check claims of an object, path by path, and who claims a given field. Pure.
 
-A claim is a promise: however such a field changes (set, changed, removed), the rule says what there is to say, and
-where it says nothing, the change is harmless for that rule's reason. What nobody claims is reported as not judged.
+A claim is a promise: however such a field changes (set, changed, removed), a rule speaks of it. In which direction a
+change is harmless, and no rule speaks, the claim says with the reason. What nobody claims is reported as not judged.
 """
 
 from __future__ import annotations
@@ -46,13 +46,16 @@ class Claim:
     `spec.ports.*.nodePort`: `*` is one key or item, a pattern holds for the field and all below it, and a key with dots
     stands in brackets, where `*` is any text (`metadata.annotations.[prometheus.io/*]`). Of kinds that make pods
     `{pod}` is the spec of the pods, `{pod-meta}` their metadata. With `is_of_hooks` it holds for objects that run as
-    hooks and for no others.
+    hooks and for no others; with `is_of_new` for objects that are created, because the rule says what is, not what
+    changes. `harmless` says in which direction a change needs no finding, and why.
     """
 
     rule: str
     kinds: frozenset[GroupKind]
     paths: tuple[str, ...]
     is_of_hooks: bool = False
+    is_of_new: bool = False
+    harmless: str = ""
 
     def parts(self, path: str, kind: GroupKind) -> tuple[str, ...]:
         """One of its patterns as parts, as it is for objects of `kind`; none where it has no meaning there."""

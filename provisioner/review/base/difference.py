@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from provisioner.review.base.alignment import TOO_DEEP, Aligner, is_same, order_of_kept
+from provisioner.alignment import TOO_DEEP, Aligner, is_same, order_of_kept
 from provisioner.review.base.facts import mapping
 from provisioner.review.base.long_lines import in_pieces, is_long, text_of
 from provisioner.review.base.text import visible

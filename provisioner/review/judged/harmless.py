@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.claims import EVERY_KIND, POD_PLACES, PODS, Claim
 from provisioner.review.base.facts import Facts
 from provisioner.values import GroupKind
@@ -58,6 +59,9 @@ _EMPTY_IN_CONTAINERS = ("args", "command", "env", "envFrom", "ports", "resources
 _EMPTY_IN_PODS = (
     *("affinity", "imagePullSecrets", "initContainers", "nodeSelector", "securityContext", "tolerations"),
     *("topologySpreadConstraints", "volumes"),
+)
+_ADMISSION = tuple(
+    f"{which}{what}" for which in ("Mutating", "Validating") for what in ("AdmissionPolicy", "WebhookConfiguration")
 )
 _WITH_STATUS = PODS | {
     _CRD,
@@ -143,6 +147,26 @@ TABLE: tuple[HarmlessField, ...] = (
         "revisions",
     ),
     HarmlessField(
+        frozenset({GroupKind("apps", "Deployment")}),
+        ("spec.strategy.rollingUpdate.maxSurge", "spec.strategy.{}", "spec.strategy.rollingUpdate.{}"),
+        "How many new pods start before old ones end: where they find no node, the rollout waits and the old ones stay",
+    ),
+    HarmlessField(
+        frozenset(GroupKind("admissionregistration.k8s.io", kind) for kind in _ADMISSION),
+        ("webhooks.*.matchConditions.*.name", "spec.matchConditions.*.name"),
+        "Names a condition in messages of the API server; what it holds for says its expression",
+    ),
+    HarmlessField(
+        frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("RoleBinding", "ClusterRoleBinding")),
+        ("subjects.*.apiGroup",),
+        "Follows from the kind of the subject; the API server takes no other",
+    ),
+    HarmlessField(
+        frozenset({GroupKind("discovery.k8s.io", "EndpointSlice")}),
+        ("addressType",),
+        "Of which kind the addresses are, which SV-06 tells as they are; the API server refuses to change it",
+    ),
+    HarmlessField(
         frozenset({_CRON_JOB}),
         ("spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit"),
         "How many finished Jobs are kept to be looked at; which ones run does not depend on it",
@@ -191,8 +215,9 @@ def texts_in(value: object, skipped: Collection[str]) -> Iterator[str]:
             yield from texts_in(inner, skipped)
 
 
-def page(of_new: Iterable[HarmlessField]) -> str:
-    """docs/rules/harmless.md."""
+def page(of_new: Iterable[HarmlessField], claims: Iterable[Claim]) -> str:
+    """docs/rules/harmless.md; of the `claims` of rules those that name a harmless direction."""
+    one_way = [HarmlessField(claim.kinds, claim.paths, claim.harmless) for claim in claims if claim.harmless]
     lines = [
         "<!-- Written by `make docs` from provisioner/review/judged/harmless.py. Do not edit. -->",
         "# Fields that are harmless by nature",
@@ -212,6 +237,12 @@ def page(of_new: Iterable[HarmlessField]) -> str:
         "that of any other.",
         "",
         *_rows(of_new),
+        "",
+        "## In one direction",
+        "",
+        "A rule judges these fields and speaks of a change of them, but for the harmless direction.",
+        "",
+        *_rows(one_way),
     ]
     return "\n".join(lines) + "\n"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from provisioner.alignment import Aligner, is_same, order_of_kept
 from provisioner.masking import is_credential
-from provisioner.review.base.alignment import Aligner, is_same, order_of_kept
 from provisioner.review.base.claims import Place
 from provisioner.review.base.difference import HIDDEN, MAX_DEPTH
 from provisioner.review.judged.harmless import RULE as HARMLESS

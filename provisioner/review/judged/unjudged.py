@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from provisioner.builtin import knows
@@ -83,7 +84,11 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
     `everything` is what is claimed by all checks, also those that crashed: by it a kind is known.
     """
     judging = (*sound, *harmless_here(facts))
-    claims, claims_of_hooks = Claims(one for one in judging if not one.is_of_hooks), Claims(judging)
+
+    @cache
+    def claims_of(is_hook: bool, is_new: bool) -> Claims:
+        return Claims(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
+
     known = _Kinds(Claims(everything))
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
@@ -95,7 +100,7 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         if planned.action not in _WRITTEN:
             continue
         is_known = known.has(planned.ref)
-        judges = claims_of_hooks if planned.ref.identity in hooks else claims
+        judges = claims_of(planned.ref.identity in hooks, planned.before is None)
         found = _left(planned, wished.get(planned.ref.identity), judges, is_known=is_known)
         if found is None:
             unknown.append(_of_unshown(planned, is_known=is_known))

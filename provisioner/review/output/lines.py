@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.alignment import Aligner
+from provisioner.alignment import Aligner
 from provisioner.review.base.difference import DiffLine, all_lines, diff_lines, mask_secret
 from provisioner.review.base.facts import items, mapping
 from provisioner.review.base.places import path_text

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.alignment import Aligner
 from provisioner.masking import HIDDEN, is_credential, masked, masked_as
-from provisioner.review.base.alignment import Aligner
 from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.marks import Mark
 from provisioner.review.workloads.mounts import Mount, mounts_of

@@ -100,13 +100,13 @@ def volume_words(volume: Mapping[str, Any]) -> str:
     kind = next(iter(volume), "")
     source = mapping(volume.get(kind))
     if kind == "projected":
-        return f"{', '.join(_projected(source)) or 'nothing'}, together"
+        return f"{', '.join(_projected(source)) or 'nothing'}, together{_lenient(source)}"
     if kind in _NAMED:
         what, key = _NAMED[kind]
         made = f" ({source['type']})" if kind == "hostPath" and source.get("type") else ""
         return f"{what} {source.get(key)}{made}{_renamed(source)}{_read_only(source)}{_lenient(source)}"
     if kind == "downwardAPI":
-        return f"{_EMPTY[kind]}{_fields_of_pod(source)}"
+        return f"{_EMPTY[kind]}{_fields_of_pod(source)}{_lenient(source)}"
     return _EMPTY.get(kind) or (
         f"{kind} {json.dumps(masked_value(source), sort_keys=True, default=str)}" if kind else ""
     )
@@ -130,12 +130,15 @@ def _lenient(source: Mapping[str, Any]) -> str:
 
 
 def _fields_of_pod(source: Mapping[str, Any]) -> str:
-    named = [
-        (mapping(one.get("fieldRef")).get("fieldPath") or mapping(one.get("resourceFieldRef")).get("resource"), one)
-        for one in maps(source.get("items"))
-    ]
-    told = ", ".join(f"{field} as {one.get('path')}" for field, one in named)
+    told = ", ".join(f"{_field_of_pod(one)} as {one.get('path')}" for one in maps(source.get("items")))
     return f" ({told})" if told else ""
+
+
+def _field_of_pod(item: Mapping[str, Any]) -> str:
+    field, amount = mapping(item.get("fieldRef")), mapping(item.get("resourceFieldRef"))
+    more = {"of": amount.get("containerName"), "in": amount.get("divisor"), "by": field.get("apiVersion")}
+    told = (f" {word} {value}" for word, value in more.items() if value and value != "v1")
+    return f"{field.get('fieldPath') or amount.get('resource')}{''.join(told)}"
 
 
 def _renamed(source: Mapping[str, Any]) -> str:
@@ -154,6 +157,6 @@ def _projected(source: Mapping[str, Any]) -> Iterator[str]:
             elif kind == "serviceAccountToken":
                 yield f"a token for {told.get('audience') or 'the API server'} as {told.get('path')}"
             elif kind == "downwardAPI":
-                yield f"{_EMPTY[kind]}{_fields_of_pod(told)}"
+                yield f"{_EMPTY[kind]}{_fields_of_pod(told)}{_lenient(told)}"
             elif what is not None:
                 yield _EMPTY.get(kind) or f"{kind} {json.dumps(masked_value(told), sort_keys=True, default=str)}"

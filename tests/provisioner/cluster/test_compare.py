@@ -217,6 +217,18 @@ def test_an_item_that_somebody_put_before_ours_does_not_lose_ours():
     assert lost(pod_of(image="a"), found) == []
 
 
+def test_an_item_is_held_against_the_one_of_its_name_wherever_it_stands():
+    found = pod_of(image="b")
+    (main,) = found["spec"]["template"]["spec"]["containers"]
+    found["spec"]["template"]["spec"]["containers"] = [{"name": "sidecar", "image": "a"}, main]
+    assert [one.path for one in lost(pod_of(image="a"), found)] == ["spec.template.spec.containers[0].image"]
+
+
+def test_another_order_of_as_many_items_is_one_difference():
+    wished, found = ({"spec": {"hosts": [{"name": one} for one in names]}} for names in ("abc", "bca"))
+    assert [one.path for one in lost(wished, found)] == ["spec.hosts (order)"]
+
+
 @pytest.mark.parametrize(
     ("meta", "words"),
     [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from approvals.web.requests.changes.folding import FoldedLines, Span
-from provisioner.review.base.alignment import Aligner
+from provisioner.alignment import Aligner
 from provisioner.review.base.difference import DiffLine
 
 # Words of one pair of lines that are held against each other, and steps for all pairs of a page.

@@ -114,6 +114,6 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
                 yield one.ref
 
 
-_CLAIMS = (Claim("IMG-09", PODS, ("{pod}.imagePullSecrets",)),)
+_CLAIMS = (Claim("IMG-09", PODS, ("{pod}.imagePullSecrets",), is_of_new=True),)
 
 CHECK = Check("needs of pods", claims=_CLAIMS, changes=_changes, mentions=_mentions)

@@ -27,6 +27,7 @@ _LEFT_OUT = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.DANGEROUS)
 _FEWER = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.NOTABLE)
 _NEW_GAP = ReviewRule("AVL-05", Section.AVAILABILITY, Severity.DANGEROUS)
 _GAP = ReviewRule("AVL-05", Section.AVAILABILITY, Severity.NOTABLE)
+_RECREATE = "Recreate"
 
 _SUSPENDED = frozenset({GroupKind("batch", "CronJob"), GroupKind("batch", "Job")})
 
@@ -82,6 +83,8 @@ def _of_replicas(ref: ObjectRef, before: int, after: int) -> Iterator[Finding]:
         yield _FEWER.finding("one-left", ref, where=where, key=evidence, **evidence)
     elif before > after:
         yield _FEWER.finding("fewer", ref, where=where, key=evidence, **evidence)
+    elif after > before == 0:
+        yield _FEWER.finding("starts", ref, where=where, key=evidence, **evidence)
 
 
 def _of_default(ref: ObjectRef, before: int, facts: Facts) -> Finding:
@@ -108,11 +111,17 @@ def _of_suspension(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Ite
 
 
 def _of_rollout(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
-    """A rollout that leaves no pod: said where it becomes so, and where the pods of this change are rolled out so."""
+    """A rollout that leaves no pod: said where it becomes so, and where the pods of this change are rolled out so.
+
+    Where it was so that old pods end before new ones start, programs may rely on that.
+    """
     why = _gap_of(ref, after, replicas_of(after))
+    where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
+    old, new = (mapping(_spec(one).get("strategy")).get("type") for one in (before, after))
+    if ref.group_kind == DEPLOYMENT and old == _RECREATE != new:
+        yield _GAP.finding("together", ref, where=(*where, "type"))
     if not why:
         return
-    where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
     if not _gap_of(ref, before, replicas_of(after)):
         yield _NEW_GAP.finding("new", ref, where=where, key=why, **why)
     elif _spec(before).get("template") != _spec(after).get("template"):
@@ -137,7 +146,7 @@ def _gap_of(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
 
 
 def _gap_of_deployment(strategy: Mapping[str, Any], count: int) -> dict[str, Any]:
-    if strategy.get("type") == "Recreate":
+    if strategy.get("type") == _RECREATE:
         return {"why": "recreate"}
     spread = rolling(strategy, count)
     stated = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", QUARTER)
@@ -150,13 +159,19 @@ def _spec(obj: JsonObject) -> Mapping[str, Any]:
 
 
 _CLAIMS = (
-    Claim("AVL-02", SCALED, ("spec.replicas",)),
+    Claim("AVL-02", SCALED, ("spec.replicas",), harmless="More pods of what runs already"),
     Claim(
         "AVL-02",
         frozenset({STATEFUL_SET, DAEMON_SET}),
         ("spec.updateStrategy.type", "spec.updateStrategy.rollingUpdate.partition"),
     ),
-    Claim("AVL-05", frozenset({DEPLOYMENT}), ("spec.strategy",)),
+    Claim("AVL-05", frozenset({DEPLOYMENT}), ("spec.strategy.type",)),
+    Claim(
+        "AVL-05",
+        frozenset({DEPLOYMENT}),
+        ("spec.strategy.rollingUpdate.maxUnavailable",),
+        harmless="As long as some pods stay during a rollout, it decides how fast the rollout goes",
+    ),
 )
 
 CHECK = Check("replicas", claims=_CLAIMS, changes=_changes, standing=_standing)

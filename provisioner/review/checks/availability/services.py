@@ -56,7 +56,7 @@ def _of_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any
         yield _CLOSED.finding("no-port", ref, where=("spec", "ports"), key=gone, ports=gone)
     for port in (one for one in old if one in new):
         was, shall = old[port].get("nodePort"), new[port].get("nodePort")
-        if was and shall and was != shall:
+        if was != shall and ((was and shall) or before.get("type") == after.get("type")):
             where = ("spec", "ports")
             yield _MOVED.finding("node-port", ref, where=where, key=port, port=port, before=was, after=shall)
 

@@ -118,8 +118,8 @@ def _lists(facts: Facts) -> Iterator[Listing]:
 
 
 _CLAIMS = (
-    Claim("AVL-06", frozenset({CLAIM}), ("spec.storageClassName",)),
-    Claim("AVL-06", frozenset({STATEFUL_SET}), ("spec.volumeClaimTemplates.*.spec.storageClassName",)),
+    Claim("AVL-06", frozenset({CLAIM}), ("spec.storageClassName",), is_of_new=True),
+    Claim("AVL-06", frozenset({STATEFUL_SET}), ("spec.volumeClaimTemplates.*.spec.storageClassName",), is_of_new=True),
     Claim("AVL-06", PODS, ("{pod}.volumes.*.ephemeral.volumeClaimTemplate.spec.storageClassName",)),
 )
 

@@ -173,7 +173,7 @@ CLAIMS = (
         (
             "spec.auditAnnotations",
             "spec.failurePolicy",
-            "spec.matchConditions",
+            "spec.matchConditions.*.expression",
             "spec.matchConstraints",
             "spec.mutations",
             "spec.paramKind",
@@ -181,6 +181,12 @@ CLAIMS = (
             "spec.validations.*.expression",
             "spec.variables",
         ),
+    ),
+    Claim(
+        "WH-14",
+        POLICIES | BINDINGS.keys(),
+        ("spec.matchConstraints.*.*.apiVersions", "spec.matchResources.*.*.apiVersions"),
+        harmless="By matchPolicy Equivalent, one version stands for all versions of its API",
     ),
     Claim(
         "WH-14",

@@ -95,16 +95,27 @@ _CLAIMS = (
             "spec.type",
             "spec.externalIPs",
             "spec.loadBalancerSourceRanges",
-            *(f"metadata.annotations.[{key}]" for key in sorted(_INTERNAL)),
         ),
     ),
-    Claim("SV-02", frozenset({_INGRESS}), ("spec.rules.*.host", "spec.tls.*.hosts")),
+    Claim(
+        "SV-01",
+        frozenset({_SERVICE}),
+        tuple(f"metadata.annotations.[{key}]" for key in sorted(_INTERNAL)),
+        harmless="A value that leaves the load balancer as open as no annotation does",
+    ),
+    Claim("SV-02", frozenset({_INGRESS}), ("spec.rules.*.host",)),
+    Claim(
+        "SV-02",
+        frozenset({_INGRESS}),
+        ("spec.tls.*.hosts",),
+        harmless="A host that gets TLS, or that the Ingress does not serve, is reached as before",
+    ),
     Claim(
         "AS-01",
         frozenset({_API_SERVICE}),
         ("spec.group", "spec.version", "spec.service.name", "spec.service.namespace"),
     ),
-    Claim("AS-02", frozenset({_API_SERVICE}), ("spec.insecureSkipTLSVerify",)),
+    Claim("AS-02", frozenset({_API_SERVICE}), ("spec.insecureSkipTLSVerify",), is_of_new=True),
 )
 
 CHECK = Check("network", claims=_CLAIMS, standing=_standing)

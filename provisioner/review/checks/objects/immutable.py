@@ -45,7 +45,7 @@ def loss_of(kind: GroupKind) -> str:
 def never_changing(kind: GroupKind, found: Iterable[FieldChange]) -> list[FieldChange]:
     """Those of the changes that the API server will not make; what one side leaves out may be its default.
 
-    A selector has no defaults, and a claim may grow, but not shrink.
+    A selector has no defaults, nor has a list that gains or loses an item; and a claim may grow, but not shrink.
     """
     changes = list(found)
     fields = (*fixed_fields(kind), *_ALSO_FIXED.get(kind, ()))
@@ -60,7 +60,7 @@ def _is_within(change: FieldChange, fields: Iterable[tuple[str, ...]]) -> bool:
 
 
 def _may_be_default(change: FieldChange, kind: GroupKind) -> bool:
-    if ABSENT not in (change.before, change.after):
+    if ABSENT not in (change.before, change.after) or isinstance(change.path[-1], int):
         return False
     return not (kind.group == "apps" and len(change.path) > len(_SELECTOR) and _is_within(change, (_SELECTOR,)))
 

@@ -9,6 +9,7 @@ from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, 
 from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.mounts import mounts_of
 from provisioner.review.workloads.pod_changes import PodChange, pod_changes
+from provisioner.review.workloads.pod_security import TABLE
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.values import Finding, Section, Severity
 
@@ -17,6 +18,8 @@ _HARDLY = ReviewRule("POD-39", Section.PODS, Severity.SAFE)
 _CONTRADICTION = ReviewRule("POD-39", Section.PODS, Severity.BREAKING)
 # Few programs of images use sudo or setuid.
 _NO_ESCALATION = "no-escalation"
+# Rows of Pod Security whose failures that go are told here; of the others commands, probes and mounts tell.
+_GIVEN_UP = frozenset({"POD-01", "POD-02", "POD-03", "POD-06", "POD-08", "POD-09", "POD-10", "POD-11", "POD-12"})
 # Kinds of volumes that stay read-only whatever their mount says.
 _NEVER_WRITABLE = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
 
@@ -59,6 +62,10 @@ def _stricter(change: PodChange) -> Iterator[dict[str, Any]]:
         yield {VARIANT: "non-root", "containers": unsure}
     for capabilities, containers in lost.items():
         yield {VARIANT: "capabilities", "containers": containers, "capabilities": list(capabilities)}
+    for row in TABLE:
+        were, are = ({what for _, what in row.failures(pod)} for pod in (change.before, change.after))
+        if row.id in _GIVEN_UP and were - are:
+            yield {VARIANT: "given-up", "check": row.check, "items": sorted(were - are)}
     if confined := [new.name for old, new in kept if _gains_nothing(new) and not _gains_nothing(old)]:
         yield {VARIANT: _NO_ESCALATION, "containers": confined}
 

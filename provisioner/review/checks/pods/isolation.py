@@ -4,9 +4,10 @@ that become writable, a runtime that goes, and the user that they run as."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping
 from provisioner.review.workloads.pod_changes import PodChange, of_containers, pod_changes, sides
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.values import Finding, Section, Severity
@@ -28,6 +29,11 @@ def _changes(facts: Facts) -> Iterator[Finding]:
         writable = [new.name for old, new in change.kept() if _is_read_only(old) and not _is_read_only(new)]
         if writable:
             yield _WEAKER.finding("writable", change.ref, key=["writable", *writable], containers=writable)
+        kept = {new.name: sorted(_dropped(old) - _dropped(new)) for old, new in change.kept()}
+        if kept := {name: given for name, given in kept.items() if given and "ALL" not in given}:
+            capabilities = sorted({one for given in kept.values() for one in given})
+            told: dict[str, Any] = {"containers": [*kept], "capabilities": capabilities}
+            yield _WEAKER.finding("capabilities", change.ref, key=["capabilities", kept], **told)
         yield from _of_runtime(change)
         yield from _of_users(change)
 
@@ -55,12 +61,19 @@ def _user(pod: PodSpec, container: Container) -> object:
     return own if own is not None else pod.security.get(_USER)
 
 
+def _dropped(container: Container) -> set[str]:
+    """Capabilities that it drops; where ALL goes, POD-18 says so."""
+    dropped = {str(one).upper() for one in items(mapping(container.security.get("capabilities")).get("drop"))}
+    return {"ALL"} if "ALL" in dropped else dropped
+
+
 def _is_read_only(container: Container) -> bool:
     return container.security.get(_READ_ONLY) is True
 
 
 _CLAIMS = (
-    Claim("POD-38", PODS, ("{pod}.shareProcessNamespace", "{pod}.runtimeClassName")),
+    Claim("POD-38", PODS, ("{pod}.shareProcessNamespace",), is_of_new=True),
+    Claim("POD-38", PODS, ("{pod}.runtimeClassName",)),
     of_containers("POD-38", f"securityContext.{_READ_ONLY}"),
 )
 CHECK = Check("isolation", changes=_changes, standing=_standing, claims=_CLAIMS)

@@ -109,7 +109,7 @@ def _as_taint(toleration: Mapping[str, Any]) -> str:
 
 
 _CLAIMS = (
-    Claim("POD-35", PODS, ("{pod}.nodeName",)),
+    Claim("POD-35", PODS, ("{pod}.nodeName",), is_of_new=True),
     Claim("POD-36", PODS, tuple(f"{{pod}}.{name}" for name in _FIELDS)),
 )
 CHECK = Check("placement", changes=_changes, standing=_standing, claims=_CLAIMS)

@@ -79,6 +79,6 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
         yield from _classes(pod)
 
 
-_CLAIMS = (Claim("POD-27", PODS, ("{pod}.hostUsers",)),)
+_CLAIMS = (Claim("POD-27", PODS, ("{pod}.hostUsers",), is_of_new=True),)
 
 CHECK = Check("pod-habits", claims=_CLAIMS, changes=_changes, standing=_standing, mentions=_mentions)

@@ -178,6 +178,10 @@ def _of_labels(facts: Facts) -> Iterator[Finding]:
             variant = "label-removed" if level is None else "loosened" if before is not None else "label-added"
             params = {"namespace": ref.name, "before": old_word, "after": new_word}
             yield _LOOSENED.finding(variant, ref, where=where, key=new_word, **params)
+        elif before is not level and ref.name in old and ref.name not in unseen:
+            words = [one.word if one is not None else None for one in (before, level)]
+            told = {"namespace": ref.name, "before": words[0], "after": words[1]}
+            yield _OTHER_VERSION.finding("tightened", ref, where=where, key=words, **told)
         if before is not None and level is not None and ref.name not in unseen:
             yield from _of_version(ref, old[ref.name], obj)
 

@@ -90,6 +90,6 @@ def _same_template(old: JsonObject, pod: PodSpec) -> bool:
     return first == second
 
 
-_CLAIMS = (Claim("SEC-06", frozenset({SECRET}), ("type",)),)
+_CLAIMS = (Claim("SEC-06", frozenset({SECRET}), ("type",), is_of_new=True),)
 
 CHECK = Check("settings", claims=_CLAIMS, changes=_changes, standing=_standing)

@@ -100,6 +100,6 @@ def _in_units(seconds: int) -> dict[str, int]:
 
 _CLAIMS = (
     Claim("POD-33", PODS, (f"{{pod}}.{_AUTOMOUNT}", "{pod}.volumes.*.projected.sources.*.serviceAccountToken")),
-    Claim("POD-33", frozenset({_ACCOUNT}), (_AUTOMOUNT,)),
+    Claim("POD-33", frozenset({_ACCOUNT}), (_AUTOMOUNT,), is_of_new=True),
 )
 CHECK = Check("tokens", changes=_changes, standing=_standing, claims=_CLAIMS, reads=frozenset({Reads.ROLES}))

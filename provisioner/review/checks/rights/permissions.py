@@ -212,18 +212,23 @@ def _of_risks(
 
 
 _ROLES = frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("ClusterRole", "Role"))
+_NO_EFFECT = (
+    "What roles and bindings allow together is compared: a change that gives and takes no right is none (RB-SAME)"
+)
 _CLAIMS = (
-    Claim("RB-DIFF", _ROLES, ("rules", "aggregationRule")),
-    Claim("RB-DIFF", frozenset(BINDINGS), ("subjects", "roleRef")),
+    Claim("RB-DIFF", _ROLES, ("rules", "aggregationRule"), harmless=_NO_EFFECT),
+    Claim("RB-DIFF", frozenset(BINDINGS), ("subjects", "roleRef"), harmless=_NO_EFFECT),
     Claim(
         "RB-09",
         frozenset({GroupKind(RBAC_GROUP, "ClusterRole")}),
         ("metadata.labels.[rbac.authorization.k8s.io/aggregate-to-*]",),
+        harmless=_NO_EFFECT,
     ),
     Claim(
         "RB-51",
         frozenset({GroupKind("", "ServiceAccount")}),
         tuple(f"metadata.annotations.[{key}]" for key in sorted(CLOUD_IDENTITIES)),
+        is_of_new=True,
     ),
 )
 

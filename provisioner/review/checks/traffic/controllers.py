@@ -172,5 +172,8 @@ def _holds(wide: _Network, one: _Network) -> bool:
 
 
 # A guard that a new object has from the start keeps nobody out who was let in before.
-CLAIMS = tuple(Claim(one.rule, KINDS, (f"metadata.annotations.[{one.name}]",)) for one in ANNOTATIONS)
+CLAIMS = tuple(
+    Claim(rule, KINDS, tuple(f"metadata.annotations.[{one.name}]" for one in ANNOTATIONS if one.rule == rule))
+    for rule in sorted({one.rule for one in ANNOTATIONS})
+)
 CHECK = Check("annotations that controllers read", changes=_changes, claims=CLAIMS)

@@ -157,9 +157,7 @@ CLAIMS = (
     Claim(
         "SV-06",
         frozenset({_SLICE}),
-        # The kind of its addresses never changes, and they are told as they are.
         (
-            "addressType",
             "endpoints.*.addresses",
             "ports.*.port",
             "ports.*.protocol",

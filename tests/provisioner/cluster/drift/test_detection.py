@@ -19,6 +19,7 @@ from provisioner.cluster.drift.detection import (
     FieldChangeKind,
     ObjectDrift,
     OwnObject,
+    compare,
     fingerprint,
     left_to_others,
     to_apply,
@@ -26,7 +27,7 @@ from provisioner.cluster.drift.detection import (
 from provisioner.cluster.drift.field_owners import value_at
 from provisioner.cluster.drift.left_out import scaled_by
 from provisioner.cluster.plan.known import body_of
-from provisioner.cluster.tracking import NONCE, Tracking
+from provisioner.cluster.tracking import NO_TRACKING, NONCE, Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed, TryLater
 from provisioner.values import JsonObject, Manifest, ObjectRef
 from tests.support.kubernetes.endpoint import Endpoint
@@ -91,6 +92,34 @@ def test_an_edit_names_the_field_both_values_who_and_when(scene: Scene) -> None:
     )
     assert (field.expected, field.found) == ("example.com/web:1", "example.com/evil:9")
     assert field.at.endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("live", "paths"),
+    [
+        ([("a", "1"), ("b", "2")], ["spec.containers[name=b].image"]),
+        ([("new", "9"), ("a", "1"), ("b", "1")], ["spec.containers[name=new]"]),
+        ([("a", "1")], ["spec.containers[name=b]"]),
+        ([("b", "1"), ("a", "1")], ["spec.containers"]),
+    ],
+    ids=["changed", "come", "gone", "another order"],
+)
+def test_of_a_list_that_nobody_owns_the_items_that_differ_are_told(
+    live: list[tuple[str, str]], paths: list[str]
+) -> None:
+    found, approved = (
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "shop", "uid": "u"},
+            "spec": {"containers": [{"name": name, "image": image} for name, image in containers]},
+        }
+        for containers in (live, [("a", "1"), ("b", "1")])
+    )
+    own = OwnObject(Manifest(approved), "u", NO_TRACKING)
+    drift = compare(own, found, approved, manager=MANAGER)
+    assert drift is not None
+    assert [one.path for one in drift.fields] == paths
 
 
 def test_put_back_writes_the_approved_value_and_is_ours_again(scene: Scene) -> None:

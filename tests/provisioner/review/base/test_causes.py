@@ -76,7 +76,7 @@ NOT_JUDGED = ReviewRule("UNJUDGED", Section.OBJECTS, Severity.NOTABLE).finding(
 def test_a_field_that_another_rule_tells_of_is_not_said_again_and_its_values_are_kept() -> None:
     (one,) = said_by_cause([NOT_JUDGED, FIXED])
     assert (one.rule, one.severity, one.also) == ("IMM-01", Severity.BREAKING, ("UNJUDGED",))
-    assert one.message == f"{FIXED.message}; spec.clusterIP: not set → None"
+    assert one.message == FIXED.message.replace("spec.clusterIP,", "spec.clusterIP (not set → None),")
     assert one.evidence[SAID_WITH]["UNJUDGED"]["evidence"] == NOT_JUDGED.evidence
 
 

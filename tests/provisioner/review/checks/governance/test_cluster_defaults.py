@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from provisioner.review.base.facts import ClusterSurroundings, Listed
 from provisioner.review.checks.governance import cluster_defaults
+from provisioner.review.frame import listings, report
 from provisioner.values import Action, Severity
-from tests.support.provisioner.contents import an_object, findings_of, named, planned
+from tests.support.provisioner.contents import an_object, facts, findings_of, named, planned
 
 
 def a_class(api_version: str, kind: str, key: str = "", value: str = "true") -> dict[str, Any]:
@@ -42,6 +44,24 @@ def test_a_default_of_the_cluster_is_told_when_it_comes_and_when_it_goes(
             assert (found.variant, found.severity) == (variant, Severity.DANGEROUS)
     for same in (planned(plain, Action.CREATE), planned(default, Action.UPDATE, before=default)):
         assert not named(findings_of(cluster_defaults.CHECK, same), "SYS-02")
+
+
+@pytest.mark.parametrize(("plain", "default"), SIDES, ids=[*KINDS, "PriorityClass"])
+def test_the_default_that_is_there_is_named_unless_the_same_change_ends_it(
+    plain: dict[str, Any], default: dict[str, Any]
+) -> None:
+    action = planned(default, Action.CREATE)
+    (listing,) = listings(facts(action), [cluster_defaults.CHECK])
+    old = {**default, "metadata": {**default["metadata"], "name": "slow"}}
+    around = ClusterSurroundings(lists={listing: Listed((old, plain), 2)})
+    told = {
+        "slow": [action],
+        "": [action, planned({**plain, "metadata": {"name": "slow"}}, Action.UPDATE, before=old)],
+    }
+    for name, actions in told.items():
+        found = report(facts(*actions, around=around), [cluster_defaults.CHECK]).findings
+        (message,) = [one.message for one in found if one.variant == "becomes"]
+        assert (f" beside {default['kind']} {name}:" in message) is bool(name)
 
 
 def test_an_annotation_that_says_no_is_none() -> None:

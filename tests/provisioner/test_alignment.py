@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from provisioner.alignment import NAMING_KEYS, Aligner, Run
 from provisioner.builtin.schemas import MINORS, schemas_of
-from provisioner.review.base.alignment import NAMING_KEYS, Aligner, Run
 
 LINES = st.lists(st.sampled_from("abcdef"), max_size=30)
 
