@@ -11,7 +11,8 @@ from provisioner.review.base.long_lines import MAX_PIECES
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
-_FINDINGS_BYTES = 190_000
+_FINDINGS_BYTES = 160_000
+_ENTRIES_BYTES = 30_000
 _ACTIONS_BYTES = 60_000
 _CONTAINERS_BYTES = 30_000
 _MAX_EVIDENCE_BYTES = 40_000
@@ -21,37 +22,43 @@ _ROOM = 15_000
 _PIECES = MAX_PIECES + _SHORTENED
 # Of one container in a part.
 _MAX_SETTINGS = 20
+# Of one entry: the fingerprints of so many of its findings.
+_MAX_NAMED = 100
 _MAX_SETTING = 500
 Record = Mapping[str, Any]
 
 
 def part_of(
-    report: Record, *, findings_from: int = 0, actions_from: int = 0, containers_from: int = 0
+    report: Record, *, findings_from: int = 0, entries_from: int = 0, actions_from: int = 0, containers_from: int = 0
 ) -> dict[str, Any]:
-    """The report whole where it is small, else as many findings, actions and containers as fit, from these on.
+    """The report whole where it is small, else as many findings, entries, actions and containers as fit, from these on.
 
     In a part the actions have no `before` and `after`: each object can be asked for by its position in the plan. Of a
-    container the first values stand there, and `settings_left_out` counts the others. `parts` says of each list how
-    many there are, the first that is given and where the next part starts, None at the end. Counts of every severity
-    and action stand in every part.
+    container the first values stand there, and `settings_left_out` counts the others, as `findings_left_out` does of an
+    entry. `parts` says of each list how many there are, the first that is given and where the next part starts, None at
+    the end. Counts of every severity and action stand in every part.
     """
     findings, actions, containers = report["findings"], report["plan"]["actions"], report["containers"]
-    if not (findings_from or actions_from or containers_from) and _size(report) <= MAX_BYTES - _ROOM:
-        lists = {"findings": findings, "actions": actions, "containers": containers}
+    entries = report["entries"]
+    if not (findings_from or entries_from or actions_from or containers_from) and _size(report) <= MAX_BYTES - _ROOM:
+        lists = {"findings": findings, "entries": entries, "actions": actions, "containers": containers}
         parts = {name: _words(one, 0, len(one)) for name, one in lists.items()}
         return {**report, "is_whole": True, "parts": parts}
     some = _that_fit((_without_bulk(one) for one in findings[findings_from:]), _FINDINGS_BYTES)
+    told = _that_fit((_with_few_findings(one) for one in entries[entries_from:]), _ENTRIES_BYTES)
     planned = _that_fit((_without_states(one) for one in actions[actions_from:]), _ACTIONS_BYTES)
     changed = _that_fit((_with_few_settings(one) for one in containers[containers_from:]), _CONTAINERS_BYTES)
     return {
         **report,
         "headline": [_cut(sentence) for sentence in report["headline"]],
         "findings": some,
+        "entries": told,
         "containers": changed,
         "plan": {**report["plan"], "actions": planned},
         "is_whole": False,
         "parts": {
             "findings": _words(findings, findings_from, len(some)),
+            "entries": _words(entries, entries_from, len(told)),
             "actions": _words(actions, actions_from, len(planned)),
             "containers": _words(containers, containers_from, len(changed)),
         },
@@ -105,6 +112,12 @@ def _without_bulk(finding: Record) -> dict[str, Any]:
     size = _size(finding["evidence"])
     shown = {**finding, "message": _cut(finding["message"])}
     return shown if size <= _MAX_EVIDENCE_BYTES else {**shown, "evidence": {"left_out_bytes": size}}
+
+
+def _with_few_findings(entry: Record) -> dict[str, Any]:
+    more = len(entry["findings"]) - _MAX_NAMED
+    few = {**entry, "message": _cut(entry["message"]), "findings": entry["findings"][:_MAX_NAMED]}
+    return {**few, **({"findings_left_out": more} if more > 0 else {})}
 
 
 def _with_few_settings(container: Record) -> dict[str, Any]:

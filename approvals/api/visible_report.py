@@ -10,6 +10,8 @@ from approvals.access.sight import Record, ReportSight, Sight
 from approvals.models import Report, Request
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.record import finding_from
+from provisioner.review.output.entries import entries_record
 from provisioner.review.workloads.container_changes import to_record
 
 # Kubernetes is asked at most this often for one report.
@@ -20,7 +22,8 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     """The report's record without the live values that this caller may not see, the words of the API server among them.
 
     A hidden object keeps its name and what is planned. `containers` are those of objects that the caller may get, as
-    report.schema.json describes them; `containersHidden` counts the other objects that stay and run pods.
+    report.schema.json describes them; `containersHidden` counts the other objects that stay and run pods. `entries`
+    tell the findings by cause, made of what this caller sees of them.
     """
     body: dict[str, Any] = report.body
     sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
@@ -30,6 +33,7 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     return {
         **body,
         "findings": findings,
+        "entries": entries_record(map(finding_from, findings)),
         "unjudged": sum(1 for one in findings for _ in unjudged_fields(one["rule"], one["evidence"])),
         "private": sight.private(body),
         "containers": to_record(containers.changes),

@@ -59,10 +59,6 @@ class ReportSection:
         return [one for one in self.findings if is_quiet(one)]
 
     @property
-    def known_counts(self) -> list[tuple[str, int]]:
-        return severity_counts(self.known)
-
-    @property
     def is_loud(self) -> bool:
         return any(one["severity"] in LOUD for one in self.to_look_at)
 

@@ -89,7 +89,7 @@ class RequestViewSet(ClusterScoped):
         if wish["finding"]:
             found = [one for one in shown["findings"] if one["fingerprint"] == wish["finding"]]
             return Response({"findings": found})
-        starts = {name: wish[name] for name in ("findings_from", "actions_from", "containers_from")}
+        starts = {name: wish[name] for name in ("findings_from", "entries_from", "actions_from", "containers_from")}
         return Response(part_of(shown, **starts))
 
     @extend_schema(responses={200: dict})
