@@ -26,7 +26,7 @@ _Part = tuple[Any, ...]
 class CauseKind(StrEnum):
     """What would be changed: an account's rights, a version of CRDs, an image or an object; else what one rule found.
 
-    `known` is what was so before, and `safe` what is no risk: one entry each, where they are not listed.
+    `safe` is all that is no risk, and `known` all else that was so before: one entry each, where they are not listed.
     """
 
     ACCOUNT = "account"
@@ -158,7 +158,8 @@ def entries_record(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """The entries of a report as JSON, the last ones for all that is safe and for all that was so before."""
     told = list(findings)
     quiet = [one for one in told if is_quiet(one)]
-    safe, known = [one for one in quiet if one.is_new], [one for one in quiet if not one.is_new]
+    safe = [one for one in quiet if one.severity is Severity.SAFE]
+    known = [one for one in quiet if one.severity is not Severity.SAFE]
     made = entries(one for one in told if not is_quiet(one))
     made += [
         Entry(Cause(kind, ""), worst_first(group))

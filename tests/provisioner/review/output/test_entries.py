@@ -74,8 +74,8 @@ def test_json_tells_what_is_new_by_cause_and_all_that_is_known_or_safe_in_one_en
     told = [(one["cause"]["kind"], one["severity"], one["isNew"], one["message"]) for one in entries_record(found)]
     assert told == [
         ("object", "notable", True, "words of SV-02"),
-        ("safe", "safe", True, "1 safe"),
-        ("known", "critical", False, "1 safe, 1 critical as before"),
+        ("safe", "safe", True, "2 safe"),
+        ("known", "critical", False, "1 critical as before"),
     ]
     names = [name for one in entries_record(found) for name in one["findings"]]
     assert sorted(names) == sorted(one.fingerprint for one in found)
