@@ -42,11 +42,10 @@ class FindingFilter:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """One part of a report: its findings, worst first, and how many there are of each severity."""
+    """One part of a report: its findings, worst first."""
 
     name: Section
     findings: list[Mapping[str, Any]]
-    counts: list[tuple[str, int]]
 
     @property
     def to_look_at(self) -> list[Mapping[str, Any]]:
@@ -74,7 +73,7 @@ def sections_of(report: Report) -> list[ReportSection]:
     for section in Section:
         findings = [one for one in report.body["findings"] if one["section"] == section]
         if findings:
-            made.append(ReportSection(section, findings, severity_counts(findings)))
+            made.append(ReportSection(section, findings))
     return sorted(made, key=_rank)
 
 

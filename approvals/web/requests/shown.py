@@ -183,7 +183,7 @@ def _place(ref: Record) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """What is new in a section, by cause; `left_out` counts by severity what only the page of all findings lists."""
+    """What is new in a section, by cause, with its `counts`; `left_out` is only on the page of all findings."""
 
     name: str
     words: str
@@ -247,7 +247,7 @@ class ShownReport:
         return ShownSection(
             section.name,
             section.name.heading,
-            section.counts,
+            severity_counts(records),
             section.is_loud,
             shown,
             grids(one.record for one in in_place if not one.hidden),
