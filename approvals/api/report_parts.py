@@ -11,7 +11,7 @@ from provisioner.review.base.long_lines import MAX_PIECES
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
-_FINDINGS_BYTES = 190_000
+_FINDINGS_BYTES = 160_000
 _MAX_EVIDENCE_BYTES = 40_000
 _SHORTENED = 2_000
 _ROOM = 15_000
@@ -19,20 +19,23 @@ _ROOM = 15_000
 _PIECES = MAX_PIECES + _SHORTENED
 # Of one container or workload in a part.
 _MAX_SETTINGS = 20
+# Of one entry: the fingerprints of so many of its findings.
+_MAX_NAMED = 100
 _MAX_SETTING = 500
 Record = Mapping[str, Any]
 
 
 def part_of(report: Record, **starts: int) -> dict[str, Any]:
-    """The report whole where it is small, else as many findings, actions, workloads and containers as fit, from
-    `findings_from`, `actions_from`, `workloads_from` and `containers_from` on.
+    """The report whole where it is small, else as many findings, entries, actions, workloads and containers as
+    fit, from `findings_from`, `entries_from`, `actions_from`, `workloads_from` and `containers_from` on.
 
     In a part the actions have no `before` and `after`: each object can be asked for by its position in the plan. Of a
-    container the first values stand there, and `settings_left_out` counts the others; of a workload's access to nodes
+    container the first values stand there, and `settings_left_out` counts the others, as
+    `findings_left_out` does of an entry; of a workload's access to nodes
     the first. `parts` says of each list how many there are, the first that is given and where the next part starts,
     None at the end. Counts of every severity and action stand in every part.
     """
-    lists = {**{name: report[name] for name in ("findings", "workloads", "containers")}, **report["plan"]}
+    lists = {**{name: report[name] for name in ("findings", "entries", "workloads", "containers")}, **report["plan"]}
     if not any(starts.values()) and _size(report) <= MAX_BYTES - _ROOM:
         return {
             **report,
@@ -104,6 +107,12 @@ def _without_bulk(finding: Record) -> dict[str, Any]:
     return shown if size <= _MAX_EVIDENCE_BYTES else {**shown, "evidence": {"left_out_bytes": size}}
 
 
+def _with_few_findings(entry: Record) -> dict[str, Any]:
+    more = len(entry["findings"]) - _MAX_NAMED
+    few = {**entry, "message": _cut(entry["message"]), "findings": entry["findings"][:_MAX_NAMED]}
+    return {**few, **({"findings_left_out": more} if more > 0 else {})}
+
+
 def _with_few_settings(container: Record) -> dict[str, Any]:
     few = [{**one, "value": one["value"][:_MAX_SETTING]} for one in container["settings"][:_MAX_SETTINGS]]
     more = len(container["settings"]) - len(few)
@@ -136,6 +145,7 @@ def _size(value: object) -> int:
 # How each list is shortened, and into how many bytes it has to fit.
 _PARTS: dict[str, tuple[Callable[[Record], dict[str, Any]], int]] = {
     "findings": (_without_bulk, _FINDINGS_BYTES),
+    "entries": (_with_few_findings, 30_000),
     "actions": (_without_states, 60_000),
     "workloads": (_with_little_access, 10_000),
     "containers": (_with_few_settings, 20_000),

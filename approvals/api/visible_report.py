@@ -10,6 +10,8 @@ from approvals.access.workloads import seen_workloads
 from approvals.models import Report, Request
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.record import finding_from
+from provisioner.review.output.entries import entries_record
 from provisioner.review.workloads.workload_changes import running_record
 
 # Kubernetes is asked at most this often for one report.
@@ -21,7 +23,8 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
 
     A hidden object keeps its name and what is planned. `workloads` and `containers` are those of new objects and of
     those that the caller may get, as report.schema.json describes them; `containersHidden` counts the other objects
-    that run pods.
+    that run pods. `entries` tell the findings by cause, made of what this caller sees
+    of them.
     """
     body: dict[str, Any] = report.body
     sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
@@ -31,6 +34,7 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     return {
         **body,
         "findings": findings,
+        "entries": entries_record(map(finding_from, findings)),
         "unjudged": sum(1 for one in findings for _ in unjudged_fields(one["rule"], one["evidence"])),
         "private": sight.private(body),
         **running_record(running.changes),

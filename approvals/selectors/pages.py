@@ -42,11 +42,10 @@ class FindingFilter:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """One part of a report: its findings, worst first, and how many there are of each severity."""
+    """One part of a report: its findings, worst first."""
 
     name: Section
     findings: list[Mapping[str, Any]]
-    counts: list[tuple[str, int]]
 
     @property
     def to_look_at(self) -> list[Mapping[str, Any]]:
@@ -57,10 +56,6 @@ class ReportSection:
     def known(self) -> list[Mapping[str, Any]]:
         """What is safe or was there before, and can stay folded."""
         return [one for one in self.findings if is_quiet(one)]
-
-    @property
-    def known_counts(self) -> list[tuple[str, int]]:
-        return severity_counts(self.known)
 
     @property
     def is_loud(self) -> bool:
@@ -78,7 +73,7 @@ def sections_of(report: Report) -> list[ReportSection]:
     for section in Section:
         findings = [one for one in report.body["findings"] if one["section"] == section]
         if findings:
-            made.append(ReportSection(section, findings, severity_counts(findings)))
+            made.append(ReportSection(section, findings))
     return sorted(made, key=_rank)
 
 

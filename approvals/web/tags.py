@@ -18,7 +18,7 @@ from approvals.selectors.pages import bundle_words, version_words
 from approvals.source_refs import catalogs_named, listed_sources, upgrade_policy
 from approvals.web.deployments.spec import UPGRADE_WORDS
 from approvals.web.requests.changes.planned import action_words
-from approvals.web.requests.shown import RuleGroup, ShownFinding
+from approvals.web.requests.shown import ShownEntry, ShownFinding
 from approvals.web.requests.sources import ShownSource, asked_source, shown_sources
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
@@ -356,9 +356,9 @@ def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
 
 
 @register.filter
-def waiver_of_rule(group: RuleGroup, waivers: Waivers | None) -> GroupWaiver | None:
-    """The field that accepts all findings of a rule together."""
-    return waivers.of_group(group.findings) if waivers and waivers.may else None
+def waiver_of_entry(entry: ShownEntry, waivers: Waivers | None) -> GroupWaiver | None:
+    """The field that accepts all findings of an entry together."""
+    return waivers.of_group(entry.findings) if waivers and waivers.may else None
 
 
 @register.filter

@@ -33,6 +33,7 @@ from provisioner.review.crd_diff import (
 )
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.crds.live_scene import CRD
+from provisioner.review.output.entries import entries_record
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, crds_as_text
 from provisioner.review.rules.shown import as_text as explained
@@ -148,6 +149,7 @@ def print_report(
     if options.output == "json":
         record = {
             **to_record(report),
+            "entries": entries_record(report.public),
             **running_record(workload_changes(report.plan)),
             "rules": explained_record(rules_of(report.findings)),
         }

@@ -121,7 +121,7 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}/findings?severity=notable")
     for button in ("Next", "Approve"):
-        row = page.locator(".finding").first
+        row = page.locator(".finding .finding").first
         row.locator("summary").first.click()
         row.locator("summary", has_text="Accept this finding").click()
         row.get_by_label("Reason for accepting it").fill("ours")

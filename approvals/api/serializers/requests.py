@@ -27,6 +27,7 @@ class ReportPart(serializers.Serializer[Any]):
     findings_from = serializers.IntegerField(min_value=0, default=0)
     actions_from = serializers.IntegerField(min_value=0, default=0)
     workloads_from = serializers.IntegerField(min_value=0, default=0)
+    entries_from = serializers.IntegerField(min_value=0, default=0)
     containers_from = serializers.IntegerField(min_value=0, default=0)
     finding = serializers.CharField(max_length=80, default="")
 

@@ -18,7 +18,7 @@ from approvals.web.access_decorators import of_request, person
 from approvals.web.rendering import page
 from approvals.web.requests.bar import bar_of
 from approvals.web.requests.deciding import form_of, written_in
-from approvals.web.requests.shown import ShownReport, by_rule, together
+from approvals.web.requests.shown import ShownReport, by_cause
 from provisioner.values import Section, Severity
 
 FINDINGS_PER_PAGE = 50
@@ -54,7 +54,7 @@ def index(http: HttpRequest, request: Request) -> HttpResponse:
         "wish": wish,
         "rows": rows,
         "findings": shown,
-        "groups": by_rule(together(shown)),
+        "entries": by_cause(shown),
         "unseen": sight.unseen,
         "counts": pages.severity_counts(found),
         "total": len(report.body["findings"]),
@@ -81,16 +81,18 @@ def lines(http: HttpRequest, request: Request) -> HttpResponse:
 
 
 def _by_section(http: HttpRequest, request: Request, report: Report) -> HttpResponse:
-    """Every section, the one with the worst new finding first: what is safe or not new is a number with a link."""
+    """What is new, the section with the worst first; what is safe or not new is one line with a link."""
     reviews = pages.reviews_of(request)
     sight = ShownReport(person(http), request.deployment.cluster, report)
-    sections = [sight.section(section) for section in pages.sections_of(report)]
+    found = pages.sections_of(report)
+    sections = [sight.section(section) for section in found if section.to_look_at]
     form = form_of(person(http), request, report, reviews)
     facts = {
         "item": request,
         "report": report,
         "bar": bar_of(person(http), request, report, reviews),
         "sections": sections,
+        "known_counts": pages.severity_counts([one for section in found for one in section.known]),
         "unseen": sight.unseen,
         "of_others": sight.of_others(),
         "total": len(report.body["findings"]),

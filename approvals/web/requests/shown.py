@@ -15,16 +15,13 @@ from approvals.web.requests.grid import Grid, grids
 from approvals.web.requests.rules import explanation
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.difference import DiffLine
-from provisioner.review.base.places import UNJUDGED
 from provisioner.review.base.record import finding_from
 from provisioner.review.base.statements import Statement, count, statements
 from provisioner.review.foreign import OWNERS
-from provisioner.review.output.accounts import account_entries
+from provisioner.review.output.entries import Entry, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.excerpts import names_in, rules_behind
 from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
-from provisioner.review.output.unjudged import MAX_KINDS, fields_in_words, kinds_and_fields
-from provisioner.review.rules import rule_text
 from provisioner.values import Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
@@ -135,78 +132,49 @@ def together(found: Iterable[ShownFinding]) -> list[ShownStatement]:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleGroup:
-    """What findings of one rule say. `title` says what the rule is about, "" for one statement alone.
+class ShownEntry:
+    """Findings of one cause, as a sentence and folded below it (decided by what this viewer may see).
 
-    `objects` names what they are about.
+    `statements` open in place; of those past MAX_OPENED `brief` are never left out, and `more` are what others say.
     """
 
-    rule: str
-    title: str
+    entry: Entry
     statements: list[ShownStatement]
+    brief: list[ShownFinding] = field(default_factory=list)
+    more: list[ShownStatement] = field(default_factory=list)
 
     @property
     def findings(self) -> list[ShownFinding]:
         return [one for said in self.statements for one in said.findings]
 
     @property
-    def severity(self) -> str:
-        return str(self.findings[0].record["severity"])
+    def is_alone(self) -> bool:
+        """Whether one statement says all of it, which then stands in place of the entry."""
+        return len(self.statements) == 1 and len(self.findings) == len(self.entry.findings)
 
     @property
-    def summary(self) -> str:
-        """What no rule judges, by kind and field; "" for other rules, each of whose statements has to be read."""
-        found = [finding for one in self.statements for finding in one.statement.findings]
-        if self.rule != UNJUDGED or self.severity in NEVER_FOLDED:
-            return ""
-        return f"{fields_in_words(found)} that no rule judges: {'; '.join(kinds_and_fields(found, MAX_KINDS))}"
+    def is_open(self) -> bool:
+        return not self.entry.is_told_whole
+
+    @property
+    def rule(self) -> str:
+        """The rule where one rule says all of it. Nobody may learn which of them speak of a Secret (S09)."""
+        rules = {one.rule for one in self.entry.findings}
+        return rules.pop() if len(rules) == 1 else ""
 
     @property
     def objects(self) -> list[str]:
+        """What the findings that open in place are about."""
         named = [one.record["ref"] for one in self.findings if one.record["ref"]]
         return list(dict.fromkeys(f"{ref['kind']} {_place(ref)}" for ref in named))
 
 
-@dataclass(frozen=True, slots=True)
-class AccountGroup:
-    """What one account may newly do, as a sentence, and the findings that say so; `brief` are those past MAX_OPENED."""
-
-    severity: str
-    words: str
-    statements: list[ShownStatement]
-    brief: list[ShownFinding]
-
-
-def by_account(shown: Iterable[ShownFinding], brief: Iterable[ShownFinding]) -> tuple[list[AccountGroup], set[str]]:
-    """What accounts may newly do, an entry for each, and the fingerprints of the findings that say so."""
-    opened, others = ({one.record["fingerprint"]: one for one in found} for found in (shown, brief))
-    entries, _ = account_entries(finding_from(one.record) for one in (*opened.values(), *others.values()))
-    groups = []
-    for entry in entries:
-        names = [one.fingerprint for one in entry.findings]
-        whole = together(opened[name] for name in names if name in opened)
-        rest = [others[name] for name in names if name in others]
-        groups.append(AccountGroup(str(entry.findings[0].severity), entry.words, whole, rest))
-    return groups, {one.fingerprint for entry in entries for one in entry.findings}
-
-
-def by_rule(told: Iterable[ShownStatement]) -> list[RuleGroup]:
-    """Statements in their order, those of one rule beside the first of them."""
-    found: dict[tuple[str, str], list[ShownStatement]] = {}
-    for one in told:
-        # Nobody may learn which rules say something of a Secret that they may not get (S09).
-        rule = one.findings[0].record["rule"]
-        found.setdefault((rule, one.findings[0].record["severity"]), []).append(one)
-    return [RuleGroup(rule, _title(rule) if _is_many(rows) else "", rows) for (rule, _), rows in found.items()]
-
-
-def _is_many(told: list[ShownStatement]) -> bool:
-    return len(told) > 1 or not told[0].is_alone
-
-
-def _title(rule: str) -> str:
-    words = rule_text(rule) if rule else None
-    return words.title if words else rule or "Findings without a rule"
+def by_cause(shown: Iterable[ShownFinding]) -> list[ShownEntry]:
+    """Findings that all open in place, an entry for each cause."""
+    told = [(finding_from(one.record), one) for one in shown]
+    by_identity = {id(finding): one for finding, one in told}
+    made = entries(finding for finding, _ in told)
+    return [ShownEntry(one, together(by_identity[id(finding)] for finding in one.findings)) for one in made]
 
 
 def _place(ref: Record) -> str:
@@ -215,35 +183,21 @@ def _place(ref: Record) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """`accounts` tell what accounts may newly do, `findings` are the others to look at; `known_counts` says how many
-    more are safe or were there before.
-
-    `brief` are sentences of those past MAX_OPENED that are never left out, `more` what the others past it say alike, at
-    most MAX_STATEMENTS; `left_out` counts by severity what only the page of all findings lists.
-    """
+    """What is new in a section, by cause, with its `counts`; `left_out` is only on the page of all findings."""
 
     name: str
     words: str
     counts: list[tuple[str, int]]
-    known_counts: list[tuple[str, int]]
     is_loud: bool
-    accounts: list[AccountGroup]
-    findings: list[ShownFinding]
+    entries: list[ShownEntry]
     grids: list[Grid]
-    brief: list[ShownFinding]
-    more: list[ShownStatement]
     left_out: list[tuple[str, int]]
     picture: str
 
     @property
-    def groups(self) -> list[RuleGroup]:
-        return by_rule(together(self.findings))
-
-    @property
     def in_place(self) -> list[ShownFinding]:
         """The findings that can be opened, and accepted, here."""
-        of_accounts = [one for account in self.accounts for said in account.statements for one in said.findings]
-        return [*of_accounts, *self.findings]
+        return [finding for one in self.entries for finding in one.findings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,26 +226,31 @@ class ShownReport:
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
 
     def section(self, section: ReportSection) -> ShownSection:
-        to_look_at = _by_statement(section.to_look_at)
-        shown = [self.finding(record, is_folded=True) for record in to_look_at[:MAX_OPENED]]
-        said = [self._sentence(record) for record in to_look_at[MAX_OPENED:]]
-        accounts, told = by_account(shown, said)
-        rest = [one for one in said if one.record["fingerprint"] not in told]
-        brief = [one for one in rest if one.record["severity"] in NEVER_FOLDED]
-        more = together(one for one in rest if one.record["severity"] not in NEVER_FOLDED)
-        untold = [one.record for said in more[MAX_STATEMENTS:] for one in said.findings]
-        seen = [one.record for one in shown if not one.hidden]
+        """What is new, grouped by what the viewer may see of it: nothing else decides how many entries there are."""
+        records = section.to_look_at
+        seen = [self._sentence(record) for record in records]
+        told = [finding_from(one.record) for one in seen]
+        positions = {id(finding): at for at, finding in enumerate(told)}
+        shown: list[ShownEntry] = []
+        untold: list[Record] = []
+        opened, listed = MAX_OPENED, MAX_STATEMENTS
+        for entry in entries(told):
+            places = [positions[id(one)] for said in statements(entry.findings) for one in said.everything]
+            whole = [self.finding(records[at], is_folded=True) for at in places[:opened]]
+            rest = [seen[at] for at in places[opened:]]
+            brief = [one for one in rest if one.record["severity"] in NEVER_FOLDED]
+            more = together(one for one in rest if one.record["severity"] not in NEVER_FOLDED)
+            shown.append(ShownEntry(entry, together(whole), brief, more[:listed]))
+            untold += [one.record for said in more[listed:] for one in said.findings]
+            opened, listed = max(opened - len(whole), 0), max(listed - len(more), 0)
+        in_place = [one for entry in shown for one in entry.findings]
         return ShownSection(
             section.name,
             section.name.heading,
-            section.counts,
-            section.known_counts,
+            severity_counts(records),
             section.is_loud,
-            accounts,
-            [one for one in shown if one.record["fingerprint"] not in told],
-            grids(seen),
-            brief,
-            more[:MAX_STATEMENTS],
+            shown,
+            grids(one.record for one in in_place if not one.hidden),
             severity_counts(untold),
             PICTURES.get(section.name, ""),
         )
@@ -394,16 +353,6 @@ class ShownReport:
 
 def _is_role(ref: Record) -> bool:
     return ref["group"] == RBAC_GROUP and ref["kind"] in ("Role", "ClusterRole")
-
-
-def _by_statement(records: Iterable[Record]) -> list[Record]:
-    """Records in their order, those that say the same one after the other."""
-    by_name: dict[str, list[Record]] = {}
-    everything = list(records)
-    for one in everything:
-        by_name.setdefault(one["fingerprint"], []).append(one)
-    told = statements(map(finding_from, everything))
-    return [by_name[one.fingerprint].pop(0) for said in told for one in said.everything]
 
 
 def _picture(record: Record) -> Picture | None:

@@ -66,11 +66,17 @@ def _place(finding: Finding) -> str | None:
     """The object with its versions, and the field of a schema where the sentence does not name it elsewhere."""
     if finding.ref is None:
         return None
-    of, named = display_name(finding.ref), {WHERE, LEAF} if len(finding.path) == 1 else {WHERE}
+    of, field = display_name(finding.ref), _unnamed_field(finding)
     here = [one for one in places_of(finding) if (one.of, one.path) == (of, finding.path)]
     versions = ", ".join(dict.fromkeys(one.version for one in here if one.version))
-    is_field_named = not finding.rule.startswith("SCH-") or bool(shown_names(finding) & named)
-    return f"{of} {versions}".rstrip() + ("" if is_field_named or not finding.path else f", {shown(finding.path)}")
+    return f"{of} {versions}".rstrip() + (f", {field}" if field else "")
+
+
+def _unnamed_field(finding: Finding) -> str | None:
+    """The field of a schema where nothing of the sentence names it but its place."""
+    named = {WHERE, LEAF} if len(finding.path) == 1 else {WHERE}
+    is_unnamed = finding.rule.startswith("SCH-") and finding.path and not shown_names(finding) & named
+    return shown(finding.path) if is_unnamed else None
 
 
 def names_field(finding: Finding) -> bool:
@@ -144,6 +150,13 @@ def subject_and_words(finding: Finding) -> tuple[str, str]:
         name, words = _around_subject(finding)
         return name, words.lstrip()
     return "", finding.message
+
+
+def words_below_object(finding: Finding) -> str:
+    """The sentence for a list below the name of its object; it names the field."""
+    if finding.variant and not finding.server_words and (field := _unnamed_field(finding)):
+        return message_of(finding, **{PLACE: field})
+    return subject_and_words(finding)[1]
 
 
 def words_after_subject(finding: Finding) -> str:

@@ -6,6 +6,7 @@ by itself. One statement is of one rule, one severity, and either new or as befo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -146,3 +147,12 @@ def is_told_alone(finding: Finding) -> bool:
 def is_quiet(finding: Finding) -> bool:
     """Whether a number is enough at first: safe, or as before."""
     return finding.severity is Severity.SAFE or not finding.is_new
+
+
+def in_counts(findings: Iterable[Finding]) -> str:
+    """`364 safe, 2 dangerous and 7 notable as before`."""
+    counted = Counter((one.severity, one.is_new or one.severity is Severity.SAFE) for one in findings)
+    new = [f"{counted[severity, True]:,} {severity}" for severity in Severity if counted[severity, True]]
+    known = [f"{counted[severity, False]:,} {severity}" for severity in Severity if counted[severity, False]]
+    told = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
+    return ", ".join([*new, *([f"{told} as before"] if known else [])])

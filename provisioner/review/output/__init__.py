@@ -1,6 +1,6 @@
 """A report for people: HTML, terminal, pictures, headline.
 
-- `accounts`: what accounts may newly do, an entry for each
+- `entries`: findings told by cause
 - `evidence`: a finding's evidence as words, lines and tables
 - `excerpts`: the lines of roles that rights come from
 - `headline`: the few sentences on top
@@ -14,7 +14,7 @@
 """
 
 __all__ = [
-    "accounts",
+    "entries",
     "evidence",
     "excerpts",
     "headline",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from provisioner.review.base.difference import DiffLine, diff_lines
 from provisioner.review.base.places import path_text
-from provisioner.review.base.statements import NEVER_FOLDED, Statement, is_quiet, statements
+from provisioner.review.base.statements import NEVER_FOLDED, Statement, in_counts, is_quiet, statements
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.page import rendered
 from provisioner.review.output.pictures import Pictures, pictures_of
-from provisioner.review.output.terminal import in_counts, worst_sections_first
+from provisioner.review.output.terminal import worst_sections_first
 from provisioner.review.output.workloads import run_words, workloads_in_words
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules.shown import explanations, rules_of

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
-from provisioner.review.base.messages import names_field
+from provisioner.review.base.messages import names_field, words_below_object
 from provisioner.review.base.places import UNJUDGED, path_text
 from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
 from provisioner.review.base.statements import (
@@ -17,6 +17,7 @@ from provisioner.review.base.statements import (
     Statement,
     StatementReach,
     count,
+    in_counts,
     is_quiet,
     reaches,
     size,
@@ -25,9 +26,9 @@ from provisioner.review.base.statements import (
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
-from provisioner.review.output.accounts import AccountEntry, account_entries, words_in_entry
 from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
 from provisioner.review.output.crd_entries import crd_entries, is_entry
+from provisioner.review.output.entries import Entry, entries, words_in_entry
 from provisioner.review.output.painted import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
 from provisioner.review.output.unjudged import few_words
 from provisioner.review.output.workloads import told_with_workloads, workloads_as_text
@@ -110,27 +111,16 @@ def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str
         if not told:
             continue
         yield from ("", paint(_heading(section, findings), "1"))
-        entries = [one for one in told if is_entry(one)] if brevity.has_entries else []
-        known_by = {id(one) for one in entries}
-        accounts, others = account_entries(one for one in told if id(one) not in known_by)
-        for account in accounts:
-            yield from _account(account, paint, brief)
-        yield from _advice(one for account in accounts for one in account.findings)
-        yield from _grouped(others, paint, brief)
-        yield from crd_entries(entries, paint, brief)
+        of_fields = [one for one in told if is_entry(one)] if brevity.has_entries else []
+        known_by = {id(one) for one in of_fields}
+        made = entries(one for one in told if id(one) not in known_by)
+        for _, group in groupby(made, key=lambda one: one.tells_powers):
+            yield from _entries(list(group), paint, brief)
+        yield from crd_entries(of_fields, paint, brief)
     places = [f"{number(brief.places, 'more place')} of these findings"] if brief.places else []
     if left or places:
         words = ", ".join([*places, *([in_counts(left)] if left else [])])
         yield from ("", *wrapped(f"Not shown: {words}. --all shows them.", ""))
-
-
-def in_counts(findings: Iterable[Finding]) -> str:
-    """`364 safe, 2 dangerous and 7 notable as before`."""
-    counted = Counter((one.severity, one.is_new or one.severity is Severity.SAFE) for one in findings)
-    new = [f"{counted[severity, True]:,} {severity}" for severity in Severity if counted[severity, True]]
-    known = [f"{counted[severity, False]:,} {severity}" for severity in Severity if counted[severity, False]]
-    told = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
-    return ", ".join([*new, *([f"{told} as before"] if known else [])])
 
 
 def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, is_said: bool = False) -> Iterator[str]:
@@ -158,12 +148,43 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
         yield from _advice(chain.from_iterable(one.findings for one in told))
 
 
-def _account(entry: AccountEntry, paint: Paint, brief: Brief) -> Iterator[str]:
-    """What one account may newly do: of what is critical each power has a line (S24), of the rest the first."""
-    mark, ways = severity_mark(entry.findings[0].severity, plain), visible(entry.ways)
-    head = f"{mark}  {visible(entry.account)} will newly be able to{f', by {ways}' if ways else ''}"
-    first, *more = wrapped(head, "", "      ")
-    yield from (first.replace(mark, severity_mark(entry.findings[0].severity, paint), 1), *more)
+def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]:
+    """Entries, each with what is said in it: of what is critical or unknown each has lines of its own (S24)."""
+    for entry in told:
+        rules = {one.rule for one in entry.findings}
+        if entry.tells_powers:
+            ways = visible(entry.ways)
+            yield from _head(entry, f"{entry.account} will newly be able to{f', by {ways}' if ways else ''}", paint)
+            yield from _powers(entry, brief)
+        elif len(rules) == 1:
+            yield from _grouped(entry.findings, paint, brief)
+        else:
+            yield from _head(entry, entry.name, paint)
+            yield from _consequences(entry, paint, brief)
+    if any(one.tells_powers for one in told):
+        yield from _advice(one for entry in told for one in entry.findings)
+
+
+def _head(entry: Entry, words: str, paint: Paint) -> Iterator[str]:
+    mark = severity_mark(entry.severity, plain)
+    first, *more = wrapped(visible(f"{mark}  {words}"), "", "      ")
+    yield from (first.replace(mark, severity_mark(entry.severity, paint), 1), *more)
+
+
+def _consequences(entry: Entry, paint: Paint, brief: Brief) -> Iterator[str]:
+    """What several rules say of one cause, each in a line that begins with its shape and its rule."""
+    for (severity, rules, _), group in groupby(statements(entry.findings, shortly=True), key=_block):
+        told, few = list(group), brief if severity not in NEVER_FOLDED else None
+        kept = few.kept(told) if few else told
+        for one in kept:
+            words = one.words if one.is_of_several else words_below_object(one.first)
+            said = replace(one, words=f"{SHAPES[severity]} {', '.join(rules)}: {words}")
+            yield from _statement(said, paint, few)
+        yield from _left_out(told[len(kept) :], few)
+
+
+def _powers(entry: Entry, brief: Brief) -> Iterator[str]:
+    """What an account may newly do: each critical power in a line, of the rest the first."""
     for severity, group in groupby(entry.findings, key=lambda one: one.severity):
         told = [f"{words_in_entry(one)} ({', '.join((one.rule, *one.also))})" for one in group]
         lines = told if severity in NEVER_FOLDED else [some_phrases(told, MAX_POWERS)]

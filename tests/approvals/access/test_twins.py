@@ -21,7 +21,8 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.render.helm.lookups import filled, looked_up
 from provisioner.render.limits import YamlLimits, YamlMeter
-from provisioner.review.base.record import to_record
+from provisioner.review.base.record import finding_from, to_record
+from provisioner.review.output.entries import entries_record
 from provisioner.review.output.html import as_html
 from provisioner.sandbox.writing import writing
 from provisioner.values import Content, ObjectRef, Report
@@ -51,9 +52,11 @@ def told(report: Report, reader: Everybody) -> str:
     sight = ReportSight(cast(Sight, reader), body)
     alike = {name: body[name] for name in ("headline", "worst", "totals")} | {"plan": body["plan"]["digest"]}
     alike |= {"actions": [one["action"] for one in body["plan"]["actions"]], "judged": private_to_judge(body)}
+    findings = [sight.finding(one) for one in body["findings"]]
     shown = {
         "headline": headline_for(sight, body["findings"], body["headline"]),
-        "findings": [sight.finding(one) for one in body["findings"]],
+        "findings": findings,
+        "entries": entries_record(map(finding_from, findings)),
         "private": sight.private(body),
         "actions": [sight.action(one) for one in body["plan"]["actions"]],
         "unseen": repr(unseen(sight, body["findings"])),

@@ -31,6 +31,10 @@ def record(findings: int, actions: int, *, evidence: int = 10, body: int = 0, co
             }
             for at in range(findings)
         ],
+        "entries": [
+            {"message": f"entry {at}", "findings": [f"{one:064}" for one in range(min(findings, 150))]}
+            for at in range(findings // 10)
+        ],
         "containers": [
             {"container": f"c{at}", "settings": [{"change": "new", "in": "arg", "value": "x" * body}] * body}
             for at in range(containers)
@@ -88,19 +92,28 @@ def test_every_part_is_small_and_together_they_are_the_report(
     assert positions == list(range(actions))
 
 
-def test_workloads_and_containers_come_in_parts_as_well() -> None:
+@pytest.mark.parametrize(
+    ("name", "left_out", "count"),
+    [
+        ("containers", ("settings_left_out", 1_980), 30),
+        ("workloads", ("object", "c0"), 30),
+        ("entries", ("findings_left_out", 50), 200),
+    ],
+)
+def test_containers_workloads_and_entries_come_in_parts_as_well(
+    name: str, left_out: tuple[str, object], count: int
+) -> None:
     report = record(2_000, 10, evidence=500, body=2_000, containers=30)
-    for name, key in (("containers", "container"), ("workloads", "object")):
-        names: list[str] = []
-        start: int | None = 0
-        while start is not None:
-            part = part_of(report, **{f"{name}_from": start})
-            assert len(json.dumps(part)) <= MAX_BYTES
-            assert part["containers"][0]["settings_left_out"] == 1_980
-            assert len(part["workloads"][0]["hostAccess"]["after"]) == 20
-            names += [one[key] for one in part[name]]
-            start = part["parts"][name]["next"]
-        assert names == [f"c{at}" for at in range(30)]
+    told: list[str] = []
+    start: int | None = 0
+    while start is not None:
+        part = part_of(report, **{f"{name}_from": start})
+        assert len(json.dumps(part)) <= MAX_BYTES
+        assert told or part[name][0][left_out[0]] == left_out[1]
+        assert len(part["workloads"][0]["hostAccess"]["after"]) == 20
+        told += [one.get("container") or one.get("object") or one["message"] for one in part[name]]
+        start = part["parts"][name]["next"]
+    assert told == [f"{'entry ' if name == 'entries' else 'c'}{at}" for at in range(count)]
 
 
 def test_a_large_report_is_read_part_by_part_over_rest(here: World, call: Call) -> None:

@@ -13,21 +13,26 @@ import pytest
 import provisioner.review
 from provisioner.pipeline import look_offline, permissions, preflight
 from provisioner.rbac import RbacSubject
+from provisioner.render import Rendering, render_content
 from provisioner.review.base.record import to_record
+from provisioner.review.base.statements import is_quiet
 from provisioner.review.output import permission_text
+from provisioner.review.output.entries import entries
 from provisioner.review.output.terminal import as_text
 from provisioner.review.preflight import text
 from provisioner.review.rights.permission_words import files_of
-from provisioner.values import Content, Severity
+from provisioner.values import Content, Severity, Tree
 from tests.support.folders import CORPUS
 from tests.support.patience import scaled
-from tests.support.provisioner.corpus import Bundle, content_of, named, pairs
+from tests.support.provisioner.corpus import Bundle, content_of, is_namespaced, named, pairs
 
 pytestmark = pytest.mark.corpus
 PAIRS = pairs()
 EACH = pytest.mark.parametrize(("old", "new"), PAIRS, ids=[named(pair) for pair in PAIRS])
 FEWEST = {"plain": 45, "bundles": 65, "fbc": 40}
 MOST_SECONDS = 20.0
+# What a person reads before they unfold anything, and all that a terminal shows.
+MOST_ENTRIES, MOST_LINES = 12, 150
 # What nobody can decide by the bundles alone, with the reason. A finding that is unknown and does not stand here could
 # have been decided, and one that stands here and is not unknown any more is to be taken out.
 UNKNOWN = {
@@ -73,6 +78,17 @@ def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed_or_stays
     assert open_questions == sorted(rule for pair, rule in UNKNOWN if pair == named((old, new)))
     assert (1 if report.worst is Severity.SAFE else 2) <= len(report.headline) <= 5
     assert json.loads(json.dumps(to_record(report)))["totals"]
+    assert len(entries(one for one in report.findings if not is_quiet(one))) <= MOST_ENTRIES
+    assert len(as_text(report).splitlines()) <= MOST_LINES
+
+
+def test_the_first_install_of_a_large_bundle_is_told_by_few_causes() -> None:
+    bundle = next(one for pair in PAIRS for one in pair if one.family == "plain/argo-cd")
+    rendering = Rendering("plain", "argocd", "installer", is_namespaced)
+    content = render_content(Tree({it.name: it.read_bytes() for it in bundle.files}), rendering, pins=())
+    new = [one for one in look_offline(content, None).findings if not is_quiet(one)]
+    assert len(new) > 4 * MOST_ENTRIES
+    assert len(entries(new)) <= MOST_ENTRIES
 
 
 @EACH

@@ -12,7 +12,7 @@ from provisioner.review.base.places import path_text
 from provisioner.review.base.statements import Statement, statements
 from provisioner.review.base.text import visible
 from provisioner.review.checks.own.advice import ADVICE
-from provisioner.review.output.accounts import account_entries
+from provisioner.review.output.entries import Cause, CauseKind, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
@@ -255,8 +255,8 @@ def test_S24_what_an_account_may_newly_do_is_one_entry_with_a_line_for_each_crit
     assert [line for line in lines if "◆" in line][1:] == powers
     assert "do 3 (RB-15); and 5 more" in " ".join(text.split())
     assert text.count("the namespaces that the program works in") == 1
-    (entry,), rest = account_entries([*milder, *found])
-    assert rest == []
+    (entry,) = entries([*milder, *found])
+    assert entry.cause == Cause(CauseKind.ACCOUNT, "ServiceAccount shop/robot")
     assert entry.words.endswith("read roles; read Secrets; write; and 9 more, by ClusterRole x, rules 1 to 3, 5 and 6")
 
 
@@ -269,9 +269,9 @@ def test_an_account_that_gains_rights_and_no_power_or_holds_a_role_has_sentences
     held = ReviewRule("RB-03", Section.PERMISSIONS, Severity.CRITICAL).finding(
         "holds-newly", robot, held=Phrase.of("RB-03", "held.role", role="admin")
     )
-    assert account_entries([rights, held]) == ([], [rights, held])
-    (entry,), rest = account_entries([rights, held, power])
-    assert rest == [held]
+    assert [one.words for one in entries([rights, held])] == [held.message, rights.message]
+    holds, entry = entries([rights, held, power])
+    assert holds.findings == (held,)
     assert entry.words == "`shop/robot` will newly be able to do it; use 2 rights in all"
 
 
