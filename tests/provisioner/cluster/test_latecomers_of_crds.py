@@ -88,6 +88,7 @@ def nobody_converts() -> dict[str, Any]:
     return {"strategy": "Webhook", "webhook": webhook}
 
 
+@pytest.mark.thorough
 def test_S15_objects_are_listed_as_they_are_stored_where_nobody_converts_them(real_boats: Boats) -> None:
     """The preferred version is v2, so that each object would have to be converted."""
     boats = real_boats
