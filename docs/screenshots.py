@@ -39,7 +39,8 @@ class Demo:
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, running_demo(Path(folder)) as demo, pw.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_context(viewport=SIZE, locale="en-GB", timezone_id="UTC").new_page()
         sign_in(page, demo, "ada")
         photograph(page, demo)

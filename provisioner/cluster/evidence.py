@@ -154,6 +154,14 @@ def _unread(problem: str, why: Unread | None = None, server_words: str = "") -> 
 
 def _read(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
     try:
+        return _list(reader, query, bounds)
+    except UnknownKind:
+        # It was served when discovery was read, which is read again now.
+        return _list(reader, query, bounds)
+
+
+def _list(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
+    try:
         resource = reader.resource_of(query.group, query.version, query.kind)
         if resource is None and query.is_counted and query.version:
             resource = reader.resource_of(query.group, "", query.kind)
@@ -228,11 +236,14 @@ def _exists(readers: Sequence[ClusterClient], ref: ObjectRef) -> bool | None:
 
 
 def _first(readers: Sequence[ClusterClient], ask: Callable[[ClusterClient], _T]) -> _T | ClusterError:
-    """The first answer that is no refusal; else the first refusal."""
+    """The first answer that is no refusal; else the first refusal. A server refuses what it does not serve as well, to
+    whoever may not ask for it: that there is no such kind is said to those who may."""
     refusal: ClusterError | None = None
     for reader in readers:
         try:
             return ask(reader)
+        except UnknownKind as exc:
+            return exc
         except ClusterError as exc:
             refusal = refusal or exc
     assert refusal is not None

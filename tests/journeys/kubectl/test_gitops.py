@@ -162,6 +162,7 @@ def test_what_somebody_edits_is_healed_and_asked_for_by_both(repository: Reposit
     assert repository.row().requests.count() == before, "what is healed asks once"
 
 
+@pytest.mark.thorough
 def test_what_a_catalog_offers_is_asked_for_once_and_no_round_takes_it_back(
     repository: Repository, registry: Registry
 ) -> None:

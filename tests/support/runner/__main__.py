@@ -28,6 +28,8 @@ from tests.support.runner.summary import Outcome
 TESTS = Path("tests")
 RESULTS = Path("test-results")
 MINUTES = "PRATIQUE_TEST_MINUTES"
+# What each folder took in `make test` when somebody last agreed to that; each run writes its own into test-results.
+FOLDERS = "folders.json"
 # More failures are not the machine's: a second trial of some tells enough.
 MOST_TRIALS = 20
 
@@ -65,7 +67,10 @@ def main(words: Sequence[str]) -> int:
     outcome = _run(ring, given.root, target, given.workers, time.monotonic() + minutes * 60)
     _keep(outcome, given.ring, given.root)
     above = patience.scaled(summary.QUICK_SECONDS) if given.ring != "thorough" else None
-    print("", summary.closing(outcome, name_above=above), sep="\n", flush=True)
+    budget = None
+    if given.ring == "test" and not given.part:
+        budget = summary.Budget(json.loads(Path(__file__).with_name(FOLDERS).read_text()), patience.factor())
+    print("", summary.closing(outcome, name_above=above, budget=budget), sep="\n", flush=True)
     return 1 if outcome.faults else 0
 
 
@@ -73,7 +78,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.support.runner", description="Run a ring of the tests.")
     parser.add_argument("ring", choices=RINGS)
     parser.add_argument("--part", help="only this folder of the tests")
-    parser.add_argument("--workers", type=int, default=2, help="processes of pytest-xdist")
+    parser.add_argument("--workers", type=int, default=3, help="processes of pytest-xdist")
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose tests are run")
     return parser.parse_args(words)
 
@@ -83,7 +88,7 @@ def _run(ring: Ring, root: Path, target: Path, workers: int, deadline: float) ->
     mark = f"{os.getpid()}-{time.time_ns()}"
     with leftovers.temporary_folder() as temporary, tempfile.TemporaryDirectory(prefix="pratique-record-") as kept:
         environment = {leftovers.MARK: mark, "TMPDIR": str(temporary)}
-        # In the order of the folders: else the files with the fewest tests, which take the longest, come last, on one core.
+        # In the order of `plugin`: else the files with the fewest tests, which take the longest, come last, on one core.
         parallel = [f"--numprocesses={workers}", "--dist=loadfile", "--no-loadscope-reorder"]
         selected = [
             f"--basetemp={temporary / leftovers.KEPT}",
@@ -128,6 +133,10 @@ def _keep(outcome: Outcome, ring: str, root: Path) -> None:
     (results / "unstable.md").write_text(summary.unstable_page(outcome.unstable, tree, now))
     if ring == "thorough":
         (results / "thorough.md").write_text(summary.parts_page(outcome, tree, now))
+    if ring == "test":
+        by_folder = summary.seconds_by_folder(outcome.record.tests.values())
+        taken = {folder: round(sum(seconds)) for folder, seconds in by_folder.items()}
+        (results / FOLDERS).write_text(json.dumps(taken, indent=2) + "\n")
     if not outcome.faults:
         found = summary.proof(outcome, ring, tree, patience.factor())
         (results / "passed").write_text(json.dumps(found, indent=2) + "\n")

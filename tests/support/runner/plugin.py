@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support.patience import scaled
 from tests.support.runner.record import EVENTS, KEPT_CHARACTERS
@@ -26,6 +27,25 @@ STACKS_SIGNAL = signal.SIGUSR1
 # Of a quiet machine. A test that takes longer hangs: it fails, with the stacks of all threads.
 TEST_SECONDS = 120
 THOROUGH_SECONDS = 600
+# Folders whose files one worker runs, since they share a Kubernetes that no other test can use.
+TOGETHER = {
+    "tests/contract/policies": "policies",
+    "tests/journeys/kubectl": "policies",
+    "tests/rights": "rights",
+}
+# What one worker runs for a minute or more begins first, lest the others wait for it at the end.
+FIRST = (*TOGETHER, "tests/chaos", "tests/browser/journeys")
+
+
+def unit_of(nodeid: str) -> str:
+    """What is run by one worker: a file, or the files that share a Kubernetes."""
+    file = nodeid.partition("::")[0]
+    return TOGETHER.get(file.rpartition("/")[0], file)
+
+
+class ByUnit(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
 
 
 class Events:
@@ -80,8 +100,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Events((folder / EVENTS).open("a")))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByUnit:
+    return ByUnit(config, log)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     for item in items:
         if not item.get_closest_marker("timeout"):
             seconds = THOROUGH_SECONDS if item.get_closest_marker("thorough") else TEST_SECONDS

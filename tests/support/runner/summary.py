@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import median
 
 from tests.support.runner.record import Record, Test
 from tests.support.runner.sessions import Session
@@ -17,6 +18,10 @@ MOST_UNSTABLE = 5
 SHOWN_MISSING = 50
 # `tests`, and the two folders below it.
 SHOWN_FOLDERS = 3
+# Of `make test` on a quiet machine, with a minute for lint.
+BUDGET_MINUTES = 17
+# A folder that takes so much more than the kept table says has grown.
+GROWN_FACTOR, GROWN_SECONDS = 1.3, 15
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,25 @@ def _ending(session: Session) -> Iterable[str]:
         yield f"{len(record.missing)} tests were not run."
 
 
-def closing(outcome: Outcome, *, name_above: float | None) -> str:
+@dataclass(frozen=True)
+class Budget:
+    """What a whole run of `make test` is held against: the seconds of each folder when somebody last agreed to them."""
+
+    kept: Mapping[str, float]
+    factor: float = 1.0
+
+
+def closing(outcome: Outcome, *, name_above: float | None, budget: Budget | None = None) -> str:
     """What is printed when all is over; tests that took longer than `name_above` seconds are named."""
-    return "\n\n".join(filter(None, (*_parts(outcome, name_above), outcome.count)))
+    return "\n\n".join(filter(None, (*_parts(outcome, name_above, budget), outcome.count)))
 
 
-def _parts(outcome: Outcome, name_above: float | None) -> Iterable[str]:
+def _parts(outcome: Outcome, name_above: float | None, budget: Budget | None) -> Iterable[str]:
     record = outcome.record
     yield _block("SECONDS BY FOLDER", folders(record.tests.values()))
+    if budget:
+        yield _block("GROWN: make them cheaper, or agree to it", grown(record.tests.values(), budget.kept))
+        yield _block("OVER THE BUDGET", over_budget(outcome.seconds / budget.factor))
     yield _block("SLOWEST TESTS", slowest(record.tests.values()))
     if name_above is not None:
         slow = [test for test in record.tests.values() if test.seconds > name_above]
@@ -114,13 +130,37 @@ def slowest(tests: Iterable[Test], count: int = SLOWEST) -> list[str]:
     return [f"{test.seconds:7.1f} s  {test.nodeid}" for test in ordered[:count]]
 
 
-def folders(tests: Iterable[Test]) -> list[str]:
-    """Seconds of work and tests of each folder, the dearest first."""
-    sums: dict[str, list[float]] = defaultdict(list)
+def seconds_by_folder(tests: Iterable[Test]) -> dict[str, list[float]]:
+    """The seconds of each test, by folder, the dearest first."""
+    found: dict[str, list[float]] = defaultdict(list)
     for test in tests:
-        sums["/".join(test.folder.split("/")[:SHOWN_FOLDERS])].append(test.seconds)
-    ordered = sorted(sums.items(), key=lambda item: (-sum(item[1]), item[0]))
-    return [f"{sum(seconds):7.0f} s  {len(seconds):6} tests  {folder}" for folder, seconds in ordered]
+        found["/".join(test.folder.split("/")[:SHOWN_FOLDERS])].append(test.seconds)
+    return dict(sorted(found.items(), key=lambda item: (-sum(item[1]), item[0])))
+
+
+def folders(tests: Iterable[Test]) -> list[str]:
+    """Seconds of work and tests of each folder."""
+    found = seconds_by_folder(tests)
+    return [f"{sum(seconds):7.0f} s  {len(seconds):6} tests  {folder}" for folder, seconds in found.items()]
+
+
+def grown(tests: Iterable[Test], kept: Mapping[str, float]) -> list[str]:
+    """Folders that take longer than they did, at the pace at which the others go on this machine."""
+    now = {folder: sum(seconds) for folder, seconds in seconds_by_folder(tests).items()}
+    pace = median([now[folder] / kept[folder] for folder in now if kept.get(folder, 0) >= GROWN_SECONDS] or [1.0])
+    expected = {folder: kept.get(folder, 0) * pace for folder in now}
+    return [
+        f"{now[folder]:7.0f} s instead of {seconds:.0f} s  {folder}"
+        for folder, seconds in expected.items()
+        if now[folder] > max(seconds * GROWN_FACTOR, seconds + GROWN_SECONDS)
+    ]
+
+
+def over_budget(seconds: float) -> list[str]:
+    """What is said of a run that takes so long on a quiet machine."""
+    minutes = seconds / 60
+    words = f"{minutes:.1f} minutes on a quiet machine, where {BUDGET_MINUTES} are the most: see what has grown"
+    return [words] if minutes > BUDGET_MINUTES else []
 
 
 def shortened(names: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ import pytest
 from tests.support.folders import ROOT
 from tests.support.patience import VARIABLE, scaled
 from tests.support.runner.__main__ import MINUTES
+from tests.support.runner.plugin import TOGETHER, unit_of
 
 SECONDS = 120
 
@@ -70,6 +71,13 @@ def runner(tmp_path: Path) -> Runner:
         return Run(done.returncode, done.stdout + done.stderr, results)
 
     return run
+
+
+def test_files_that_share_a_kubernetes_are_run_by_one_worker() -> None:
+    assert all((ROOT / folder).is_dir() for folder in TOGETHER)
+    assert unit_of("tests/rights/test_a.py::test_a[x::y]") == unit_of("tests/rights/test_b.py::test_b")
+    assert unit_of("tests/contract/policies/test_a.py::test_a") == unit_of("tests/journeys/kubectl/test_b.py::test_b")
+    assert unit_of("tests/contract/test_a.py::test_a") != unit_of("tests/contract/test_b.py::test_b")
 
 
 def test_what_fails_once_is_unstable_and_the_run_passes(runner: Runner) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.runner.record import Record, Test
 from tests.support.runner.sessions import Session
-from tests.support.runner.summary import Outcome, closing, folders, part_of, slowest
+from tests.support.runner.summary import Budget, Outcome, closing, folders, grown, part_of, slowest
 
 GOOD = Test("tests/chaos/test_a.py::test_one", seconds=2.0, is_over=True)
 BAD = Test("tests/approvals/deep/down/test_b.py::test_two", seconds=7.0, is_over=True, has_failed=True, words="why")
@@ -78,3 +78,14 @@ def test_folders_and_tests_come_the_dearest_first() -> None:
 
 def test_a_part_is_the_folder_below_tests() -> None:
     assert part_of(BAD.nodeid) == "approvals"
+
+
+def test_a_folder_that_grew_is_named_and_a_slower_machine_is_no_growth() -> None:
+    kept = {"tests/a": 100, "tests/b": 100, "tests/c": 100, "tests/small": 1}
+    took = {"tests/a": 210, "tests/b": 200, "tests/c": 290, "tests/small": 14, "tests/new": 40}
+    tests = [Test(f"{folder}/test_x.py::test_x", seconds=seconds, is_over=True) for folder, seconds in took.items()]
+    assert [line.split()[-1] for line in grown(tests, kept)] == ["tests/c", "tests/new"]
+    said = closing(Outcome(session(*tests), seconds=17 * 60 * 2 + 60), name_above=5, budget=Budget(kept, factor=2.0))
+    assert "290 s instead of 210 s  tests/c" in said
+    assert "17.5 minutes on a quiet machine" in said
+    assert "OVER" not in closing(Outcome(session(*tests), seconds=17 * 60), name_above=5, budget=Budget(kept))

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import django
@@ -25,12 +25,18 @@ def make(environment: Mapping[str, str]) -> None:
     if not url.startswith(SQLITE):
         migrate(environment)
         return
-    made = _cache() / f"migrated-{_key()}.sqlite3"
+    made = kept("sqlite3", lambda scratch: migrate({**environment, "PRATIQUE_DATABASE_URL": f"{SQLITE}{scratch}"}))
+    shutil.copyfile(made, url.removeprefix(SQLITE))
+
+
+def kept(suffix: str, make_file: Callable[[Path], object]) -> Path:
+    """The file that `make_file` makes of a database with these migrations, if nobody has made it before."""
+    made = _cache() / f"migrated-{_key()}.{suffix}"
     if not made.exists():
         scratch = made.with_name(f".{made.name}.{os.getpid()}")
-        migrate({**environment, "PRATIQUE_DATABASE_URL": f"{SQLITE}{scratch}"})
+        make_file(scratch)
         scratch.rename(made)
-    shutil.copyfile(made, url.removeprefix(SQLITE))
+    return made
 
 
 def migrate(environment: Mapping[str, str]) -> None:

@@ -30,6 +30,7 @@ class Postgres:
     """A server of its own; `url` is a superuser's DATABASE_URL of the database `postgres`."""
 
     def __init__(self, programs: Path) -> None:
+        self._programs = programs
         self._folder = private_folder("postgres")
         user = unprivileged()
         if user:
@@ -64,13 +65,24 @@ class Postgres:
         return self.url.removesuffix("/postgres") + f"/{name}"
 
     def migrated_database(self) -> str:
-        """A database of a new name with all migrations: a copy of the one that the first call makes."""
+        """A database of a new name with all migrations: a copy of the one that the first call makes of a kept dump."""
         if self._template is None:
             template = self.fresh_database()
-            environment = {"PRATIQUE_DATABASE_URL": template, "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4}
-            migrated.migrate({**os.environ, **environment})
+            dump = migrated.kept("sql", self._dump_migrated)
+            self._run("psql", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={dump}", template)
             self._template = template.rpartition("/")[2]
         return self.fresh_database(template=self._template)
+
+    def _dump_migrated(self, file: Path) -> None:
+        url = self.fresh_database()
+        environment = {"PRATIQUE_DATABASE_URL": url, "PRATIQUE_SECRET_KEY": "only-for-tests-" * 4}
+        migrated.migrate({**os.environ, **environment})
+        self._run("pg_dump", f"--file={file}", url)
+
+    def _run(self, program: str, *words: str) -> None:
+        done = subprocess.run([self._programs / program, *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ServiceFailed(f"{program}: {done.stderr}")
 
     def stop(self) -> None:
         self._server.stop()
