@@ -47,6 +47,7 @@ def test_S29_who_sends_half_a_request_without_a_proxy_frees_its_thread(site: Sit
     """Each thread waits for one of them; the page is asked for while all do."""
     with holding(site.port, THREADS, HEAD):
         assert site.page("/healthz", seconds=3 * gunicorn.CLIENT_SECONDS) == 200
+    assert "Traceback" not in site.server.log.read_text()
 
 
 def test_S29_a_thread_waits_for_no_client_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
