@@ -1,6 +1,6 @@
 """Whose request it is: the address that it comes from, what strangers at it are counted under, and who is believed.
 
-The one place of these rules: gunicorn's main loop, the limits of the pages and the log all ask here.
+The one place of these rules: the limits of the pages, the listener for machines and the log all ask here.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 from gunicorn import glogging
@@ -22,3 +23,10 @@ class Logger(glogging.Logger):
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
         """Nothing: the address holds what may be secret."""
+
+    def exception(self, msg: Any, *args: Any, **kwargs: Any) -> None:
+        """A client whose time is over (CLIENT_SECONDS) is no failure of ours, and gets no traceback."""
+        if isinstance(sys.exception(), BlockingIOError):
+            self.debug("a client's time is over")
+        else:
+            super().exception(msg, *args, **kwargs)

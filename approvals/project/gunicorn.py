@@ -1,5 +1,8 @@
 """Gunicorn's settings: `gunicorn --config python:approvals.project.gunicorn approvals.project.wsgi:application`.
 
+The pages stand behind a proxy that takes whole requests and whole answers in, as deploy/nginx.conf does: a thread that
+waits for a client serves nobody else (decision 0078).
+
 What is given on its command line, or in GUNICORN_CMD_ARGS, counts before these; what is FIXED may not be given there.
 Its processes share a folder in which each keeps its counts, so that whichever is asked for metrics tells those of all.
 """
@@ -10,6 +13,7 @@ import gc
 import os
 import socket
 import stat
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,11 +41,12 @@ logger_class = Logger
 bind = "127.0.0.1:8000"
 # A Unix socket that is made is for its owner and group alone: whoever connects may be believed about people.
 umask = 0o007
-worker_class = "approvals.project.serving.worker.BufferingWorker"
+worker_class = "gthread"
 workers = 2
 threads = 8
-# Open connections of one worker; those that wait cost no thread.
-worker_connections = 1000
+# Open connections of one worker. With 1,024 file descriptors, which many systems allow, some are left for the database,
+# Redis, clusters and files: a worker that cannot accept ends.
+worker_connections = 800
 backlog = 512
 # A worker whose main loop stands still for so long is killed.
 timeout = 60
@@ -52,8 +57,8 @@ max_requests_jitter = 4_000
 limit_request_line = 4094
 limit_request_fields = 60
 limit_request_field_size = 8190
-# Files go out as everything else does, so that the time of a slow reader is counted.
-sendfile = False
+# Where no proxy stands before it, a thread waits so long for a client's next bytes, or until the client takes ours.
+CLIENT_SECONDS = 10
 # Whom to believe about others is asked in one place, approvals.limits.addresses: gunicorn believes nobody.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
@@ -108,7 +113,13 @@ def on_starting(server: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """The sockets are there, and no worker yet."""
+    """The sockets are there, and no worker yet.
+
+    Connections take the time limits of the socket that accepts them; gunicorn itself would wait for ever.
+    """
+    for listener in server.LISTENERS:
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            listener.sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", CLIENT_SECONDS, 0))
     paths = [where for where in (each.getsockname() for each in server.LISTENERS) if isinstance(where, str) and where]
     for path in paths:
         if Path(path).stat().st_mode & stat.S_IWOTH:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from provisioner.catalogs.edges import head_of
 from provisioner.catalogs.facts import BundleFacts, facts_of_chart, facts_of_operator, packed_facts, unpacked_facts
-from provisioner.catalogs.icons import PackageIcon, PointsLeft, kept_icon, told_icon
+from provisioner.catalogs.icons import PackageIcon, kept_icon, told_icon
 from provisioner.catalogs.texts import cut, line_of
 from provisioner.catalogs.values import Package
 
@@ -42,7 +42,6 @@ class PresentationShelf:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._places: dict[tuple[str, str], tuple[int, int]] = {}
-        self._points = PointsLeft()
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +74,7 @@ class PresentationShelf:
         head = head_of(package)
         words = self._get((package.name, head.name)) if head else {}
         told = self._get((package.name, "")).get("icon")
-        icon, no_icon = kept_icon(told, self._points.take) if told and told["data"] else (None, "")
+        icon, no_icon = kept_icon(told) if told and told["data"] else (None, "")
         return PackagePresentation(
             display_name=words.get("name") or "",
             summary=words.get("summary") or _first_line(package.description),

@@ -12,7 +12,6 @@ from approvals.gate import deletions
 from approvals.health_endpoints import listener
 from approvals.ledger import labels, waiting
 from approvals.oidc import discovery
-from approvals.project.serving import heads
 from approvals.proxies import headers
 from approvals.web.requests.changes import folding
 from approvals.working import shares, warden
@@ -50,7 +49,7 @@ SENTENCES = {
         f" {whole(limits.BATCH_SECONDS)} s for those that are asked together"
     ),
     "priority": f"(nice 0 to {shares.LOWEST})",
-    "bodies": f"| request bodies | {whole(heads.MAX_BODY / MIB)} MiB,",
+    "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
         f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
         f" {whole(long_lines.MAX_CHARACTERS)} characters of each, {whole(long_lines.MAX_FULL)} of one that is opened"

@@ -14,7 +14,7 @@ from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.pictures import PICTURES, svg
+from tests.support.pictures import PICTURES
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
 from tests.support.stored_catalogs import HARBOUR, PNG, catalog, stored, with_words
 
@@ -170,8 +170,7 @@ def test_packages_come_into_the_page_once_the_catalog_has_been_read(
 
 
 def test_a_browser_draws_every_icon_that_is_kept(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    pictures = {**PICTURES, "svg": (svg("<path d='M5 5h30v30z'/>"), "image/svg+xml")}
-    names = {kind.replace(" ", "-"): picture for kind, picture in pictures.items()}
+    names = {kind.replace(" ", "-"): picture for kind, picture in PICTURES.items()}
     described = [
         package(name, icon={"mediatype": media_type, "base64data": base64.b64encode(data).decode()})
         for name, (data, media_type) in names.items()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+
 import playwright.sync_api as pw
 from pytest_django.live_server_helper import LiveServer
 
-from approvals.models import CatalogPresentation
 from tests.browser.conftest import SignIn
 from tests.support.approvals.fixtures import World
 from tests.support.pictures import svg
@@ -14,7 +15,6 @@ from tests.support.stored_catalogs import HARBOUR, catalog, stored
 PACKAGE = "/catalogs/prod/port/packages/harbour"
 RAN = "document.documentElement.getAttribute('data-ran')"
 RUNS = "document.documentElement.setAttribute('data-ran', 'yes'); fetch('/ran')"
-# What would never be kept: it is put into the database, past all that looks at icons.
 HOSTILE = svg(
     f"<script>{RUNS}</script><script href='/static/js/changes.js'/><rect width='40' height='40' fill='teal'/>"
     "<image href='/static/icon.svg'/><style>@import '/static/css/tokens.css';</style>"
@@ -27,8 +27,8 @@ HOSTILE = svg(
 def test_a_script_in_an_svg_runs_neither_in_a_page_nor_opened_by_itself(
     here: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    stored(catalog(of=here.cluster), *HARBOUR)
-    CatalogPresentation.objects.filter(package__name="harbour").update(icon=HOSTILE, icon_type="image/svg+xml")
+    icon_of_package = {"mediatype": "image/svg+xml", "base64data": base64.b64encode(HOSTILE).decode()}
+    stored(catalog(of=here.cluster), {**HARBOUR[0], "icon": icon_of_package}, *HARBOUR[1:])
     page = sign_in(here.ada)
     loaded: list[str] = []
     page.goto(f"{live_server.url}{PACKAGE}")

@@ -19,9 +19,8 @@ START_SECONDS = 60
 ANSWER_SECONDS = 60.0
 CONFIG = "python:approvals.project.gunicorn"
 GUNICORN = [sys.executable, "-m", "gunicorn", "--config", CONFIG, "approvals.project.wsgi:application"]
-# The shipped settings, but for an hour slow clients are not cut off, strangers' requests are not forgotten, and the
-# probes wait for the site: so what is served beside slow clients is not served because they are gone, and a slow test
-# is limited as a quick one.
+# The shipped settings, but for an hour strangers' requests are not forgotten, and the probes wait for the site: so what
+# is served beside slow clients is not served because they are gone, and a slow test is limited as a quick one.
 PATIENT = """
 import dataclasses
 from approvals.project.gunicorn import *
@@ -30,13 +29,7 @@ from approvals.project.gunicorn import post_worker_init as begin
 def post_worker_init(worker):
     from approvals.health_endpoints import checks, listener
     from approvals.project.middleware import throttling
-    from approvals.project.serving import sockets, worker as serving
-    slow = {
-        serving: ("HEAD_SECONDS", "BODY_SECONDS", "SEND_SECONDS", "LINGER_SECONDS"),
-        sockets: ("SEND_SECONDS",),
-        listener: ("HEAD_SECONDS", "ANSWER_SECONDS"),
-        checks: ("PATIENCE_SECONDS",),
-    }
+    slow = {listener: ("HEAD_SECONDS", "ANSWER_SECONDS"), checks: ("PATIENCE_SECONDS",)}
     for module, names in slow.items():
         for name in names:
             assert getattr(module, name), f"{name} is called something else now"
@@ -49,14 +42,11 @@ def post_worker_init(worker):
 class Site:
     """`port` serves the pages, `probe_port` the probes. Its database is a SQLite file in `folder`.
 
-    Where a proxy on a Unix socket is trusted, as it is shipped, the pages are at `socket`, too. `descriptors` is how many
-    file descriptors each of its processes may have (RLIMIT_NOFILE); 0 leaves it as it is. One that `is_patient` cuts
-    off slow clients, and forgets strangers' requests, only after an hour.
+    Where a proxy on a Unix socket is trusted, as it is shipped, the pages are at `socket`, too. One that `is_patient`
+    cuts off slow clients of the probes, and forgets strangers' requests, only after an hour.
     """
 
-    def __init__(
-        self, folder: Path, redis: str, *, descriptors: int = 0, is_patient: bool = False, **settings: str
-    ) -> None:
+    def __init__(self, folder: Path, redis: str, *, is_patient: bool = False, **settings: str) -> None:
         self.port, self.probe_port = free_port(), free_port()
         self.folder = folder
         self.socket = folder / "web.sock"
@@ -80,8 +70,6 @@ class Site:
             command[command.index(CONFIG)] = str(config)
         if settings.get("PRATIQUE_TRUSTED_PROXIES") == "unix":
             command += ["--bind", f"unix:{self.socket}"]
-        if descriptors:
-            command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
         self.server = Server("site", command, folder / "site.log", Options(env=self._env))
         self.server.wait(lambda: self.probe("/readyz") == 200, START_SECONDS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -117,6 +118,36 @@ def test_S01_the_socket_is_its_groups_and_both_containers_are_of_that_group() ->
     assert "emptyDir" in volume
     assert (COMPOSE["web"]["user"], COMPOSE["nginx"]["group_add"]) == ("10001:10001", ["10001"])
     assert "uid=10001,gid=10001,mode=0750" in WHOLE["volumes"]["socket"]["driver_opts"]["o"]
+
+
+def test_S29_nginx_as_shipped_waits_for_slow_clients_in_place_of_the_service(tmp_path: Path) -> None:
+    """The service is a socket that answers with more than a kernel holds: it sees whole requests, and is rid of answers."""
+    whole = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n" + b"x" * 100_000
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 8000000\r\n\r\n" + b"y" * 8_000_000
+    service = socket.socket(socket.AF_UNIX)
+    service.bind(str(tmp_path / "web.sock"))
+    service.listen()
+    nginx = Nginx(tmp_path / "web.sock")
+    try:
+        with contextlib.ExitStack() as stack:
+            for end in (1, 30, len(whole) - 1):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", nginx.port)))
+                slow.sendall(whole[:end])
+            service.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                service.accept()
+            service.settimeout(scaled(60))
+            slow.sendall(whole[-1:])
+            accepted = stack.enter_context(service.accept()[0])
+            accepted.settimeout(scaled(60))
+            got = b""
+            while not got.endswith(b"x" * 100_000):
+                got += accepted.recv(65536)
+            # Its client reads nothing of this.
+            accepted.sendall(answer)
+    finally:
+        nginx.stop()
+        service.close()
 
 
 @pytest.mark.thorough

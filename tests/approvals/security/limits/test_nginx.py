@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -48,6 +49,44 @@ def get(port: int, path: str, *, source: str = "127.0.0.1", **headers: str) -> i
     answer.read()
     connection.close()
     return answer.status
+
+
+LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+
+
+def test_S29_who_does_not_read_the_answer_holds_no_thread(nginx: Nginx, site: Site) -> None:
+    """More of them than the site has threads; the kernel itself takes more than one answer on the way to this machine."""
+    with contextlib.ExitStack() as stack:
+        held = []
+        for _ in range(40):
+            sock = stack.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.settimeout(scaled(SECONDS))
+            sock.connect(("127.0.0.1", nginx.port))
+            sock.sendall(f"GET {LARGE} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() * 4)
+            held.append(sock)
+        wait_for(lambda: answered(held), "all answers have begun", is_so=lambda count: count == 40)
+        assert (site.page(), get(nginx.port, "/sign-in", source="127.0.0.2")) == (200, 200)
+
+
+def test_S29_who_does_not_close_after_the_answer_stops_nobody(nginx: Nginx, site: Site) -> None:
+    for said in (b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n", b"nonsense\r\n\r\n"):
+        with holding(nginx.port, 40, said) as held:
+            for sock in held:
+                while sock.recv(4096):
+                    pass
+            assert site.page() == 200
+
+
+def test_S29_who_takes_too_long_is_cut_off_by_nginx_as_shipped(site: Site) -> None:
+    shipped = Nginx(site.socket)
+    begin = time.monotonic()
+    try:
+        with holding(shipped.port, 20, HEAD) as held:
+            wait_for(lambda: answered(held), "they are cut off", is_so=lambda count: count == 20)
+        assert time.monotonic() - begin > 8
+    finally:
+        shipped.stop()
 
 
 @pytest.mark.parametrize("said", HALVES.values(), ids=HALVES)
@@ -174,10 +213,17 @@ def tls(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Nginx]
         (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n", b"400"),
         (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"414"),
         (HEAD + b"Content-Length: 5000000\r\n\r\n", b"413"),
+        (HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length: 5\r\nContent-Length: 99999\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length: +5\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length: 5, 99999\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length:\r\n\r\n", b"400"),
     ],
-    ids=["head", "line", "body"],
+    ids=["head", "line", "body", "chunks and a length", "two lengths", "a sign", "a list", "no number"],
 )
-def test_S29_what_is_too_long_is_refused_by_nginx(nginx: Nginx, head: bytes, status: bytes) -> None:
+def test_S29_what_is_too_long_or_of_no_certain_length_is_refused_by_nginx(
+    nginx: Nginx, head: bytes, status: bytes
+) -> None:
     with socket.create_connection(("127.0.0.1", nginx.port), timeout=scaled(SECONDS)) as sock:
         sock.sendall(head)
         assert sock.recv(100).startswith(b"HTTP/1.1 " + status)

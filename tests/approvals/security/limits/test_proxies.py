@@ -226,7 +226,7 @@ BELIEVING = {
     "--permit-obsolete-folding": "permit_obsolete_folding",
     "--strip-header-spaces": "strip_header_spaces",
     "--http2-cleartext=upgrade": "http2_cleartext",
-    "--worker-class=gthread": "worker_class",
+    "--worker-class=asgi": "worker_class",
     "--proxy-protocol=auto --forwarder-headers=X_REMOTE_USER": "forwarder_headers, proxy_protocol",
 }
 
