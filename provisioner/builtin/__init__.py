@@ -6,7 +6,7 @@ would hold (`merging`, `facts`), and asks the rules of the kind (`metadata`, `po
 """
 
 from provisioner.builtin.changes import FieldRefusal, Judgement, WhyUnknown
-from provisioner.builtin.facts import POD_PATHS, fixed_fields
+from provisioner.builtin.facts import POD_PATHS, defaulted, fixed_fields
 from provisioner.builtin.forms import quantity
 from provisioner.builtin.judging import judge, knows
 from provisioner.builtin.schemas import MINORS, Schemas, schemas_of
@@ -18,6 +18,7 @@ __all__ = [
     "Judgement",
     "Schemas",
     "WhyUnknown",
+    "defaulted",
     "fixed_fields",
     "judge",
     "knows",

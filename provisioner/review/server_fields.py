@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from provisioner.builtin import facts as server
+from provisioner.builtin import defaulted
 from provisioner.values import GroupKind, JsonObject, PlannedAction
 
 _Path = tuple[str, ...]
@@ -69,7 +69,7 @@ def is_as_wished(planned: PlannedAction, wished: PlannedAction) -> bool:
 def _is_made_of(body: JsonObject | None, own: JsonObject | None, kind: GroupKind) -> bool:
     if body is None or own is None or body == own:
         return body is None or own is not None
-    made = server.defaulted(own)
+    made = defaulted(own)
     if kind == _NAMESPACE:
         about = made.setdefault("metadata", {})
         about["labels"] = {"kubernetes.io/metadata.name": about.get("name"), **(about.get("labels") or {})}
