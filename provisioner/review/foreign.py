@@ -88,11 +88,11 @@ def told_apart(
     found: list[Finding],
     *,
     withheld: Callable[[Finding], Finding],
-    own: Callable[[Facts], Facts],
+    own: Callable[[Facts, frozenset[ObjectIdentity]], Facts],
 ) -> list[Finding]:
     """The findings `found`, which objects of others decide, as private ones with the objects that each is made of.
 
-    `withheld` gives one its words as values, and `own` is `facts` without what live objects of ours hold.
+    `withheld` gives one its words as values, and `own` is facts without what the cluster holds of all objects but some.
     """
     if not found:
         return []
@@ -110,13 +110,16 @@ def told_apart(
     return made
 
 
-def _origins(facts: Facts, look: Look, found: list[Finding], own: Callable[[Facts], Facts]) -> list[_Origin]:
+def _origins(
+    facts: Facts, look: Look, found: list[Finding], own: Callable[[Facts, frozenset[ObjectIdentity]], Facts]
+) -> list[_Origin]:
     places, around = _places(facts), beside.without_all(facts)[1]
     whole = _Origin(_with_values(facts), (*around, *_ours(facts)))
     made: dict[Said, _Origin] = {}
     wanted = {all_said(one) for one in found}
     for refs in places.values() if len(places) <= MAX_PLACES else ():
-        alone = own(without_foreign(facts, [one.identity for one in refs]))
+        shown = frozenset(one.identity for one in refs)
+        alone = own(without_foreign(facts, shown), shown)
         for one in wanted & {all_said(it) for it in look(beside.without_all(alone)[0])}:
             made.setdefault(one, _Origin(refs))
         for one in wanted & {all_said(it) for it in look(alone)} if around and wanted - made.keys() else ():

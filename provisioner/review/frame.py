@@ -247,7 +247,8 @@ def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]
     for run in runs:
         findings += [*run.found, *([run.crash] if run.crash else [])]
     sound = [run.check for run in runs if run.crash is None]
-    findings += looks.once(_unjudged, given[JUDGED_BY], partial(_unjudged, sound, checks))
+    judging = (_unjudged, *map(id, sound))
+    findings += looks.once(judging, given[JUDGED_BY], partial(_unjudged, sound, checks))
     for check in sound:
         findings = _settled(check, given[check.given], findings)
     if facts.hides_old_names:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from provisioner.review.base.facts import Facts, Reads
+from provisioner.review.base.facts import Facts, Reads, RolesNotGiven
 from provisioner.review.foreign import bundle_of
 from provisioner.review.server_fields import as_wished
 from provisioner.values import PlannedAction
@@ -24,6 +24,7 @@ class Looks:
 
     found: dict[Any, Any] = field(default_factory=dict)
     facts: dict[Any, Facts] = field(default_factory=dict)
+    no_roles: RolesNotGiven | None = None
     plain: dict[int, tuple[PlannedAction, PlannedAction]] = field(default_factory=dict)
 
     def once(self, what: object, given: Facts, work: Callable[[Facts], _T]) -> _T:
@@ -39,13 +40,19 @@ class Looks:
         if facts.bundle is None:
             return self.facts.setdefault(id(facts), facts)
         plan = facts.plan
-        if Reads.CHOICES not in reads or facts.hides_choices:
+        shown = facts.choices_of if Reads.CHOICES in reads else frozenset()
+        if shown is not None:
             bundle = bundle_of(facts)
-            kept = [self._as_wished(one, bundle.get(one.ref.identity)) for one in plan.actions]
+            kept = (
+                one if one.ref.identity in shown else self._as_wished(one, bundle.get(one.ref.identity))
+                for one in plan.actions
+            )
             plan = replace(plan, actions=tuple(kept))
         live = facts.live if Reads.LIVE in reads else {}
         lists = facts.around.lists if Reads.LIVE in reads else {}
-        roles = facts.live_rbac if Reads.ROLES in reads else None
+        if self.no_roles is None and facts.live_rbac is not None:
+            self.no_roles = RolesNotGiven(facts.salt)
+        roles = facts.live_rbac if Reads.ROLES in reads else self.no_roles
         ids: Sequence[object] = (
             *map(id, plan.actions),
             *((key, id(obj)) for key, obj in live.items()),

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.builtin import defaulted
+from provisioner.review.base.facts import mapping
+from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, PlannedAction
 
 _Path = tuple[str, ...]
 _NAMESPACE = GroupKind("", "Namespace")
+_NAME = "kubernetes.io/metadata.name"
 _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-_JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
 # Taken out of an object where its manifest does not set them.
 _CHOSEN: Mapping[GroupKind, tuple[_Path, ...]] = {
     GroupKind("", "Service"): (
@@ -25,11 +27,6 @@ _CHOSEN: Mapping[GroupKind, tuple[_Path, ...]] = {
     ),
     GroupKind("", "PersistentVolumeClaim"): (("spec", "volumeName"),),
     GroupKind("apps", "Deployment"): (("metadata", "annotations", "deployment.kubernetes.io/revision"),),
-    GroupKind("batch", "Job"): (
-        ("spec", "selector"),
-        *(("spec", "template", "metadata", "labels", name) for name in _JOB_LABELS),
-        *(("metadata", "labels", name) for name in _JOB_LABELS),
-    ),
 }
 # The same in each object that leaves them out.
 _ALWAYS: Mapping[GroupKind, Mapping[_Path, Any]] = {
@@ -59,6 +56,13 @@ def as_wished(planned: PlannedAction, wished: PlannedAction | None) -> PlannedAc
     return replace(planned, before=before, after=after)
 
 
+def holds_choices(planned: PlannedAction, wished: PlannedAction | None) -> bool:
+    """Whether the server chose something for the object, as it is or will be."""
+    paths = _CHOSEN.get(planned.ref.group_kind, ())
+    sides = ((planned.before, wished and wished.before), (planned.after, wished and wished.after))
+    return any(body is not None and _without(body, own or {}, paths) is not body for body, own in sides)
+
+
 def is_as_wished(planned: PlannedAction, wished: PlannedAction) -> bool:
     """Whether the server holds, and will hold, only what it makes of the bundles."""
     shown = as_wished(planned, wished)
@@ -67,15 +71,19 @@ def is_as_wished(planned: PlannedAction, wished: PlannedAction) -> bool:
 
 
 def _is_made_of(body: JsonObject | None, own: JsonObject | None, kind: GroupKind) -> bool:
-    if body is None or own is None or body == own:
+    if body is None or own is None or is_same(body, own):
         return body is None or own is not None
     made = defaulted(own)
+    always = dict(_ALWAYS.get(kind, {}))
     if kind == _NAMESPACE:
-        about = made.setdefault("metadata", {})
-        about["labels"] = {"kubernetes.io/metadata.name": about.get("name"), **(about.get("labels") or {})}
-    for (part, name), value in _ALWAYS.get(kind, {}).items():
-        made[part] = {name: value, **(made.get(part) or {})}
-    return body == made
+        name = mapping(own.get("metadata")).get("name")
+        always["metadata", "labels"] = {_NAME: name, **mapping(mapping(own.get("metadata")).get("labels"))}
+    for (part, field), value in always.items():
+        held = made.setdefault(part, {})
+        if not isinstance(held, dict):  # a form that no server would take
+            return False
+        held[field] = value if (part, field) == ("metadata", "labels") else held.get(field, value)
+    return is_same(body, made)
 
 
 def _without(body: JsonObject, own: JsonObject, paths: tuple[_Path, ...]) -> JsonObject:

@@ -20,7 +20,7 @@ from provisioner.review.base.facts import SECRET, Facts
 from provisioner.review.beside import Key, Look, key_of, words_without_details
 from provisioner.review.foreign import Said, all_said, bundle_of, is_told_apart, told_apart, with_plan, without_foreign
 from provisioner.review.origins import of_origins, without_origins
-from provisioner.review.server_fields import is_as_wished
+from provisioner.review.server_fields import holds_choices, is_as_wished
 from provisioner.values import Action, Finding, ObjectIdentity, PlannedAction
 
 # What of a plan is made of live objects; of a deletion only counts and sizes are told.
@@ -51,9 +51,9 @@ def looked(facts: Facts, look: Look) -> list[Finding]:
 
 
 def _told(facts: Facts, look: Look, found: list[Finding]) -> list[Finding]:
-    is_merged = any(_is_merged(one) for one in facts.plan.actions)
+    wished = bundle_of(facts)
     withheld = found
-    if is_merged:
+    if any(_is_merged(one) or holds_choices(one, wished.get(one.ref.identity)) for one in facts.plan.actions):
         withheld = _with_makers(facts, look, found, _withheld(facts, found, look(_without_live(facts))))
     return beside.told_apart(facts, look, found, withheld)
 
@@ -67,7 +67,7 @@ def _with_makers(facts: Facts, look: Look, found: list[Finding], withheld: list[
     pairs = list(zip(found, withheld, strict=True))
     wanted = [all_said(one) for one, shown in pairs if shown.is_withheld and not one.is_withheld]
     wished = bundle_of(facts)
-    refs = [one.ref for one in facts.plan.actions if _holds_more(one, wished.get(one.ref.identity))]
+    refs = [one.ref for one in facts.plan.actions if _holds_more(one, wished.get(one.ref.identity), facts)]
     digits = (len(refs) - 1).bit_length() if wanted and refs else 0
     told: dict[tuple[int, bool], set[Said]] = {}
     for key in ((digit, bit) for digit in range(digits if 2 * digits <= MAX_LOOKS else 0) for bit in (False, True)):
@@ -88,9 +88,12 @@ def _has_digit(number: int, digit: tuple[int, bool]) -> bool:
     return bool(number >> digit[0] & 1) is digit[1]
 
 
-def _holds_more(planned: PlannedAction, bundle: PlannedAction | None) -> bool:
-    bare = _bare(planned, bundle)
-    return (planned.before, planned.after) != (bare.before, bare.after) and planned.ref.group_kind != SECRET
+def _holds_more(planned: PlannedAction, bundle: PlannedAction | None, facts: Facts) -> bool:
+    """Whether a finding may be made of what the cluster alone holds of it. Of a Secret there is never a value."""
+    if planned.ref.group_kind == SECRET:
+        return False
+    is_read = _is_merged(planned) and planned.ref.identity in facts.live
+    return is_read or _bare(planned, bundle) is not planned or holds_choices(planned, bundle)
 
 
 def _without_live(facts: Facts, shown: frozenset[ObjectIdentity] = frozenset()) -> Facts:
@@ -103,7 +106,7 @@ def _without_live(facts: Facts, shown: frozenset[ObjectIdentity] = frozenset()) 
     )
     merged = {one.ref.identity for one in facts.plan.actions if _is_merged(one)} & known.keys() - shown
     bare = with_plan(facts, actions, {identity: known[identity] for identity in merged})
-    return replace(bare, hides_choices=not shown)
+    return replace(bare, choices_of=shown)
 
 
 def _is_merged(planned: PlannedAction) -> bool:

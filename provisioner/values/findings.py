@@ -129,7 +129,10 @@ class Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in the order of every report: severity, new before known, section, object, rule, path."""
+    """Findings in the order of every report: severity, new before known, section, object, rule, path.
+
+    The path of one that is withheld is a value of its object: its order is by the name that nobody can guess.
+    """
     sections = list(Section)
     return tuple(
         sorted(
@@ -140,7 +143,7 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
                 sections.index(it.section),
                 str(it.ref or ""),
                 it.rule,
-                tuple(str(part) for part in it.path),
+                (it.fingerprint,) if it.is_withheld else tuple(str(part) for part in it.path),
             ),
         )
     )

@@ -92,6 +92,11 @@ class Claims:
         known."""
         return kind in self._named or GroupKind(kind.group, ANY) in self._named
 
+    def judges_inside(self, kind: GroupKind) -> bool:
+        """Whether a claim is of more of this kind than its metadata."""
+        inside = (one for one in self._claims if any(parts_of(path)[0] != "metadata" for path in one.paths))
+        return any({kind, GroupKind(kind.group, ANY)} & one.kinds for one in inside)
+
 
 class Place:
     """A place in the objects of a kind. `rule` is the first that claims it with all below it, "" where none does.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -45,6 +45,7 @@ OWN_NAMESPACE = "pratique"
 # Under this key the evidence of a finding has what the bundle alone says of it, in words that anybody may read where
 # the rest is made of objects beside the plan.
 STATED = "stated"
+_UNDECLARED = "a check that reads roles has to declare Reads.ROLES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +249,26 @@ class RolesRead(tuple[JsonObject, ...]):  # noqa: SLOT001 -- it keeps what it so
         return next(known, "")
 
 
+class RolesNotGiven(RolesRead):
+    """The roles of the cluster for a check that does not declare that it reads them: reading them is an error."""
+
+    def __new__(cls, _: str) -> RolesNotGiven:
+        return super().__new__(cls)
+
+    def __init__(self, salt: str) -> None:
+        self.__dict__["salt"] = salt
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        raise LookupError(_UNDECLARED)
+
+    def __len__(self) -> int:
+        raise LookupError(_UNDECLARED)
+
+    @cached_property
+    def known(self) -> RbacObjects:
+        raise LookupError(_UNDECLARED)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Everything that checks may look at.
@@ -257,9 +278,9 @@ class Facts:
     rest of what is known of the cluster. Offline there is no cluster, and two bundles are compared; `stored` is then
     what somebody gave as the stored objects. `installer` is None where the content is applied by whoever asks.
     `way_back` is None for content that did not run before, `history` what the sources named earlier. `hides_old_names`
-    is set where names alone may tell which objects are renamed, and nothing what they held, `hides_choices` where what
-    the server chose for an object, such as its address, is left out. `left_by_hooks` is what hooks made and nobody
-    removes. `deployment` is the name of the BundleDeployment, "" where nobody gave it.
+    is set where names alone may tell which objects are renamed, and nothing what they held. `choices_of` are
+    the objects of which it is told what the server chose for them, such as an address; None for all. `left_by_hooks` is
+    what hooks made and nobody removes. `deployment` is the name of the BundleDeployment, "" where nobody gave it.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
     objects decide (S09). None where nothing is read of a cluster.
@@ -280,7 +301,7 @@ class Facts:
     stored: Stored | None = None
     left_by_hooks: tuple[ObjectRef, ...] = ()
     hides_old_names: bool = False
-    hides_choices: bool = False
+    choices_of: frozenset[ObjectIdentity] | None = None
     deployment: str = ""
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)

@@ -111,7 +111,7 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         if found.harmless:
             harmless.append(_of_harmless(found))
         if found.leaves and is_known:
-            left.append(replace(found, is_ruled=known.claims.knows(found.kind)))
+            left.append(replace(found, is_ruled=known.claims.judges_inside(found.kind)))
         elif found.leaves:
             unknown.append(_of_unknown_kind(found))
     return [*_of_new(left), *_of_changed(left), *unknown, *harmless]

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from provisioner.pipeline import look_offline
 from provisioner.review.base import messages as sentences
 from provisioner.review.base.record import to_record
 from provisioner.review.base.statements import statements
+from provisioner.review.output.entries import entries
 from provisioner.review.rules import files, messages
 from provisioner.values import Finding, Report
 from tests.support.folders import ROOT
 from tests.support.provisioner.cases import CASES, report_of
+from tests.support.provisioner.corpus import content_of, named, pairs
 
 # What writes sentences, or shows them. All else takes what a finding says from its variant and its values.
 RENDERERS = ("provisioner/review/base/messages.py", "provisioner/review/output/")
@@ -75,7 +78,8 @@ def without_words(report: Report) -> list[Any]:
     ]
     groups = [[one.fingerprint for one in it.everything] for it in statements(report.public)]
     short = [[one.fingerprint for one in it.everything] for it in statements(report.public, shortly=True)]
-    return [kept, record["worst"], record["totals"], len(record["headline"]), groups, short]
+    told = [(one.cause, [it.fingerprint for it in one.findings]) for one in entries(report.public)]
+    return [kept, record["worst"], record["totals"], len(record["headline"]), groups, short, told]
 
 
 def report_of_case(case: Path) -> list[Any]:
@@ -88,6 +92,15 @@ def test_other_words_make_no_other_report(request: pytest.FixtureRequest) -> Non
     assert {
         name: found for case in CASES for name in [case.name] if (found := report_of_case(case)) != before[name]
     } == {}
+
+
+@pytest.mark.thorough
+def test_other_words_make_no_other_report_of_the_corpus(request: pytest.FixtureRequest) -> None:
+    contents = {named(pair): (content_of(pair[1]), content_of(pair[0])) for pair in pairs()}
+    before = {name: without_words(look_offline(*each, is_for_reader=False)) for name, each in contents.items()}
+    request.getfixturevalue("other_words")
+    found = {name: without_words(look_offline(*each, is_for_reader=False)) for name, each in contents.items()}
+    assert [name for name in contents if found[name] != before[name]] == []
 
 
 def reads_a_message(node: ast.AST) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, maps
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, mapping, maps
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -116,4 +116,4 @@ def _mentions(facts: Facts) -> Iterator[ObjectRef]:
 
 _CLAIMS = (Claim("IMG-09", PODS, ("{pod}.imagePullSecrets",), is_of_new=True),)
 
-CHECK = Check("needs of pods", claims=_CLAIMS, changes=_changes, mentions=_mentions)
+CHECK = Check("needs of pods", claims=_CLAIMS, changes=_changes, mentions=_mentions, reads=frozenset({Reads.ROLES}))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
+from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule
 from provisioner.review.rights.makers import Makers
 from provisioner.review.workloads.mentions import Mention, mentions
 from provisioner.review.workloads.pod_changes import of_containers, pod_changes
@@ -79,4 +79,4 @@ _CLAIMS = (
     Claim("POD-30", PODS, ("{pod}.volumes.*.secret", "{pod}.volumes.*.projected.sources.*.secret")),
     of_containers("POD-30", "env.*.valueFrom.secretKeyRef", "envFrom.*.secretRef"),
 )
-CHECK = Check("reading", changes=_changes, mentions=_mentions, claims=_CLAIMS)
+CHECK = Check("reading", changes=_changes, mentions=_mentions, claims=_CLAIMS, reads=frozenset({Reads.ROLES}))

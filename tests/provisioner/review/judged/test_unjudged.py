@@ -252,3 +252,13 @@ def test_S36_what_needs_no_rule_in_a_new_object_is_listed_with_its_reason(
     ] == left
     changed = unjudged(update(labelled(config_map(), **{PART_OF: "a"}), labelled(config_map(), **{PART_OF: "b"})))
     assert [one.evidence["fields"] for one in changed] == [[f"metadata.labels.[{PART_OF}]"]]
+
+
+def test_a_kind_that_governs_others_stays_dangerous_where_rules_judge_its_metadata_alone() -> None:
+    """An annotation makes a StorageClass the default, which a rule judges; what else it says no rule does."""
+    before, after = (
+        {**an_object("storage.k8s.io/v1", "StorageClass", "fast"), "mountOptions": options}
+        for options in ([], ["noexec"])
+    )
+    found = report(facts(planned(after, Action.UPDATE, before=before))).findings
+    assert [one.severity for one in found if one.rule == UNJUDGED] == [Severity.DANGEROUS]
