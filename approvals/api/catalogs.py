@@ -22,6 +22,8 @@ from approvals.api.views import ClusterScoped
 from approvals.errors import NotFound
 from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster
 from approvals.services import AskedComparison
+from provisioner.review.base.record import finding_from
+from provisioner.review.output.entries import entries_record
 
 PACKAGE = OpenApiParameter(
     "package",
@@ -174,5 +176,7 @@ class CatalogViewSet(ClusterScoped):
     def _shown(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
         result = services.comparison_result(by=caller_of(self.request), asked=asked, row=row)
         if result is not None:
-            result["report"] = part_of({**result["report"], "workloads": [], "containers": []}, **part)
+            report = result["report"]
+            told = entries_record(map(finding_from, report["findings"]))
+            result["report"] = part_of({**report, "entries": told, "workloads": [], "containers": []}, **part)
         return shapes.ComparisonSerializer(shapes.comparison_record(asked, row, result)).data

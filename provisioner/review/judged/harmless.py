@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from provisioner.api_groups import RBAC_GROUP
+from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.review.base.claims import EVERY_KIND, POD_PLACES, PODS, Claim
 from provisioner.review.base.facts import Facts
 from provisioner.values import GroupKind
@@ -152,7 +152,7 @@ TABLE: tuple[HarmlessField, ...] = (
         "How many new pods start before old ones end: where they find no node, the rollout waits and the old ones stay",
     ),
     HarmlessField(
-        frozenset(GroupKind("admissionregistration.k8s.io", kind) for kind in _ADMISSION),
+        frozenset(GroupKind(ADMISSION_GROUP, kind) for kind in _ADMISSION),
         ("webhooks.*.matchConditions.*.name", "spec.matchConditions.*.name"),
         "Names a condition in messages of the API server; what it holds for says its expression",
     ),

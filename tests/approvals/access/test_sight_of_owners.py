@@ -124,7 +124,8 @@ def test_S09_over_rest_how_many_fields_differ_is_told_with_them_alone(
 ) -> None:
     monkeypatch.setattr(rest, "Sight", lambda *_, **__: Seeing())
     ref, words = reference("one"), {"message": "as it is", "serverWords": "hunter2", "path": []}
-    found = {"rule": "UNCLAIMED", "ref": ref, "evidence": {"fields": fields}, **words}
+    found = {"rule": "UNCLAIMED", "ref": ref, "evidence": {"fields": fields}, "section": "objects", **words}
+    found |= {"severity": "dangerous", "verdicts": {}, "isNew": True, "fingerprint": "f", "sources": []}
     body = {"findings": [found], "private": [], "unjudged": len(fields), "plan": {"actions": []}}
     request, report = MagicMock(), MagicMock(body=body)
     assert rest.visible_report(MagicMock(), request, report)["unjudged"] == 1

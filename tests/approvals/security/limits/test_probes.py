@@ -11,11 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from approvals.project import gunicorn
+from approvals.project import metrics_folder
 from tests.approvals.security.limits.connections import HALVES, HEAD, SECONDS, holding
 from tests.support.patience import scaled
 from tests.support.servers.process import ServiceFailed, free_port
 from tests.support.servers.site import Site, status_of
+
+with pytest.MonkeyPatch.context() as patch:
+    # What this process counts stays in it.
+    patch.setattr(metrics_folder, "provide", lambda: None)
+    from approvals.project import gunicorn
 
 thorough = pytest.mark.thorough
 # Of a site as it is shipped: two workers of eight.
