@@ -1,16 +1,6 @@
 """May this person do this? The one place that asks the cluster about people, always outside a transaction.
 
 A name counts on the cluster where it was proved (security-rules.md S01). "Could not ask" is never yes (promise 4).
-
-Modules that other rooms use:
-
-- `approvers`: who may approve a deployment, as far as the viewer may list roles and bindings
-- `offers`: names that a form offers to pick from, of objects that the person themselves may list
-- `own_words`: what a report says to a viewer who may see what it is made of
-- `port`: what people's actions need of Kubernetes, as a port: the real thing, or in unit tests a fake through `using`
-- `questions`: the questions that doors and services ask, answered in words and with the RBAC rule that would allow it
-- `sight`: the live values of a report that a viewer may see: those of objects that they can get
-- `workloads`: what will run as one viewer may see it
 """
 
 from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
@@ -84,7 +74,6 @@ __all__ = [
     "also_known_as",
     "answers_of",
     "approval_of",
-    "approvers",
     "ask_all",
     "ask_each",
     "ask_for",
@@ -119,25 +108,19 @@ __all__ = [
     "of_proxy",
     "of_sign_in",
     "of_token",
-    "offers",
-    "own_words",
     "person_of",
     "person_of_account",
     "person_recorded",
     "person_who_reviewed",
     "policy_identity",
-    "port",
     "proved_by",
     "proved_on",
-    "questions",
     "read_answers",
     "readable_catalogs",
     "requester_record",
-    "sight",
     "still_known_of",
     "subjects_that_may_write",
     "using",
     "why_author",
-    "workloads",
     "writers_of",
 ]

@@ -2,10 +2,6 @@
 
 One mechanism for all of them: `policies` says what is shipped and how to try it, `looking` keeps since when it stands.
 What follows is pure: `judging` for when something was written, `stamp` for who wrote a spec. `telling` is for people.
-
-Modules that other rooms use:
-
-- `webhook`: the stamp by a webhook, for clusters that serve no MutatingAdmissionPolicy
 """
 
 from approvals.admission.judging import MARGIN, InForce, PolicyState, StampedWrite, met
@@ -37,5 +33,4 @@ __all__ = [
     "still_in_force",
     "survey",
     "told_of",
-    "webhook",
 ]

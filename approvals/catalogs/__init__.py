@@ -1,11 +1,6 @@
 """What catalogs offer, as it was read last: a catalog is stored in editions, and a reader sees a whole one.
 
 Whoever shows something of a catalog asks first whether the viewer may get it (access).
-
-Modules that other rooms use:
-
-- `addresses`: how a package is named in the addresses of pages and of REST
-- `comparisons`: what would change from one bundle to another, asked for once and kept for a while
 """
 
 from approvals.catalogs import addresses, comparisons

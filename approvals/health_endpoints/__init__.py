@@ -1,10 +1,4 @@
-"""What machines ask of a process, answered apart from the pages: on an address of its own, by a thread of its own.
-
-Modules that other rooms use:
-
-- `notes`: what `/readyz` tells beside its checks: what an operator should mend, though this process can work
-- `pulse`: whether the main loop of a worker, beat or watch still turns
-"""
+"""What machines ask of a process, answered apart from the pages: on an address of its own, by a thread of its own."""
 
 from approvals.health_endpoints.checks import PROBES, healthz, is_ready
 from approvals.health_endpoints.content import tell_content_store
@@ -19,9 +13,7 @@ __all__ = [
     "Responder",
     "healthz",
     "is_ready",
-    "notes",
     "open_socket",
-    "pulse",
     "tell_broken_plugins",
     "tell_content_store",
 ]

@@ -1,10 +1,4 @@
-"""Rate limits: credentials are counted by address and name, requests by address or person (security-rules.md S29).
-
-Modules that other rooms use:
-
-- `addresses`: whose request it is: the address that it comes from, and what strangers at it are counted under
-- `crowding`: whether everybody seems to come from one address, so that the limits of strangers count all people as one
-"""
+"""Rate limits: credentials are counted by address and name, requests by address or person (security-rules.md S29)."""
 
 from approvals.limits.addresses import client_address
 from approvals.limits.counters import Limit, take
@@ -29,8 +23,6 @@ __all__ = [
     "Attempt",
     "Door",
     "Limit",
-    "addresses",
     "client_address",
-    "crowding",
     "take",
 ]

@@ -2,10 +2,6 @@
 
 `configuration` is for Django's LOGGING. A process that serves (web, worker, beat, watch) calls `take_over` before
 anything else: from then on warnings, uncaught exceptions and whatever is printed are log lines too.
-
-Modules that other rooms use:
-
-- `gunicorn`: gunicorn's own lines in our form
 """
 
 from approvals.logs.shape import CONSOLE, JSON, configuration, hide, process_name
@@ -15,7 +11,6 @@ __all__ = [
     "CONSOLE",
     "JSON",
     "configuration",
-    "gunicorn",
     "hide",
     "process_name",
     "say",

@@ -1,11 +1,6 @@
 """The records: columns and constraints only. `services` and `steps` write them, `selectors` read them.
 
 Every room above may import the models by name from here; managers and querysets live with them.
-
-Modules that other rooms use:
-
-- `request`: requests, what they are about and what came of them
-- `workspace`: what a person keeps for themselves in the browser
 """
 
 from approvals.models.audit import AuditCheck, AuditEntry
@@ -88,6 +83,4 @@ __all__ = [
     "Verdict",
     "ViewedObject",
     "VoidedRound",
-    "request",
-    "workspace",
 ]

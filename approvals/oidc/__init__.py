@@ -3,10 +3,6 @@
 `issuers` reads the operator's file, `discovery` asks an issuer for its addresses and keys, `tokens` verifies what it
 signed, `grants` asks for tokens, and `names` says whom claims mean on a cluster. The browser's sign-in and REST use the
 same five.
-
-Modules that other rooms use:
-
-- `issuers`: the operator's file of issuers (PRATIQUE_OIDC_FILE)
 """
 
 from approvals.oidc.discovery import IssuerDiscovery, IssuerSilent
@@ -31,7 +27,6 @@ __all__ = [
     "Verified",
     "exchange",
     "issuer_of",
-    "issuers",
     "names_on",
     "parse_issuers",
     "renew",

@@ -1,10 +1,4 @@
-"""Guards, grants and counting: facts come in, words and decisions go out. PURE.
-
-Modules that other rooms use:
-
-- `expression`: CEL over documented facts
-- `following`: what becomes of a reference that moved, and how often it is looked at
-"""
+"""Guards, grants and counting: facts come in, words and decisions go out. PURE."""
 
 from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
 from approvals.policy.decide import (
@@ -55,10 +49,8 @@ __all__ = [
     "check_constraints",
     "check_form",
     "decide",
-    "expression",
     "expressions_of",
     "facts_of",
-    "following",
     "holdings",
     "holds_for",
     "says_what_shall_be",

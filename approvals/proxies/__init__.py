@@ -2,10 +2,6 @@
 
 `declared` reads the operator's file, `headers` takes the proxy's word out of a request, `names` says whom it means on a
 cluster. All of it is pure but for the file.
-
-Modules that other rooms use:
-
-- `declared`: the operator's file of proxies that sign people in (PRATIQUE_IDENTITY_PROXIES_FILE): off without one
 """
 
 from approvals.proxies.declared import (
@@ -30,7 +26,6 @@ __all__ = [
     "NameRefused",
     "Said",
     "Unusable",
-    "declared",
     "drop",
     "identity_on",
     "is_issuer",

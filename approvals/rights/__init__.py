@@ -1,10 +1,4 @@
-"""What our own processes may do in a cluster: what each needs, what is missing, and the roles that give it (S31).
-
-Modules that other rooms use:
-
-- `holders`: who gets the rights: the account of each process, or the one as which all of them come to a cluster
-- `needs`: whom each process acts as, and what it does then, as RBAC rules
-"""
+"""What our own processes may do in a cluster: what each needs, what is missing, and the roles that give it (S31)."""
 
 from approvals.rights.form import Chosen, choose_form
 from approvals.rights.holders import accounts_of, holder_words, shared_by_all
@@ -24,11 +18,9 @@ __all__ = [
     "accounts_of",
     "choose_form",
     "holder_words",
-    "holders",
     "manifests",
     "missing_of_account",
     "missing_of_self",
-    "needs",
     "registered",
     "roles",
     "shared_by_all",

@@ -1,13 +1,4 @@
-"""What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction.
-
-Modules that other rooms use:
-
-- `acknowledging`: what an approval must name, one by one, and what goes with each
-- `reviews`: deciding: the one way in for every channel
-- `revisions`: revoking a revision: nobody can roll back to it, and it is not restored automatically
-- `sessions`: sessions: whose a browser's cookie is now, and how they end
-- `waivers`: accepting findings in a review: by whom, which, and in what words
-"""
+"""What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
@@ -99,7 +90,6 @@ __all__ = [
     "Rotation",
     "Waiver",
     "acknowledgements",
-    "acknowledging",
     "ask_again",
     "awaited_proxy",
     "bundle_to_install",
@@ -147,8 +137,6 @@ __all__ = [
     "remove_view",
     "renew_grant",
     "review",
-    "reviews",
-    "revisions",
     "revoke_api_token",
     "revoke_revision",
     "rights_of_policy",
@@ -157,7 +145,6 @@ __all__ = [
     "rotate_keys",
     "save_policy",
     "save_view",
-    "sessions",
     "sharing_identity",
     "sign_in",
     "sign_in_by_proxy",
@@ -168,7 +155,6 @@ __all__ = [
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",
-    "waivers",
     "why_not_unseen",
     "withdraw",
 ]

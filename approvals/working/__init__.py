@@ -6,11 +6,6 @@ process of its own (apart.py, child.py), for which it needs a place (places.py).
 what has just begun goes first, and the largest is ended before all of them together use up the memory (shares.py
 judges, linux.py reads). What dies twice is given up in words (security-rules.md S26). What waits for minutes gives the
 worker's thread back meanwhile (aside.py).
-
-Modules that other rooms use:
-
-- `child`: a process of its own: one look at one row under a claim that its worker took
-- `linux`: what Linux says of processes and memory, and what it does for us
 """
 
 from approvals.working.apart import begin, has_begun
@@ -27,12 +22,10 @@ __all__ = [
     "Work",
     "WorkStep",
     "begin",
-    "child",
     "do",
     "go_on",
     "has_begun",
     "in_turn",
-    "linux",
     "pledged",
     "rest",
     "resting",

@@ -20,7 +20,12 @@ from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
 from provisioner.review.base.text import visible
 
-__all__ = ["COMMANDS", "Usage", "exit_status", "main", "source_of"]
+__all__ = [
+    "Usage",
+    "exit_status",
+    "main",
+    "source_of",
+]
 
 COMMANDS: tuple[ReviewCommand, ...] = (*REVIEWS, *PERMISSIONS, *EXPLANATIONS, *CATALOGS, *PLUGINS)
 

@@ -1,10 +1,6 @@
 """What an installed extension brings for others to use: its APIs, what somebody may do with them, roles for them. Pure.
 
 An extension is a BundleDeployment, seen by those who use what it installs.
-
-- `apis`: which APIs an extension serves
-- `rights`: what somebody may do with an API
-- `roles`: the ClusterRoles by which others may use its APIs, and their bindings
 """
 
 from provisioner.extensions.apis import (

@@ -1,15 +1,4 @@
-"""Structural schemas of custom resources, pure: prune, default, validate, and what changes between two CRDs.
-
-Beside what it exports itself, others may use:
-
-- `cel`: CEL expressions of schemas
-- `definition`: CRDs, read and judged
-- `diff`: two CRDs compared
-- `fields`: refusals in the API server's words: paths and sentences
-- `forms`: whether a CRD has the form of one
-- `subschemas`: how a node of a schema is read
-- `verdicts`: what a change means, for whom
-"""
+"""Structural schemas of custom resources, pure: prune, default, validate, and what changes between two CRDs."""
 
 from provisioner.schema.admission.custom_resource import Admission, Candidate, admit, admit_all
 from provisioner.schema.admission.steps import default, drop_nulls, embedded_errors, prune, validate
@@ -25,19 +14,12 @@ __all__ = [
     "accepts_update",
     "admit",
     "admit_all",
-    "cel",
     "compare",
     "default",
-    "definition",
-    "diff",
     "drop_nulls",
     "embedded_errors",
-    "fields",
-    "forms",
     "kube_order",
     "prune",
-    "subschemas",
     "validate",
     "validate_crd",
-    "verdicts",
 ]

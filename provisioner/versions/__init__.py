@@ -1,8 +1,4 @@
-"""Versions, in the grammars of those who write them. PURE.
-
-- `ranges`: versions, their order, and ranges as the bundles of OLM write them
-- `constraints`: the versions that somebody wants, as OLM v1 and Helm read them
-"""
+"""Versions, in the grammars of those who write them. PURE."""
 
 from provisioner.versions.constraints import constraint_of
 from provisioner.versions.ranges import (

@@ -2,12 +2,6 @@
 
 The pages, reports and `pratique explain` say what stands in these files; docs/rules/README.md lists them. To add a
 rule, copy a file, name it by the rule's id, fill it in, and run `make docs`; tests tell what is missing.
-
-Beside what it exports itself, others may use:
-
-- `messages`: the templates of the sentences
-- `risk_words`: risks of accounts in the words of their rules
-- `shown`: the rules of a report, for its outputs
 """
 
 from __future__ import annotations
@@ -21,13 +15,10 @@ from provisioner.review.rules.text import RuleText
 __all__ = [
     "Phrase",
     "RuleText",
-    "messages",
     "messages_of",
-    "risk_words",
     "rows_of",
     "rule_ids",
     "rule_text",
-    "shown",
 ]
 
 

@@ -1,10 +1,1 @@
-"""What changes between two versions of a CustomResourceDefinition, and for whom.
-
-- `crd`: two definitions compared
-- `rules`: CEL rules and logical branches
-"""
-
-__all__ = [
-    "crd",
-    "rules",
-]
+"""What changes between two versions of a CustomResourceDefinition, and for whom."""

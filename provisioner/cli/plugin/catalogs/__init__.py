@@ -1,8 +1,4 @@
-"""`catalog`: catalogs of the cluster, their packages, and what would change from one version to another.
-
-- `looking`: `catalog list` and `show`, and the way to `diff`
-- `comparing`: `catalog diff`, which the service works out
-"""
+"""`catalog`: catalogs of the cluster, their packages, and what would change from one version to another."""
 
 from provisioner.cli.plugin.catalogs.looking import EPILOG, HELP, add, run
 
