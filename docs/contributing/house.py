@@ -21,6 +21,9 @@ MOST_DEFINITIONS = 8
 PARTICIPLES = ("ing", "ed")
 NOUNS = frozenset(["embedded", "feed", "listing", "paging", "rendering", "string", "thing", "timing", "encoding"])
 IRREGULAR = frozenset(
+    ["aside", "apart", "beside", "held", "told", "seen", "given", "shown", "said"]
+    + ["kept", "made", "found", "known", "lost", "left", "sent"]
+)
     [
         "aside",
         "apart",
