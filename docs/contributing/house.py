@@ -24,25 +24,6 @@ IRREGULAR = frozenset(
     ["aside", "apart", "beside", "held", "told", "seen", "given", "shown", "said"]
     + ["kept", "made", "found", "known", "lost", "left", "sent"]
 )
-    [
-        "aside",
-        "apart",
-        "beside",
-        "held",
-        "told",
-        "seen",
-        "given",
-        "shown",
-        "said",
-        "kept",
-        "made",
-        "found",
-        "known",
-        "lost",
-        "left",
-        "sent",
-    ]
-)
 
 
 @dataclass(slots=True)
