@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sys
 import tokenize
 from collections import Counter
@@ -20,10 +21,7 @@ MOST_DEFINITIONS = 8
 # Module names that say what was done to something instead of naming what they hold. Nouns that look alike are spared.
 PARTICIPLES = ("ing", "ed")
 NOUNS = frozenset(["embedded", "feed", "listing", "paging", "rendering", "string", "thing", "timing", "encoding"])
-IRREGULAR = frozenset(
-    ["aside", "apart", "beside", "held", "told", "seen", "given", "shown", "said"]
-    + ["kept", "made", "found", "known", "lost", "left", "sent"]
-)
+IRREGULAR = re.compile("aside|apart|beside|held|told|seen|given|shown|said|kept|made|found|known|lost|left|sent")
 
 
 @dataclass(slots=True)
@@ -52,7 +50,9 @@ class House:
         self.lines += text.count("\n")
         self._count_tokens(text)
         words = path.stem.split("_")
-        if words[-1] in IRREGULAR or (len(words) == 1 and path.stem.endswith(PARTICIPLES) and path.stem not in NOUNS):
+        if IRREGULAR.fullmatch(words[-1]) or (
+            len(words) == 1 and path.stem.endswith(PARTICIPLES) and path.stem not in NOUNS
+        ):
             self.participles.append(str(path))
         functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
         self.functions += len(functions)
