@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 from approvals.operators_file import FileSection, each_once, yaml_of
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
+
+if TYPE_CHECKING:  # it loads git, OCI and catalogs, and settings load this module
+    from approvals.bundle_spec import BundleSpec, SpecSource
 
 ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?", re.ASCII)
 EVERY = "*"
@@ -47,24 +50,19 @@ class WrittenWish:
     kind: ListedKind = ListedKind.DEPLOYMENTS
 
 
-def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> WrittenWish | None:
+def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: BundleSpec) -> WrittenWish | None:
     """What a BundleDeployment asks for; None where its sources cannot be read."""
-    from approvals.source_refs import read_by  # noqa: PLC0415 - loads git, OCI and catalogs; settings load this module
-
     try:
-        reads = _named(read_by(spec))
+        reads = _named(spec.reads())
     except BadSource:
         return None
-    installer = f"{spec.get('installNamespace', '')}/{spec.get('serviceAccountName', '')}"
-    return WrittenWish(cluster, name, labels, installer, reads)
+    return WrittenWish(cluster, name, labels, "/".join(spec.account), reads)
 
 
-def catalog_wish_of(cluster: str, name: str, spec: Mapping[str, Any]) -> WrittenWish | None:
+def catalog_wish_of(cluster: str, name: str, source: SpecSource) -> WrittenWish | None:
     """What a Catalog names; None where its source cannot be read."""
-    from approvals.source_refs import read_by_catalog  # noqa: PLC0415 - the same
-
     try:
-        reads = _named(read_by_catalog(spec))
+        reads = _named(source.reads())
     except BadSource:
         return None
     return WrittenWish(cluster, name, {}, "", reads, ListedKind.CATALOGS)

@@ -21,6 +21,7 @@ from approvals.access.caller import Caller
 from approvals.access.identity import MAPPED, groups_limit
 from approvals.access.reserved import counts
 from approvals.access.vouching import also_known_as, may_vouch
+from approvals.bundle_spec import parse_catalog_source
 from approvals.clock import database_now
 from approvals.policy import Lapse, Lapsed
 from approvals.proxies import is_issuer, is_name
@@ -226,7 +227,7 @@ def _lapse_of(row: models.KubernetesIdentity, cluster: models.Cluster, now: date
 def catalog_author(catalog: models.Catalog, writer: Record, *, now: datetime) -> Asker:
     """As `asker_of`, of who wrote the source of a Catalog."""
     if writer.get("via") == controllers.VIA:
-        wish = controllers.catalog_wish_of(catalog.cluster.name, catalog.name, catalog.spec)
+        wish = controllers.catalog_wish_of(catalog.cluster.name, catalog.name, parse_catalog_source(catalog.spec))
         is_listed = wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(writer["username"], wish)
         return Asker(_written(writer), None if is_listed else Lapse.UNLISTED)
     return _person_on(catalog.cluster, writer, now=now)
@@ -234,7 +235,7 @@ def catalog_author(catalog: models.Catalog, writer: Record, *, now: datetime) ->
 
 def _is_listed(username: str, request: models.Request) -> bool:
     deployment = request.deployment
-    wish = controllers.wish_of(deployment.cluster.name, deployment.name, request.labels, request.spec)
+    wish = controllers.wish_of(deployment.cluster.name, deployment.name, request.labels, request.bundle_spec)
     return wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(username, wish)
 
 

@@ -108,7 +108,7 @@ def may_use_account(identity: Identity, wanted: models.Request, *, fresh: bool =
     A cluster that does not serve constrained impersonation grants nothing by these verbs; that somebody was given
     every one of them over everything says there, too, that they were meant to act as the account.
     """
-    namespace, name = str(wanted.spec.get("installNamespace", "")), str(wanted.spec.get("serviceAccountName", ""))
+    namespace, name = wanted.bundle_spec.account
     cluster = wanted.deployment.cluster
     legacy = AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name)
     answer = ask_for(identity, cluster, legacy, fresh=fresh)

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
+from approvals.bundle_spec import parse_catalog_source
 from approvals.catalogs import authors, history
 from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
-from approvals.source_refs import interval_seconds
 from provisioner.catalogs import READING
 
 
@@ -97,7 +97,7 @@ def interval(catalog: Catalog) -> int:
     if not operator["SOURCE_POLLS_PER_HOST"]:
         return 0
     default, least = operator["SOURCE_POLL_SECONDS"], operator["SOURCE_POLL_MIN_SECONDS"]
-    return interval_of(interval_seconds(catalog.spec), default=default, least=least)
+    return interval_of(parse_catalog_source(catalog.spec).interval_seconds, default=default, least=least)
 
 
 @transaction.atomic

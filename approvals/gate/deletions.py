@@ -15,7 +15,7 @@ from django.conf import settings
 from approvals.clock import database_now
 from approvals.errors import TooManyLooks
 from approvals.gate.facts import Fact, How, Known, Unreviewed, Unseen
-from approvals.gate.planning import installer_of, running_content
+from approvals.gate.planning import running_content
 from approvals.gate.wish import learn
 from approvals.ledger import claims
 from approvals.lifecycle import Event
@@ -243,4 +243,4 @@ def _uid_now(readers: Sequence[Api], ref: ObjectRef) -> str:
 
 def _readers(request: Request, api: Api) -> tuple[Api, Api]:
     """As whom lists are read: as the service, else as the account by whose right the objects go."""
-    return api, api.acting_as(installer_of(request.spec))
+    return api, api.acting_as(request.bundle_spec.installer)

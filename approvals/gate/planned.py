@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from approvals.clock import database_now
 from approvals.gate import deletions
 from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, RefusedObject, Unseen
-from approvals.gate.planning import installer_of, owned, plan_options, running_content
+from approvals.gate.planning import owned, plan_options, running_content
 from approvals.gate.policies import reviewed_report
 from approvals.gate.remedies import RefusalKind
 from approvals.gate.wish import learn
@@ -56,7 +56,7 @@ def plan_facts(request: Request, api: Api, approved: Approved, slowly: deletions
 
     The installer's rights to what was reviewed are asked beside the dry-runs; where less is left to do, to that.
     """
-    installer, reviewed = installer_of(request.spec), approved.plan
+    installer, reviewed = request.bundle_spec.installer, approved.plan
     with ThreadPoolExecutor(max_workers=1) as beside:
         asking = beside.submit(refused_writes, api, installer, reviewed.actions)
         planned = pipeline.plan_again(
@@ -139,7 +139,7 @@ def _came(request: Request, plan: Plan, api: Api, *, is_lacking_rights: bool) ->
             yield f"the cluster serves {kind} in {f'{group}/' if group else ''}{version} now"
     # Only where roles were found to lack it: a quota or a policy says no in the same way.
     refused = [one for one in met if one.problem_code == Forbidden.code] if is_lacking_rights else []
-    if refused and not refused_writes(api, installer_of(request.spec), refused):
+    if refused and not refused_writes(api, request.bundle_spec.installer, refused):
         yield "the installing ServiceAccount has the rights to write what it could not write before"
 
 
@@ -148,7 +148,7 @@ def _foreign(plan: Plan) -> list[PlannedAction]:
 
 
 def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
-    installer, met, options = api.acting_as(installer_of(request.spec)), _foreign(plan), plan_options(request)
+    installer, met, options = api.acting_as(request.bundle_spec.installer), _foreign(plan), plan_options(request)
     is_over = any(not _stands_in_the_way(installer, one, options) for one in met[:MAX_LOOKED_AT])
     return Collisions(tuple(one.problem for one in met), is_over)
 
@@ -196,7 +196,7 @@ def _is_lacking(request: Request, planned: Plan, not_allowed: Sequence[AccessReq
 
 def _missing(request: Request, api: Api, content: Content) -> str:
     """What the installing account lacks, in words and as the roles that would give it; "" where nothing."""
-    account = RbacSubject("ServiceAccount", request.spec["serviceAccountName"], request.spec["installNamespace"])
+    account = RbacSubject("ServiceAccount", request.bundle_spec.service_account, request.bundle_spec.install_namespace)
     found = pipeline.preflight(
         api,
         content,

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.conf import settings
 
 from approvals import access, store
 from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.plan.known import Options
-from provisioner.errors import BadSource
 from provisioner.rbac import CONTROL_PLANE
 from provisioner.values import (
     APPLYING,
     DELETING,
     Action,
-    CollisionProtection,
     Content,
-    DeletionPolicy,
-    GroupKind,
-    HelmRelease,
     HookMoment,
-    Identity,
     ObjectIdentity,
     ObjectRef,
     OutcomeState,
 )
 from provisioner.values import HookRun as Run
 
-MAX_OPTIONAL_KINDS = 100
-MAX_RELEASE_NAME = 53  # Helm's
 _REF = ("group", "version", "kind", "namespace", "name")
 
 
@@ -39,11 +30,6 @@ def running_content(request: Request) -> Content | None:
         request.deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("content", "request").first()
     )
     return store.get(active.content, fetched_by=active.request) if active else None
-
-
-def installer_of(spec: Mapping[str, Any]) -> Identity:
-    """The ServiceAccount that a spec names: everything of its bundle is read and written as this one."""
-    return Identity.of_service_account(str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
 
 
 def installers_on(cluster: Cluster) -> frozenset[tuple[str, str]]:
@@ -82,43 +68,28 @@ def hook_runs(deployment: BundleDeployment, current: Request | None = None) -> d
 
 def plan_options(request: Request) -> Options:
     """What a request lets be planned, and which objects of the cluster other deployments hold."""
-    deployment, spec = request.deployment, request.spec
+    deployment, spec = request.deployment, request.bundle_spec
     rows = InventoryItem.objects.filter(deployment__cluster=deployment.cluster).exclude(deployment=deployment)
     others = dict(rows.exclude(uid="").values_list("uid", "deployment__name"))
-    try:
-        protection = CollisionProtection(spec.get("collisionProtection") or CollisionProtection.PREVENT)
-    except ValueError as exc:
-        expected = " or ".join(CollisionProtection)
-        raise BadSource(f"collisionProtection is {spec['collisionProtection']!r}; expected {expected}") from exc
     is_removal = request.purpose == Request.Purpose.DELETE
     return Options(
-        protection,
+        spec.collision_protection(),
         others,
         is_removal=is_removal,
-        is_orphaning=is_removal and spec.get("deletionPolicy") == DeletionPolicy.ORPHAN,
-        optional_kinds=optional_kinds(spec),
+        is_orphaning=is_removal and spec.is_orphaning,
+        optional_kinds=spec.optional_kinds(),
         warned=_warned(deployment),
         may_try_foreign=_is_asked(request),
-        helm_release=helm_release_of(spec),
+        helm_release=spec.helm_release(),
         is_taking_over=_is_taking_over(request),
         moments=moments_of(request),
         hooks=hook_runs(deployment),
     )
 
 
-def helm_release_of(spec: Mapping[str, Any]) -> HelmRelease | None:
-    """The release that `spec.adoptHelmRelease` names, in the namespace that everything is installed into."""
-    name = spec.get("adoptHelmRelease")
-    if not name:
-        return None
-    if not isinstance(name, str) or len(name) > MAX_RELEASE_NAME:
-        raise BadSource(f"adoptHelmRelease: expected the name of a release, at most {MAX_RELEASE_NAME} characters")
-    return HelmRelease(name, str(spec.get("installNamespace", "")))
-
-
 def _is_taking_over(request: Request) -> bool:
     """Whether an earlier request of the deployment has adopted objects of the release that this one names."""
-    if not (name := request.spec.get("adoptHelmRelease")):
+    if not (name := request.bundle_spec.release_name):
         return False
     adopted = Outcome.objects.filter(action=Action.ADOPT, state=OutcomeState.DONE, step=Outcome.Step.APPLY)
     return adopted.filter(request__deployment=request.deployment, request__spec__adoptHelmRelease=name).exists()
@@ -128,7 +99,7 @@ def moments_of(request: Request) -> frozenset[HookMoment]:
     """When hooks run for a request: none where it goes back, or lets its objects go as they are."""
     if request.purpose == Request.Purpose.DEPLOY:
         return APPLYING
-    is_orphaning = request.spec.get("deletionPolicy") == DeletionPolicy.ORPHAN
+    is_orphaning = request.bundle_spec.is_orphaning
     return DELETING if request.purpose == Request.Purpose.DELETE and not is_orphaning else frozenset()
 
 
@@ -142,19 +113,3 @@ def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:
     """What the API server warned of when what runs was written, by the object in words."""
     said = Outcome.objects.filter(request__revision=deployment.active_revision_id or 0).exclude(warnings=[])
     return {name: tuple(warnings) for name, warnings in said.values_list("object", "warnings")}
-
-
-def optional_kinds(spec: Mapping[str, Any]) -> frozenset[GroupKind]:
-    """`spec.optionalKinds`; BadSource where it cannot be read, because a kind that is lost there is not optional."""
-    listed = spec.get("optionalKinds") or []
-    if not isinstance(listed, list) or len(listed) > MAX_OPTIONAL_KINDS:
-        raise BadSource(f"optionalKinds: expected a list of at most {MAX_OPTIONAL_KINDS}")
-    return frozenset(_optional_kind(one) for one in listed)
-
-
-def _optional_kind(one: Any) -> GroupKind:
-    words = {key: one[key] for key in one} if isinstance(one, Mapping) else {}
-    is_text = all(isinstance(value, str) for value in words.values())
-    if not is_text or not words.get("kind") or words.keys() - {"group", "kind"}:
-        raise BadSource(f"optionalKinds has {str(one)[:100]!r}; expected kind, and group for any but the core group")
-    return GroupKind(words.get("group", ""), words["kind"])

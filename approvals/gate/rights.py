@@ -10,13 +10,13 @@ from django.contrib.auth.models import User
 
 from approvals import access
 from approvals.access import Asker, Permission
+from approvals.bundle_spec import UpgradePolicy
 from approvals.clock import database_now
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.packages import choosing
 from approvals.ledger.pivots import has_asked, why_unknown
 from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
 from approvals.policy import why_vouched_for
-from approvals.source_refs import UpgradePolicy, upgrade_policy
 from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
@@ -97,7 +97,7 @@ def _tightened_policy(request: Request) -> str:
     if not request.is_unattended or not request.bundles:
         return ""
     deployment = BundleDeployment.objects.only("spec").get(pk=request.deployment_id)
-    today = upgrade_policy(deployment.spec)
+    today = deployment.bundle_spec.upgrade_policy
     if today is UpgradePolicy.AUTOMATIC or not choosing.is_unasked(request):
         return ""
     return f"upgradePolicy is {today} now, so only people can approve what follows a catalog"

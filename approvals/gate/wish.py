@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from approvals import policy
 from approvals.access.questions import AUTHENTICATION
+from approvals.bundle_spec import parse_spec
 from approvals.clock import database_now
 from approvals.gate.facts import Account, Fact, How, Known, LiveSpec, Right, Unknown
 from approvals.gate.planning import reserved_namespaces
@@ -85,22 +86,21 @@ def wish_of(deployment: BundleDeployment, found: Fact[JsonObject | None]) -> Fac
 
 
 def _wish(deployment: BundleDeployment, live: JsonObject | None) -> LiveSpec:
-    spec: dict[str, Any] = dict((live or {}).get("spec") or {})
-    is_paused = bool(spec.get("paused"))
+    written: dict[str, Any] = dict((live or {}).get("spec") or {})
+    spec = parse_spec(written)
     return LiveSpec(
         is_the_same=live is not None,
         is_being_deleted=bool(((live or {}).get("metadata") or {}).get("deletionTimestamp")),
-        is_paused=is_paused,
-        paused_by=lists.pause_words(deployment=deployment) if is_paused else "",
-        options_digest=options_digest(spec),
-        drift=str(spec.get("drift") or ""),
+        is_paused=spec.is_paused,
+        paused_by=lists.pause_words(deployment=deployment) if spec.is_paused else "",
+        options_digest=options_digest(written),
+        drift=spec.drift,
     )
 
 
 def account_of(request: Request, api: Api) -> Account:
     """The installing ServiceAccount of this request, with the uid that it has now."""
-    spec = request.spec
-    namespace, name = str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", ""))
+    namespace, name = request.bundle_spec.account
     live = api.get(ObjectRef.of_service_account(namespace, name)) if namespace and name else None
     uid = str(live["metadata"]["uid"]) if live else ""
     return Account(namespace, name, uid, request.service_account_uid, namespace in reserved_namespaces())
@@ -108,7 +108,7 @@ def account_of(request: Request, api: Api) -> Account:
 
 def own_right(request: Request, api: Api) -> Right:
     """Whether the worker may act as the installing account: else nothing could be planned (S31)."""
-    namespace, name = str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
+    namespace, name = request.bundle_spec.account
     either = (
         AccessRequest("impersonate:serviceaccount", AUTHENTICATION, "serviceaccounts", "", namespace, name),
         AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
@@ -120,7 +120,7 @@ def own_right(request: Request, api: Api) -> Right:
 
 def unmet_words(request: Request, api: Api) -> str:
     """What of spec.constraints is not so now, "" if all is. Raises InvalidConstraint, and TryLater by the cluster."""
-    constraints = request.spec.get("constraints") or {}
+    constraints = request.bundle_spec.constraints
     if not constraints or request.purpose == Request.Purpose.DELETE:
         return ""
     texts = policy.expressions_of(constraints)
@@ -132,13 +132,14 @@ def unmet_words(request: Request, api: Api) -> str:
 
 def _surroundings(request: Request, api: Api) -> policy.ConstraintFacts:
     running = {one.name: one for one in lists.running_beside(deployment=request.deployment)}
+    versions = {}
+    for name, deployment in running.items():
+        if deployment.active_revision:
+            runs = deployment.active_revision.request
+            versions[name] = version_words(runs.bundle_spec, runs.bundles).split(" ")[0]
     return policy.ConstraintFacts(
         kubernetes_version=api.version(),
         apis=frozenset(policy.api_name(one.group, one.version, one.kind) for one in api.resources()),
-        versions={
-            name: version_words(one.active_revision.request.spec, one.active_revision.request.bundles).split(" ")[0]
-            for name, one in running.items()
-            if one.active_revision
-        },
+        versions=versions,
         healthy=frozenset(name for name, one in running.items() if one.health == HealthState.CURRENT),
     )

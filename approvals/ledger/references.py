@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -21,7 +20,6 @@ from approvals.ledger.digests import digest_of
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost
 from approvals.policy.following import end_of_wait, next_look
-from approvals.source_refs import interval_seconds, listed_sources, named, remote_source, secret_of
 from provisioner.errors import BadSource
 from provisioner.source import (
     EgressPolicy,
@@ -255,28 +253,19 @@ def _begin(deployment: BundleDeployment, one: WantedReference, reference: Floati
 def _wanted(deployment: BundleDeployment) -> list[WantedReference]:
     found = []
     policy = EgressPolicy(allow_mutable=settings.PRATIQUE["MUTABLE_HTTP"])
-    listed: Sequence[Any] = listed_sources(deployment.spec)
-    for number, source in enumerate(listed):
-        if not isinstance(source, Mapping):
-            continue  # from before the CRD, or past it
+    for number, source in enumerate(deployment.bundle_spec.sources):
         try:
-            made = remote_source(source, f"spec.sources[{number}]")
-            if made is not None and is_floating(made, policy):
-                found.append(_one(deployment, number, source, made))
+            made = source.remote()
+            if made is None or not is_floating(made, policy):
+                continue
+            parts = [source.kind, *_address(made)]
+            if secret := source.secret:
+                parts += [str(deployment.cluster_id), secret.namespace, secret.name]
+            host, words = str(place_of_remote(made)), shown_reference(made)
         except BadSource:
             continue  # a request says what is wrong with it
+        found.append(WantedReference(number, digest_of(parts), source.kind, host, words, source.interval_seconds))
     return found
-
-
-def _one(deployment: BundleDeployment, number: int, source: Mapping[str, Any], made: RemoteSource) -> WantedReference:
-    parts = [str(source["kind"]), *_address(made)]
-    if secret := secret_of(source):
-        ref = named("Secret", secret, deployment.spec, f"spec.sources[{number}]")
-        parts += [str(deployment.cluster_id), ref.namespace, ref.name]
-    host = str(place_of_remote(made))
-    return WantedReference(
-        number, digest_of(parts), str(source["kind"]), host, shown_reference(made), interval_seconds(source)
-    )
 
 
 def _address(made: RemoteSource) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db import models
 
+from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.encryption.fields import EncryptedTextField
 from approvals.models.claimed import Claimed
-from provisioner.values import DeletionPolicy
 
 
 class RegisteredClusters(models.Manager["Cluster"]):
@@ -113,6 +113,10 @@ class BundleDeployment(Claimed):
         ]
 
     @property
+    def bundle_spec(self) -> BundleSpec:
+        return parse_spec(self.spec)
+
+    @property
     def needs_deletion(self) -> bool:
         """Whether something is left to do before it may go: objects to delete, or hooks of what runs.
 
@@ -120,8 +124,7 @@ class BundleDeployment(Claimed):
         """
         running = self.active_revision
         has_hooks = running is not None and running.content.has_deletion_hooks
-        is_kept = self.spec.get("deletionPolicy") == DeletionPolicy.ORPHAN
-        return self.inventory.exists() or (has_hooks and not is_kept)
+        return self.inventory.exists() or (has_hooks and not self.bundle_spec.is_orphaning)
 
     def __str__(self) -> str:
         return self.name

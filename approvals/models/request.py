@@ -8,6 +8,7 @@ from secrets import token_hex
 
 from django.db import models
 
+from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.encryption.fields import EncryptedJSONField
 from approvals.errors import Awaits
 from approvals.lifecycle import OPEN, State
@@ -204,6 +205,10 @@ class Request(Claimed):
                 name="rollback_has_its_revision",
             ),
         ]
+
+    @property
+    def bundle_spec(self) -> BundleSpec:
+        return parse_spec(self.spec)
 
     @property
     def public_subject_digest(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from approvals.source_refs import UpgradePolicy
+from approvals.bundle_spec import UpgradePolicy
 
 # A source that is down is asked less and less often, but within an hour of its return it is seen.
 LONGEST_SECONDS = 3600

@@ -8,10 +8,10 @@ from typing import Any
 from django.db.models import Q
 
 from approvals import access, catalogs
+from approvals.bundle_spec import parse_catalog_source, parse_spec
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Catalog, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
-from approvals.source_refs import read_by, read_by_catalog
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
@@ -65,7 +65,7 @@ def registered(cluster: Cluster, api: Api) -> Registered:
 
 def _of_catalog(catalog: Catalog) -> tuple[list[ObjectRef], list[dict[str, Any]]]:
     """What a Catalog names, and those who wrote its source where they passed the check; else nobody."""
-    read = read_by_catalog(catalog.spec)
+    read = parse_catalog_source(catalog.spec).reads()
     known = catalogs.authors_by_part(catalog.authors, catalog.spec) if read and catalog.is_writer_proved else None
     return read, list((known or {}).values())
 
@@ -82,7 +82,7 @@ def _proved(cluster: Cluster) -> Iterator[Request]:
 
 def _read_for(request: Request) -> list[ObjectRef]:
     is_fetched = request.purpose == Request.Purpose.DEPLOY and bool(request.requesters)
-    return read_by(request.spec) if is_fetched else []
+    return request.bundle_spec.reads() if is_fetched else []
 
 
 def _present(cluster: Cluster) -> Any:
@@ -101,12 +101,12 @@ def _wished(cluster: Cluster) -> Iterator[Spec]:
 
 
 def _installers(specs: Iterable[Spec]) -> frozenset[Account]:
-    found = ((str(it.get("installNamespace") or ""), str(it.get("serviceAccountName") or "")) for it in specs)
-    return frozenset(one for one in found if all(one))
+    accounts = (parse_spec(spec).account for spec in specs)
+    return frozenset(account for account in accounts if all(account))
 
 
 def _sources(specs: Iterable[Spec]) -> frozenset[ObjectRef]:
-    return frozenset(ref for spec in specs for ref in read_by(spec))
+    return frozenset(ref for spec in specs for ref in parse_spec(spec).reads())
 
 
 def _watched(cluster: Cluster, api: Api) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.bundle_spec import BundleSpec
 from approvals.lifecycle import State
 from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, VoidedRound
 from provisioner.values import Section, Severity
@@ -138,29 +139,28 @@ def timeline_of(request: Request) -> list[AuditEntry]:
     return list(AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number"))
 
 
-def version_words(spec: Mapping[str, Any] | None, bundles: Iterable[Mapping[str, Any]] = ()) -> str:
+def version_words(spec: BundleSpec, bundles: Iterable[Mapping[str, Any]] = ()) -> str:
     """What people call the version that a spec asks for: tag, short commit, file name; of its first source.
 
     Of a package of a catalog it is that of the bundle that was chosen, of `bundles` as a request keeps them, and what
     is asked for until then.
     """
-    sources = (spec or {}).get("sources") or [{}]
-    source = sources[0]
-    body = source.get(source.get("kind", "")) or {}
-    if source.get("kind") == "catalog":
-        place = str(source.get("destination") or "")
-        chosen = next((str(one["version"]) for one in bundles if one["destination"] == place), "")
-        return (chosen or str(body.get("version") or "") or NOT_CHOSEN) + _more_sources(spec)
-    return _version(body) + _more_sources(spec)
+    if not spec.sources:
+        return ""
+    source = spec.sources[0]
+    if source.is_catalog:
+        chosen = next((str(one["version"]) for one in bundles if one["destination"] == source.destination), "")
+        return (chosen or str(source.body.get("version") or "") or NOT_CHOSEN) + _more_sources(spec)
+    return _version(source.body) + _more_sources(spec)
 
 
 def bundle_words(request: Request) -> str:
     """What the chart or operator bundle of a request calls its version; "" where it has none, or nobody knows yet."""
-    return f"{request.bundle_version}{_more_sources(request.spec)}" if request.bundle_version else ""
+    return f"{request.bundle_version}{_more_sources(request.bundle_spec)}" if request.bundle_version else ""
 
 
-def _more_sources(spec: Mapping[str, Any] | None) -> str:
-    count = len((spec or {}).get("sources") or ())
+def _more_sources(spec: BundleSpec) -> str:
+    count = len(spec.sources)
     return f" +{count - 1}" if count > 1 else ""
 
 

@@ -156,7 +156,7 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
     if policy and policy not in set(DeletionPolicy):
         expected = " or ".join(DeletionPolicy)
         raise InvalidInput(f"the deletionPolicy is {policy[:50]!r}; expected {expected}", field="policy")
-    if policy and policy != deployment.spec.get("deletionPolicy", DeletionPolicy.DELETE):
+    if policy and policy != deployment.bundle_spec.deletion_policy:
         wished = {"deletionPolicy": policy}
         deployment = _edit(by, deployment, lambda live: {**live, "spec": {**live["spec"], **wished}}, via)
     asker = _writer(by, deployment.cluster, via)

@@ -25,7 +25,6 @@ from approvals.ledger import claims, endings, references, waiting
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
-from approvals.source_refs import read_by
 from approvals.steps import applying, approved, evaluate, prepare, restore, shared_reads
 from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
 from provisioner.errors import BadBundle, PratiqueError, TryLater, WorkerDied
@@ -261,7 +260,7 @@ def _words_of_config(row: Request, error: PratiqueError) -> list[dict[str, Any]]
     chart is told no value."""
     if not isinstance(error, BadBundle) or not error.server_words:
         return []
-    also = [ref_record(one) for one in read_by(row.spec) if one.kind != "Secret"]
+    also = [ref_record(one) for one in row.bundle_spec.reads() if one.kind != "Secret"]
     return [{"ref": ref_record(deployment_ref(row.deployment.name)), "also": also, "words": error.server_words}]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from approvals.audit import MACHINE
 from approvals.ledger.moves import locked, move
@@ -12,7 +10,6 @@ from approvals.lifecycle import OPEN, Event, State
 from approvals.models import BundleDeployment, Revision
 from approvals.selectors import revisions
 
-RESTORE_PREVIOUS = "RestorePrevious"
 CODE = "progress-deadline-exceeded"
 # The same as the reason of a condition.
 OVERDUE = "ProgressDeadlineExceeded"
@@ -38,14 +35,10 @@ class Since:
     is_same_wish: bool
 
 
-def wants_restore(spec: Mapping[str, Any]) -> bool:
-    return spec.get("onFailure") == RESTORE_PREVIOUS
-
-
 def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> RestoreAnswer:
     """What to do about an overdue revision. PURE: rows come in, a value goes out."""
     request = revision.request
-    if not wants_restore(request.spec):
+    if not request.bundle_spec.is_restoring:
         return RestoreAnswer(False, "nothing is restored automatically: spec.onFailure is Stop")
     if request.from_revision is None:
         return RestoreAnswer(False, "nothing is restored: there is no earlier revision")

@@ -5,7 +5,7 @@ A worker that takes it up begins at the first phase again: what is as the plan s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -17,18 +17,18 @@ from django.db import transaction
 from approvals import audit, gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.bundle_spec import BundleSpec
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import NOT_READ, Fact, Unseen
 from approvals.gate.judge import FRESH
-from approvals.gate.planning import helm_release_of, installer_of, moments_of
+from approvals.gate.planning import moments_of
 from approvals.ledger import claims, endings, optionals, pivots, strays
 from approvals.ledger.moves import both_locked, move
 from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.applied import wants_restore
 from approvals.steps.records.failures import words_of
 from approvals.steps.records.hook_runs import DatabaseHookRuns
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
@@ -38,7 +38,6 @@ from provisioner import pipeline
 from provisioner.cluster.apply.run import PhaseReached
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
-from provisioner.health_checks import health_checks
 from provisioner.sentences import number, some
 from provisioner.values import Action, ObjectRef, OutcomeState
 from provisioner.values import ObjectOutcome as Done
@@ -60,33 +59,33 @@ def carry_out(request: Request, api: Api, approved: Approved, worker: str) -> No
     The deadline counts the time at work, whoever was: while somebody pauses it, or the cluster does not answer, it does
     not run.
     """
-    plan = gate.without_lifted(approved.plan)
+    spec, plan = request.bundle_spec, gate.without_lifted(approved.plan)
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
     check_held = partial(claims.check_held, request.pk, worker)
     again = _Again(request, api, worker, reviewed_report(request))
     outcomes = pipeline.deploy(
-        api.acting_as(installer_of(request.spec)).guarded(claims.sure_sending(worker)),
+        api.acting_as(spec.installer).guarded(claims.sure_sending(worker)),
         approved.content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, check_held),
-        deadline_seconds=apply_seconds(request.spec) - request.worked_seconds,
+        deadline_seconds=apply_seconds(spec) - request.worked_seconds,
         before_phase=partial(_begin_phase, notes, revision, again.before_phase),
         at_phase=partial(_reach, request),
         before_wait=partial(_say_what_is_waited_for, notes, revision, {one.ref for one in approved.content.hooks}),
         while_waiting=partial(notes.pulse, again.while_waiting),
-        checks=health_checks(request.spec),
+        checks=spec.health_checks(),
         owner=owner_of(revision),
         moments=moments_of(request),
         runs=DatabaseHookRuns(request, check_held),
-        helm_release=helm_release_of(request.spec),
+        helm_release=spec.helm_release(),
     )
     left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)
 
 
-def apply_seconds(spec: Mapping[str, Any]) -> float:
+def apply_seconds(spec: BundleSpec) -> float:
     """How long an apply may take: as long as the deployment gives a revision to get on, else PRATIQUE_APPLY_MINUTES."""
-    return float(spec.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
+    return float(spec.health.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
 
 
 def _reach(request: Request, phase: PhaseReached) -> None:
@@ -209,7 +208,7 @@ def _end_as_failed(
 
 def _is_to_restore(request: Request, deployment: BundleDeployment, code: str) -> bool:
     """By spec.onFailure; not where something else is wished for now, which is asked for instead."""
-    wanted = wants_restore(request.spec) and request.purpose != Request.Purpose.DELETE
+    wanted = request.bundle_spec.is_restoring and request.purpose != Request.Purpose.DELETE
     return wanted and deployment.active_revision_id is not None and code != NoLongerWished.code
 
 

@@ -20,9 +20,8 @@ from approvals.clock import database_now
 from approvals.gate import reader
 from approvals.ledger import claims, pivots, references
 from approvals.models import FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
-from approvals.source_refs import listed_sources, secret_of
 from approvals.steps.prepare import reader_as_requester
-from approvals.steps.sources import limits, polling_egress, read_for, source_at
+from approvals.steps.sources import limits, polling_egress, read_for, source_of
 from approvals.working import Recurring, WorkStep, in_turn
 from provisioner.errors import Forbidden, PratiqueError, TryLater, Unreachable, WorkerDied
 from provisioner.source import Polled, RemoteSource, poll
@@ -190,8 +189,9 @@ def _source(follower: ReferenceFollower) -> RemoteSource:
     Nobody asks for a look, so that groups count for as long as for what else is read unattended.
     """
     deployment = follower.deployment
-    if not secret_of(listed_sources(deployment.spec)[follower.position]):
-        return _remote(source_at(follower.position, deployment.spec, lambda ref: {}))
+    source = deployment.bundle_spec.sources[follower.position]
+    if source.secret is None:
+        return _remote(source_of(source, lambda ref: {}))
     rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
     request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
     if request is None or request.options_digest != deployment.options_digest:
@@ -199,7 +199,7 @@ def _source(follower: ReferenceFollower) -> RemoteSource:
     api = connect(deployment.cluster)
     request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
     gate.require(request, reader.preparing(request, api, read_for(request)))
-    return _remote(source_at(follower.position, deployment.spec, reader_as_requester(request, api)))
+    return _remote(source_of(source, reader_as_requester(request, api)))
 
 
 def _remote(source: object) -> RemoteSource:

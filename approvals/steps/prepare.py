@@ -29,7 +29,6 @@ from approvals.models import Finding as FindingRow
 from approvals.models import LookupAnswers, Request
 from approvals.models import Report as ReportRow
 from approvals.selectors.pages import report_of
-from approvals.source_refs import lookups_in
 from approvals.steps import shared_reads
 from approvals.steps.records import source_history
 from approvals.steps.records.way_back import way_back
@@ -61,8 +60,6 @@ from provisioner.values import (
     SourceMove,
     UnusedFiles,
 )
-
-DEFAULT_FORMAT = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,7 @@ def _report_of(request: Request, api: Api, content: Content, moves: tuple[Source
         content,
         previous=planning.running_content(request),
         inventory=planning.owned(request.deployment),
-        as_account=planning.installer_of(request.spec),
+        as_account=request.bundle_spec.installer,
         own_namespace=settings.PRATIQUE["NAMESPACE"],
         installers=planning.installers_on(request.deployment.cluster),
         allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
@@ -142,7 +139,7 @@ def _note_proved(request: Request) -> None:
 def _check_health_part(request: Request) -> None:
     """Raise BadHealthCheck, and say so of the deployment as well: no request of this spec can be prepared."""
     try:
-        cel_checks.check_spec(request.spec)
+        cel_checks.check_spec(request.bundle_spec.health)
     except BadHealthCheck as exc:
         pivots.note_problem(of=request, words=str(exc))
         raise
@@ -163,11 +160,11 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[
     if request.to_revision:
         row = request.to_revision.content
         return store.get(row, fetched_by=request.to_revision.request), row, ()
-    format_name = str(request.spec.get("format") or DEFAULT_FORMAT)
+    format_name = request.bundle_spec.format
     if request.purpose == Request.Purpose.DELETE:
         content, moves = _nothing(request), ()
     else:
-        content, moves = _fetched(request, api, format_name)
+        content, moves = _fetched(request, api)
     running = request.deployment.active_revision
     content = store.salted(content, running.content if running else None)
     return content, store.put(content, format_name=format_name), moves
@@ -175,24 +172,24 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[
 
 def _nothing(request: Request) -> Content:
     """What a deletion leaves: no object at all. What runs may have hooks that run when it goes."""
-    namespace, account = str(request.spec["installNamespace"]), str(request.spec["serviceAccountName"])
+    namespace, account = request.bundle_spec.account
     running = planning.running_content(request) if planning.moments_of(request) else None
     hooks = running.hooks_at(DELETING) if running else ()
     digest = render.content_digest(hooks, install_namespace=namespace, service_account=account)
     return Content((), namespace, account, (), digest, hooks=hooks)
 
 
-def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tuple[SourceMove, ...]]:
-    spec = request.spec
+def _fetched(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
+    spec = request.bundle_spec
     sources = sources_of(spec, reader_as_requester(request, api), choosing.bundles_for(request))
     content = pipeline.prepare(
         sources,
         options=pipeline.PrepareOptions(
-            format=format_name,
-            install_namespace=str(spec["installNamespace"]),
-            service_account=str(spec["serviceAccountName"]),
-            config=dict(spec.get("config") or {}),
-            target=_target(request, api) if render.is_told_of_target(format_name) else None,
+            format=spec.format,
+            install_namespace=spec.install_namespace,
+            service_account=spec.service_account,
+            config=dict(spec.config),
+            target=_target(request, api) if render.is_told_of_target(spec.format) else None,
         ),
         egress=egress(),
         credentials=None,
@@ -209,9 +206,9 @@ def _target(request: Request, api: Api) -> render.Target:
     """What a chart sees of the cluster, and that it runs already, be it as a release that is taken over: fixed with the
     content (promise 1).
     """
-    is_release = planning.helm_release_of(request.spec) is not None
+    is_release = request.bundle_spec.helm_release() is not None
     is_upgrade = is_release or request.deployment.active_revision_id is not None
-    wanted = lookups_in(request.spec)
+    wanted = request.bundle_spec.lookups()
     lookups = None if wanted is None else render.looked_up(wanted, found_as_requester(request, api))
     return pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups)
 

@@ -21,7 +21,7 @@ from approvals.audit import MACHINE
 from approvals.errors import LostClaim
 from approvals.gate import Back, reader
 from approvals.gate.planned import public_words
-from approvals.gate.planning import installer_of, owned, plan_options
+from approvals.gate.planning import owned, plan_options
 from approvals.ledger import claims, endings, pivots, strays
 from approvals.ledger.moves import both_locked, move
 from approvals.ledger.packages import following
@@ -36,7 +36,6 @@ from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
-from provisioner.health_checks import health_checks
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words, takes_claims_along
 from provisioner.values import Action, Content, GroupKind, HookMoment, ObjectIdentity, Plan, PlannedAction
 from provisioner.values import ObjectOutcome as Done
@@ -131,7 +130,7 @@ def _plan(request: Request, target: RestoreTarget, api: Api) -> Plan:
         target.content,
         previous=store.get(request.content),
         inventory=owned(request.deployment),
-        as_account=installer_of(target.revision.request.spec),
+        as_account=target.revision.request.bundle_spec.installer,
         options=replace(plan_options(target.revision.request), moments=NO_HOOKS),
     )
     adopted = {one.ref.identity for one in approved_plan(request).actions if one.action is Action.ADOPT}
@@ -154,17 +153,17 @@ def _apply(request: Request, target: RestoreTarget, plan: Plan, api: Api, worker
     """What failed of it, if anything."""
     notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
-        api.acting_as(installer_of(target.revision.request.spec)).guarded(claims.sure_sending(worker)),
+        api.acting_as(target.revision.request.bundle_spec.installer).guarded(claims.sure_sending(worker)),
         target.content,
         plan,
         inventory=DatabaseInventory(
             request.deployment, target.revision, partial(claims.check_held, request.pk, worker)
         ),
-        deadline_seconds=apply_seconds(target.revision.request.spec) - request.worked_seconds,
+        deadline_seconds=apply_seconds(target.revision.request.bundle_spec) - request.worked_seconds,
         before_phase=partial(_begin_phase, notes, partial(_check, request, target, api, worker)),
         before_wait=lambda _: notes.write(),
         while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
-        checks=health_checks(target.revision.request.spec),
+        checks=target.revision.request.bundle_spec.health_checks(),
         owner=owner_of(target.revision),
         moments=NO_HOOKS,
     )

@@ -50,7 +50,7 @@ def answers_for(request: Request) -> Mapping[str, bytes]:
     """What the API server of its cluster said, for a process that prepares this request; nothing where it did not."""
     if request.state != State.PREPARING or request.attempts:
         return {}
-    account = str(request.spec.get("installNamespace", "")), str(request.spec.get("serviceAccountName", ""))
+    account = request.bundle_spec.account
 
     def ask_of_account(api: Api) -> None:
         wish.account_of(request, api)

@@ -10,20 +10,10 @@ from typing import Any
 
 from django.conf import settings
 
+from approvals.bundle_spec import KINDS, BundleSpec, SpecSource
 from approvals.errors import MissingRight
 from approvals.gate.remedies import missing_right
 from approvals.models import Cluster, Request
-from approvals.source_refs import (
-    CATALOG,
-    KINDS,
-    body_of,
-    catalogs_named,
-    is_catalog,
-    listed_sources,
-    named,
-    read_by,
-    remote_source,
-)
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadSource, BundleTooLarge, Forbidden, SourceUnavailable
 from provisioner.source import (
@@ -51,43 +41,33 @@ NO_BUNDLES: Mapping[str, ChosenBundle] = MappingProxyType({})
 
 def read_for(request: Request) -> list[ObjectRef]:
     """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
-    is_fetched = request.purpose == Request.Purpose.DEPLOY
-    return [*read_by(request.spec), *catalogs_named(request.spec)] if is_fetched else []
+    spec = request.bundle_spec
+    return [*spec.reads(), *spec.catalogs()] if request.purpose == Request.Purpose.DEPLOY else []
 
 
-def sources_of(spec: Mapping[str, Any], read: Read, bundles: Mapping[str, ChosenBundle] = NO_BUNDLES) -> list[Source]:
+def sources_of(spec: BundleSpec, read: Read, bundles: Mapping[str, ChosenBundle] = NO_BUNDLES) -> list[Source]:
     """The sources that a BundleDeployment's spec names, with their credentials; raises BadSource in the spec's terms.
 
-    `read` is called for what `read_by` lists, and raises BadSource for what is not there. `bundles` are by destination
-    those that sources of catalogs were resolved to.
+    `read` is called for what `spec.reads()` lists, and raises BadSource for what is not there. `bundles` are by
+    destination those that sources of catalogs were resolved to.
     """
-    listed = listed_sources(spec)
-    if not listed:
+    if not spec.sources:
         raise BadSource("spec.sources is empty; expected at least one source")
     return [
-        _bundle_source(number, spec, read, bundles[_destination(one)])
-        if is_catalog(one)
-        else source_at(number, spec, read)
-        for number, one in enumerate(listed)
+        _bundle_source(source, read, bundles[source.destination]) if source.is_catalog else source_of(source, read)
+        for source in spec.sources
     ]
 
 
-def _bundle_source(number: int, spec: Mapping[str, Any], read: Read, bundle: ChosenBundle) -> RemoteSource:
+def _bundle_source(source: SpecSource, read: Read, bundle: ChosenBundle) -> RemoteSource:
     """Where the catalog says that the bundle is. Whoever writes the catalog chooses that, so the Secret goes only to a
     host that who wrote the deployment named (S08)."""
-    made = _address_of(bundle)
-    auth = body_of(listed_sources(spec)[number]).get("auth") or {}
-    if not auth.get("secret"):
-        return made
-    where = f"spec.sources[{number}].{CATALOG}.auth"
-    secret = read(named("Secret", auth["secret"], spec, f"{where}.secret"))
-    return with_secret_for(made, secret, host=str(auth.get("host") or ""))
-
-
-def _address_of(bundle: ChosenBundle) -> RemoteSource:
+    made: RemoteSource = HttpSource(bundle.url, checksum=bundle.checksum, destination=bundle.destination)
     if bundle.image:
-        return image_source(bundle.image, destination=bundle.destination)
-    return HttpSource(bundle.url, checksum=bundle.checksum, destination=bundle.destination)
+        made = image_source(bundle.image, destination=bundle.destination)
+    if source.secret is None:
+        return made
+    return with_secret_for(made, read(source.secret), host=str(source.auth.get("host") or ""))
 
 
 def image_source(ref: str, *, destination: str = "") -> ImageSource:
@@ -100,45 +80,28 @@ def _by_operator(image: ImageSource) -> ImageSource:
     return replace(image, insecure_http=egress().is_plain_http(place_of_image(image)))
 
 
-def source_at(number: int, spec: Mapping[str, Any], read: Read) -> Source:
-    """The source of this number alone, which is of no catalog; raises as `sources_of`."""
-    return source_of(listed_sources(spec)[number], f"spec.sources[{number}]", spec, read)
-
-
-def source_of(source: Mapping[str, Any], where: str, spec: Mapping[str, Any], read: Read) -> Source:
-    """One source as it is written at `where` of a spec, with its credentials; raises as `sources_of`."""
-    body = body_of(source)
-    if source.get("kind") == "configMap":
-        ref = named("ConfigMap", body, spec, f"{where}.configMap")
-        return source_of_config_map(read(ref), destination=_destination(source))
-    made = _fetched_source(source, where)
-    kind, secret = source["kind"], (body.get("auth") or {}).get("secret")
-    if not secret or isinstance(made, PluginSource):
-        return made
-    return with_secret(made, read(named("Secret", secret, spec, f"{where}.{kind}.auth.secret")))
-
-
-def _fetched_source(source: Mapping[str, Any], where: str) -> RemoteSource | PluginSource:
-    """A source from outside the cluster, as written."""
-    made = remote_source(source, where)
+def source_of(source: SpecSource, read: Read) -> Source:
+    """A source that is of no catalog, with its credentials; raises as `sources_of`."""
+    if source.kind == "configMap":
+        return source_of_config_map(read(source.config_map), destination=source.destination)
+    made = source.remote()
+    if made is None:
+        return _plugin_source(source)
     if isinstance(made, ImageSource):
-        return _by_operator(made)
-    return made or _plugin_source(source, where)
+        made = _by_operator(made)
+    return with_secret(made, read(source.secret)) if source.secret else made
 
 
-def _plugin_source(source: Mapping[str, Any], where: str) -> PluginSource:
+def _plugin_source(source: SpecSource) -> PluginSource:
     """What a plug-in fetches. It sees no Secret: whatever its parameters name, nothing is read for it (S08)."""
-    kind, parameters = source.get("kind", ""), source.get("parameters") or {}
-    if kind not in (known := plugin_kinds()):
+    if source.kind not in (known := plugin_kinds()):
         words = ", ".join([*KINDS, *known])
-        raise BadSource(f"{where}.kind is {kind!r}, which Pratique does not know; expected one of {words}")
+        problem = f"{source.where}.kind is {source.kind!r}, which Pratique does not know"
+        raise BadSource(f"{problem}; expected one of {words}")
+    parameters = source.parameters or {}
     if not isinstance(parameters, Mapping):
-        raise BadSource(f"{where}.parameters is a {type(parameters).__name__}; expected a mapping")
-    return PluginSource(kind, parameters, _destination(source))
-
-
-def _destination(source: Mapping[str, Any]) -> str:
-    return str(source.get("destination") or "")
+        raise BadSource(f"{source.where}.parameters is a {type(parameters).__name__}; expected a mapping")
+    return PluginSource(source.kind, parameters, source.destination)
 
 
 def found_as(person: Identity, cluster: Cluster, api: Api) -> Callable[[ObjectRef], JsonObject | None]:

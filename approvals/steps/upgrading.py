@@ -16,7 +16,6 @@ from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import floating
 from approvals.selectors.floating import OfferedUpgrade
-from approvals.source_refs import catalogs_named
 from approvals.working import Recurring, WorkStep
 from provisioner.errors import PratiqueError, Unreachable, WorkerDied
 
@@ -94,4 +93,5 @@ def _ask_reader(request: Request) -> None:
     Nobody asks for a look: it is asked as of a request that is made by itself.
     """
     request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
-    gate.require(request, reader.preparing(request, connect(request.deployment.cluster), catalogs_named(request.spec)))
+    api = connect(request.deployment.cluster)
+    gate.require(request, reader.preparing(request, api, request.bundle_spec.catalogs()))

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from approvals import access, admission, controllers, services
+from approvals.bundle_spec import parse_catalog_source, parse_spec
 from approvals.clock import database_now
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuthorAdmission, BundleDeployment, Catalog, Cluster
@@ -128,9 +129,9 @@ def requester_of(
         return _person(cluster, who, proved_at)
     meta, spec = obj["metadata"], obj.get("spec") or {}
     wish = (
-        controllers.catalog_wish_of(cluster.name, meta["name"], spec)
+        controllers.catalog_wish_of(cluster.name, meta["name"], parse_catalog_source(spec))
         if is_catalog
-        else controllers.wish_of(cluster.name, meta["name"], meta.get("labels") or {}, spec)
+        else controllers.wish_of(cluster.name, meta["name"], meta.get("labels") or {}, parse_spec(spec))
     )
     is_listed = wish is not None and settings.PRATIQUE["GITOPS_FILE"].may_ask(who.username, wish)
     return SpecWriter(who, controllers.VIA, groups_at=proved_at) if is_listed else None

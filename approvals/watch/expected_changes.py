@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from approvals.bundle_spec import parse_spec
 from approvals.clock import database_now
 from approvals.errors import Awaits
 from approvals.ledger import waiting
@@ -110,6 +111,5 @@ class ExpectedChanges:
 
     def _concerned(self, awaits: Awaits, names: set[Name | None]) -> Iterator[int]:
         for pk, spec in waiting.waiting(self.cluster, awaits).values_list("pk", "spec"):
-            account = (str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
-            if None in names or account in names:
+            if None in names or parse_spec(spec).account in names:
                 yield pk

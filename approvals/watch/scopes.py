@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from django.db.models import Count, Max, QuerySet
 
+from approvals.bundle_spec import parse_spec
 from approvals.models import BundleDeployment, Cluster, InventoryItem
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
@@ -78,4 +79,4 @@ def scopes_of(cluster: Cluster, refused: Collection[Scope]) -> dict[Scope, list[
 def _installers(cluster: Cluster) -> Iterator[tuple[int, tuple[str, str]]]:
     running = BundleDeployment.objects.filter(cluster=cluster, active_revision__isnull=False, gone_at__isnull=True)
     for pk, spec in running.values_list("pk", "active_revision__request__spec"):
-        yield pk, (str(spec.get("installNamespace", "")), str(spec.get("serviceAccountName", "")))
+        yield pk, parse_spec(spec).account

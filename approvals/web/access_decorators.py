@@ -13,9 +13,9 @@ from django.urls import reverse
 
 from approvals import access, catalogs
 from approvals.access import Caller, Permission
+from approvals.bundle_spec import parse_spec
 from approvals.errors import InvalidInput, NotFound, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
-from approvals.source_refs import catalogs_named
 from approvals.web import errors
 from approvals.web.rendering import caller_of, note_cluster, note_silent, note_too_old, place_of
 
@@ -152,7 +152,7 @@ def no_catalog(cluster: Cluster, name: str) -> str:
 
 def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]) -> list[str]:
     """The catalogs that the sources of a spec name, that are there, and that the viewer may open."""
-    names = [one.name for one in catalogs_named(spec) if catalogs.catalog(cluster, one.name)]
+    names = [one.name for one in parse_spec(spec).catalogs() if catalogs.catalog(cluster, one.name)]
     return [one for one in names if access.may_read_catalog(person(http), cluster, one).allowed]
 
 

@@ -13,9 +13,9 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals import audit
+from approvals.bundle_spec import parse_catalog_source, parse_spec
 from approvals.models import AuditEntry, Request, Review
 from approvals.selectors.pages import bundle_words, version_words
-from approvals.source_refs import catalogs_named, listed_sources, upgrade_policy
 from approvals.web.deployments.spec import UPGRADE_WORDS
 from approvals.web.requests.changes.planned import action_words
 from approvals.web.requests.shown import ShownEntry, ShownFinding
@@ -216,7 +216,7 @@ def version(request: Request | None, name: str) -> str:
 @register.filter
 def source_version(request: Request | None, name: str) -> str:
     """What people call the source of a request of the deployment `name`: `1.0.0` of an archive `name-1.0.0`."""
-    words = visible(version_words(request.spec, request.bundles)) if request else ""
+    words = visible(version_words(request.bundle_spec, request.bundles)) if request else ""
     return re.sub(rf"^{re.escape(name)}-(?=v?\d)", "", words)
 
 
@@ -283,21 +283,21 @@ def line_class(kind: str) -> str:
 @register.filter
 def source_words(source: Mapping[str, Any]) -> str:
     """The source of a Catalog in one line."""
-    return asked_source(source).words
+    return asked_source(parse_catalog_source({"source": source})).words
 
 
 @register.filter
 def without_place(words: str, source: Mapping[str, Any]) -> str:
     """What is said of the source of a Catalog, without where it is, which stands beside it."""
-    place = asked_source(source).place
+    place = asked_source(parse_catalog_source({"source": source})).place
     return words.removeprefix(f"{place}: ") if place else words
 
 
 @register.filter
 def sources_asked(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], ShownSource]]:
     """The sources of a spec, each as it is written and in words."""
-    namespace = str(spec.get("installNamespace") or "")
-    return [(one, asked_source(one, namespace)) for one in listed_sources(spec)]
+    parsed = parse_spec(spec).sources
+    return [(written, asked_source(source)) for written, source in zip(spec.get("sources") or [], parsed, strict=True)]
 
 
 @register.filter
@@ -309,8 +309,8 @@ def sources_of(item: Request) -> list[ShownSource]:
 @register.filter
 def upgrade_words(spec: Mapping[str, Any]) -> tuple[str, str] | None:
     """The `upgradePolicy` that counts and what it means; None for a spec that names no catalog."""
-    policy = upgrade_policy(spec)
-    return (policy, UPGRADE_WORDS[policy]) if catalogs_named(spec) else None
+    parsed = parse_spec(spec)
+    return (parsed.upgrade_policy, UPGRADE_WORDS[parsed.upgrade_policy]) if parsed.catalogs() else None
 
 
 @register.filter

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from approvals.bundle_spec import parse_catalog_source
 from approvals.controllers import WrittenWish, catalog_wish_of, parse_controllers, read_controllers
 from approvals.project import configuration
 
@@ -54,7 +55,7 @@ def test_S34_and_for_nothing_else(username: str, wish: WrittenWish) -> None:
 
 OF_CATALOGS = {name: LISTED[name] for name in ("account", "cluster")} | {"catalogs": {"matchNames": ["hub"]}}
 SOURCE = {"kind": "image", "image": {"ref": "a/b", "auth": {"secret": {"name": "pull", "namespace": "shop"}}}}
-CATALOG = catalog_wish_of("prod", "hub", {"source": SOURCE}) or WISH
+CATALOG = catalog_wish_of("prod", "hub", parse_catalog_source({"source": SOURCE})) or WISH
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ from typing import Any
 from django.db.models import QuerySet
 
 from approvals import catalogs
+from approvals.bundle_spec import CATALOG, SpecSource, UpgradePolicy
 from approvals.errors import LostClaim
 from approvals.ledger.digests import digest_of
 from approvals.models import BundleDeployment, Catalog, Request, Revision
-from approvals.source_refs import CATALOG, UpgradePolicy, body_of, is_catalog, listed_sources, needed, package_wish
-from approvals.source_refs import upgrade_policy as policy_of
 from provisioner.catalogs import (
     CatalogBundle,
     CatalogOffer,
@@ -51,19 +50,19 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
     What the machine asks for leaves a source as it is that is not to be followed. Raises BundleNotOffered, and
     SourceUnavailable while the catalog is not there or not read.
     """
-    if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
+    if request.bundles or not any(source.is_catalog for source in request.bundle_spec.sources):
         return {one.destination: one for one in recorded(request)}
     last = _resolved_before(request).first() if request.is_unattended else None
     before = {one.destination: one for one in recorded(last)} if last else {}
-    is_followed = policy_of(request.spec) is not UpgradePolicy.MANUAL
+    spec = request.bundle_spec
+    is_followed = spec.upgrade_policy is not UpgradePolicy.MANUAL
     found = {}
-    for number, source in enumerate(listed_sources(request.spec)):
-        if is_catalog(source):
-            destination = str(source.get("destination") or "")
-            kept = None if is_followed else before.get(destination)
-            found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
+    for source in spec.sources:
+        if source.is_catalog:
+            kept = None if is_followed else before.get(source.destination)
+            found[source.destination] = kept or bundle_for(request.deployment, source)
     request.bundles = [asdict(one) for one in found.values()]
-    request.is_for_people = policy_of(request.spec) is UpgradePolicy.REQUEST and is_unasked(request)
+    request.is_for_people = spec.upgrade_policy is UpgradePolicy.REQUEST and is_unasked(request)
     _keep(request)
     return found
 
@@ -105,7 +104,7 @@ def offered_now(request: Request) -> list[ChosenBundle]:
     """
     if request.purpose != Request.Purpose.DEPLOY:
         return recorded(request)
-    sources = {str(one.get("destination") or ""): one for one in listed_sources(request.spec) if is_catalog(one)}
+    sources = {source.destination: source for source in request.bundle_spec.sources if source.is_catalog}
     return [
         _as_offered(request.deployment, bundle, sources[bundle.destination])
         if bundle.destination in sources
@@ -114,7 +113,7 @@ def offered_now(request: Request) -> list[ChosenBundle]:
     ]
 
 
-def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapping[str, Any]) -> ChosenBundle:
+def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: SpecSource) -> ChosenBundle:
     catalog = catalogs.catalog(deployment.cluster, bundle.catalog)
     if catalog is None or catalog.edition is None or catalog.edition.digest == bundle.digest:
         return bundle
@@ -126,7 +125,7 @@ def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapp
     offered = package.bundles.get(bundle.bundle)
     if offered is None:
         return now
-    wish = package_wish(source, f"the source of {bundle.destination!r}")
+    wish = source.package_wish()
     channels = [one for name, one in package.channels.items() if not wish.channels or name in wish.channels]
     running = _running(deployment, bundle.destination, package)
     installed = running.installed
@@ -167,26 +166,25 @@ def _resolved_before(request: Request) -> QuerySet[Request]:
     return rows.exclude(bundles=[]).order_by("-number")
 
 
-def bundle_for(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> ChosenBundle:
+def bundle_for(deployment: BundleDeployment, source: SpecSource) -> ChosenBundle:
     """The bundle that a source takes now; raises as `bundles_for`."""
-    return offered_to(deployment, source, where)[0]
+    return offered_to(deployment, source)[0]
 
 
-def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> tuple[ChosenBundle, str]:
+def offered_to(deployment: BundleDeployment, source: SpecSource) -> tuple[ChosenBundle, str]:
     """The same, with what is newer and cannot be taken, and why, in words."""
-    wish, catalog = package_wish(source, where), _catalog(deployment, source, where)
+    wish, catalog, where = source.package_wish(), _catalog(deployment, source), source.where
     package = catalogs.package(catalog, wish.package)
     if package is None:
         words = f"catalog {catalog.name} has no package {wish.package}; {_packages(catalog, wish)}"
         raise BundleNotOffered(f"{where}: {words}")
-    destination = str(source.get("destination") or "")
-    running = _running(deployment, destination, package)
+    running = _running(deployment, source.destination, package)
     choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
     if isinstance(choice, NoChoice):
         raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, package, running)}")
     if not choice.bundle.can_be_pinned:
         raise BundleNotOffered(f"{where}: {_unpinned(catalog, choice)}")
-    made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
+    made = replace(_chosen(catalog, package, choice, running.installed), destination=source.destination)
     return replace(made, step=_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
 
 
@@ -231,8 +229,9 @@ def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Insta
     )
 
 
-def _catalog(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> Catalog:
-    name = needed(body_of(source), "name", f"{where}.{CATALOG}")
+def _catalog(deployment: BundleDeployment, source: SpecSource) -> Catalog:
+    where = source.where
+    name = source.needed("name", f"{where}.{CATALOG}")
     catalog = catalogs.catalog(deployment.cluster, name)
     if catalog is None:
         raise SourceUnavailable(f"Catalog {name} does not exist on cluster {deployment.cluster.name}; {where} names it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -13,7 +12,6 @@ from approvals.clock import database_now
 from approvals.lifecycle import State
 from approvals.locks import hold
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
-from approvals.source_refs import body_of, is_catalog, listed_sources
 
 # What waits for a request to be settled or pinned is asked about so often: nobody says when that is.
 ASK_AGAIN_SECONDS = 30
@@ -24,9 +22,9 @@ REFUSED_SECONDS = 300
 def follow(deployment: BundleDeployment) -> None:
     """Keep which packages a locked deployment follows, as its spec has it; what is offered is looked at soon."""
     wanted = {
-        number: (str(body_of(source).get("name") or ""), str(body_of(source).get("package") or ""))
-        for number, source in enumerate(listed_sources(deployment.spec))
-        if isinstance(source, Mapping) and is_catalog(source)
+        number: (str(source.body.get("name") or ""), str(source.body.get("package") or ""))
+        for number, source in enumerate(deployment.bundle_spec.sources)
+        if source.is_catalog
     }
     hold(deployment.followed_packages.all())
     rows = {row.position: row for row in deployment.followed_packages.all()}

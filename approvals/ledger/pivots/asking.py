@@ -12,6 +12,7 @@ from django.db import transaction
 
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
+from approvals.bundle_spec import parse_spec
 from approvals.clock import database_now
 from approvals.errors import UNREADABLE, KeyMissing
 from approvals.ledger import labels, quotas, rounds
@@ -182,7 +183,7 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Sp
     elif not _make_room(deployment):
         keep_problem(deployment, f"a request is being applied: request revision {number} again when it is finished")
     else:
-        keep_problem(deployment, problem_of(deployment.spec))
+        keep_problem(deployment, problem_of(deployment.bundle_spec))
         _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
 
 
@@ -280,7 +281,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         purpose=asking.purpose,
         generation=deployment.generation,
         spec=spec,
-        format=listing.format_of(spec),
+        format=parse_spec(spec).format[: listing.MAX_FORMAT],
         labels=deployment.labels,
         earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from approvals.models import Request, RequestAsker, RequestRule, RequestText
 from provisioner.values import Finding, Severity
@@ -11,16 +10,11 @@ from provisioner.values import Finding, Severity
 # Searching reads every text: no more of a headline than a row shows.
 MAX_TEXT = 400
 MAX_FORMAT = 60
-DEFAULT_FORMAT = "plain"
 
 
 def weight_of(severity: Severity) -> int:
     """6 for critical to 1 for safe, so that the worst comes first in descending order; 0 is left for "no report"."""
     return len(Severity) - severity.rank
-
-
-def format_of(spec: Mapping[str, Any]) -> str:
-    return str(spec.get("format") or DEFAULT_FORMAT)[:MAX_FORMAT]
 
 
 def list_request(request: Request) -> None:

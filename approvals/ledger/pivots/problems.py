@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.db import transaction
 
+from approvals.bundle_spec import BundleSpec
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Request
 from provisioner import health_checks
@@ -21,13 +19,13 @@ def note_problem(*, of: Request, words: str) -> None:
         keep_problem(deployment, words)
 
 
-def problem_of(spec: Mapping[str, Any]) -> str:
+def problem_of(spec: BundleSpec) -> str:
     """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended.
 
     CEL is not compiled inside a transaction: what is wrong with it is found when the request is prepared.
     """
     try:
-        health_checks.check_spec(spec)
+        health_checks.check_spec(spec.health)
     except BadHealthCheck as exc:
         return str(exc)
     return ""

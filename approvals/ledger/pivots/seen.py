@@ -199,9 +199,9 @@ def _note_writes(
     deployment.spec = spec
     deployment.labels = dict(meta.get("labels") or {})
     deployment.options_digest = options_digest(spec)
-    _note_pause(deployment, spec, meta)
+    _note_pause(deployment, meta)
     if generation > previous:
-        deployment.problem = problem_of(spec)
+        deployment.problem = problem_of(deployment.bundle_spec)
     deployment.seen_at = database_now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = database_now()
@@ -235,8 +235,8 @@ def _follow_references(deployment: BundleDeployment, *, was_paused: bool, is_wri
         following.look_again(deployment)
 
 
-def _note_pause(deployment: BundleDeployment, spec: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
-    is_paused = bool(spec.get("paused"))
+def _note_pause(deployment: BundleDeployment, meta: Mapping[str, Any]) -> None:
+    is_paused = deployment.bundle_spec.is_paused
     if is_paused and not deployment.is_paused:
         deployment.paused_generation = deployment.generation
     deployment.is_paused = is_paused

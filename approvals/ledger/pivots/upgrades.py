@@ -14,6 +14,7 @@ from django.db import transaction
 
 from approvals import audit
 from approvals.audit import MACHINE
+from approvals.bundle_spec import UpgradePolicy
 from approvals.clock import database_now
 from approvals.ledger.packages import choosing, following
 from approvals.ledger.pivots.asking import ask_for_moved
@@ -22,7 +23,6 @@ from approvals.lifecycle import State
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FollowedPackage, Request
 from approvals.policy.following import Answer, UpgradeFacts, answer_upgrade
-from approvals.source_refs import UpgradePolicy, listed_sources, upgrade_policy
 from provisioner.errors import BadSource, TryLater
 from provisioner.values import ChosenBundle
 
@@ -73,10 +73,9 @@ def answer_upgrades(deployment_id: int) -> Request | None:
 
 
 def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | None) -> _Look:
-    source, where = listed_sources(deployment.spec)[row.position], f"spec.sources[{row.position}]"
     digest = following.shown_digest(row)
     try:
-        bundle, beyond = choosing.offered_to(deployment, source, where)
+        bundle, beyond = choosing.offered_to(deployment, deployment.bundle_spec.sources[row.position])
     except (BadSource, TryLater) as exc:
         return _Look(problem=str(exc), digest=digest)
     asked = _asked(deployment, bundle) or (None if row.digest != bundle.digest else _failed(latest))
@@ -100,7 +99,7 @@ def _failed(latest: Request | None) -> Request | None:
 
 def _facts(deployment: BundleDeployment, look: _Look) -> UpgradeFacts:
     return UpgradeFacts(
-        is_offered=look.is_offered, is_asked=look.asked is not None, policy=upgrade_policy(deployment.spec)
+        is_offered=look.is_offered, is_asked=look.asked is not None, policy=deployment.bundle_spec.upgrade_policy
     )
 
 
@@ -131,7 +130,7 @@ def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str
         return "", ""
     if look.asked:
         return "Requested", ""
-    if upgrade_policy(wish.deployment.spec) is UpgradePolicy.MANUAL:
+    if wish.deployment.bundle_spec.upgrade_policy is UpgradePolicy.MANUAL:
         return "Manual", "upgradePolicy is Manual: it is taken when somebody asks for a new request"
     if found is Answer.ASK:
         return "Requested", "a request for it is made once there is room for one"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from approvals import access, catalogs
 from approvals.access import Caller, Permission
+from approvals.bundle_spec import BundleSpec
 from approvals.catalogs.comparisons import ComparisonWish, content_of
 from approvals.errors import InvalidInput, NotFound
 from approvals.models import BundleDeployment, Catalog, Cluster, Revision
-from approvals.source_refs import body_of, is_catalog, listed_sources, lookups_in
 from provisioner.catalogs import CatalogBundle, CatalogOffer, NoChoice, Package, PackageWish, choose
 from provisioner.errors import BadConfig, InvalidRange
 from provisioner.sentences import some
@@ -196,15 +194,15 @@ def _deployment(cluster: Cluster, name: str) -> BundleDeployment:
 
 def _beside(deployment: BundleDeployment, wish: ComparisonWish) -> ComparisonWish:
     """The same bundle as the deployment would have it, against what it runs."""
-    spec = deployment.spec
+    spec = deployment.bundle_spec
     runs = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
     if runs is None:
         raise InvalidInput(f"nothing of {deployment.name} runs yet: compare with nothing", field="deployment")
-    sources = listed_sources(spec)
-    if len(sources) != 1:
+    if len(spec.sources) != 1:
         raise InvalidInput(f"{deployment.name} has several sources: only a request compares them", field="deployment")
     # Another catalog may have it, too, and what comes from elsewhere may come from a catalog next.
-    if is_catalog(sources[0]) and (package := body_of(sources[0]).get("package")) != wish.package:
+    source = spec.sources[0]
+    if source.is_catalog and (package := source.body.get("package")) != wish.package:
         words = f"{deployment.name} takes package {package}: choose a version of that package, or another deployment"
         raise InvalidInput(words, field="deployment")
     if _looks_up(spec):
@@ -213,19 +211,19 @@ def _beside(deployment: BundleDeployment, wish: ComparisonWish) -> ComparisonWis
             field="deployment",
         )
     return ComparisonWish(
-        str(spec.get("format") or "plain"),
+        spec.format,
         wish.package,
         "",
         wish.after,
         content=runs.content_id,
-        namespace=str(spec.get("installNamespace") or ""),
-        account=str(spec.get("serviceAccountName") or ""),
-        config=dict(spec.get("config") or {}),
+        namespace=spec.install_namespace,
+        account=spec.service_account,
+        config=dict(spec.config),
     )
 
 
-def _looks_up(spec: Mapping[str, Any]) -> bool:
+def _looks_up(spec: BundleSpec) -> bool:
     try:
-        return lookups_in(spec) is not None
+        return spec.lookups() is not None
     except BadConfig:
         return True

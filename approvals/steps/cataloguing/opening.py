@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -10,10 +11,10 @@ from django.conf import settings
 from approvals import access, catalogs
 from approvals.access import Asker
 from approvals.access.port import connect
+from approvals.bundle_spec import SpecSource, parse_catalog_source
 from approvals.clock import database_now
 from approvals.models import Catalog
 from approvals.policy import Lapse
-from approvals.source_refs import read_by_catalog
 from approvals.steps.sources import reader_as, source_of
 from provisioner.errors import Forbidden, Unreachable
 from provisioner.source import Source
@@ -35,20 +36,19 @@ def source_for(catalog: Catalog) -> Source:
     Raises BadSource, Forbidden in words for people, and Unreachable.
     """
     source = _source_of(catalog.spec)
-    wanted = read_by_catalog(catalog.spec)
+    wanted = source.reads()
     if not wanted:
-        return source_of(source, WHERE, {}, _nothing)
+        return source_of(source, _nothing)
     person = _proved_reader(catalog, wanted)
-    return source_of(source, WHERE, {}, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
+    return source_of(source, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
 
 
-def _source_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _source_of(spec: Mapping[str, Any]) -> SpecSource:
     """As the spec names it; of a Helm repository its index."""
-    source: dict[str, Any] = spec.get("source") or {}
-    if not is_helm(spec) or source.get("kind") != "http":
+    source = parse_catalog_source(spec)
+    if not is_helm(spec) or source.kind != "http":
         return source
-    body = source.get("http") or {}
-    return {**source, "http": {**body, "url": index_of(str(body.get("url") or ""))}}
+    return replace(source, body={**source.body, "url": index_of(str(source.body.get("url") or ""))})
 
 
 def is_helm(spec: Mapping[str, Any]) -> bool:

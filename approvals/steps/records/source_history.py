@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from approvals.bundle_spec import BundleSpec
 from approvals.ledger.packages import choosing
 from approvals.models import Request, Revision
-from approvals.source_refs import body_of, listed_sources
 from provisioner.render import has_releases
+from provisioner.source import GitSource
 from provisioner.values import Course, EarlierCommit, EarlierVersion, SourceHistory, SourceMove
 
 
@@ -22,7 +22,7 @@ def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
     earlier: dict[str, EarlierVersion] = {}
     for one, words in _earlier(request):
         if version := one.bundle_version:
-            are_both = all(has_releases(str(it.spec.get("format") or "")) for it in (one, request))
+            are_both = all(has_releases(it.bundle_spec.format) for it in (one, request))
             earlier.setdefault(version, EarlierVersion(version, words, has_releases=are_both))
     return SourceHistory(moves, tuple(earlier.values()), tuple(choosing.recorded(request)))
 
@@ -37,10 +37,10 @@ def earlier_commits(request: Request) -> dict[str, list[EarlierCommit]]:
 
     One that the same branch or tag was resolved to says more than the same commit by another name.
     """
-    named = _named(request.spec)
+    named = _named(request.bundle_spec)
     found: dict[str, dict[str, EarlierCommit]] = {}
     for one, words in _earlier(request):
-        before = _named(one.spec)
+        before = _named(one.bundle_spec)
         for pin in one.pins:
             place = str(pin.get("destination", ""))
             now, then = named.get(place), before.get(place)
@@ -64,13 +64,11 @@ def _earlier(request: Request) -> Iterator[tuple[Request, str]]:
         yield last, f"request {last.number}"
 
 
-def _named(spec: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
+def _named(spec: BundleSpec) -> dict[str, tuple[str, str, str]]:
     """The repository, branch and tag of each git source by destination."""
     found = {}
-    for source in listed_sources(spec):
-        if source.get("kind") == "git":
-            body = body_of(source)
-            ref = body.get("ref") or {}
-            names = (str(body.get("repository")), str(ref.get("branch") or ""), str(ref.get("tag") or ""))
-            found[str(source.get("destination") or "")] = names
+    for source in spec.sources:
+        made = source.remote() if source.kind == "git" else None
+        if isinstance(made, GitSource):
+            found[source.destination] = (made.repository, made.branch, made.tag)
     return found

@@ -18,7 +18,6 @@ from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.errors import GivesWay, LostClaim
 from approvals.gate import reader
-from approvals.gate.planning import installer_of
 from approvals.ledger import claims, drifts, optionals
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
@@ -118,7 +117,7 @@ def _take_some(deployment_id: int, worker: str) -> bool:
         return len(items) == AT_ONCE
     try:
         service = connect(deployment.cluster)
-        installer = service.acting_as(installer_of(revision.request.spec)).guarded(claims.sure_sending(worker))
+        installer = service.acting_as(revision.request.bundle_spec.installer).guarded(claims.sure_sending(worker))
         _work(RevisionToCorrect(deployment, revision, service, installer, worker, now), items)
     except GivesWay:
         return False
@@ -197,7 +196,7 @@ def _note(case: RevisionToCorrect, item: InventoryItem, look: Look) -> bool:
         rest = strikes.last + strikes.pause + PEACE if strikes.last and strikes.is_contested else None
         drifts.settle(item, look.fingerprint, again_at=rest if rest and rest > case.now else None)
         return False
-    is_wished = case.revision.request.spec.get("drift") != REPORT
+    is_wished = case.revision.request.bundle_spec.drift != REPORT
     may_at = strikes.may_correct_at(case.now)
     is_resting = is_wished and look.is_correctable and may_at > case.now
     problem = (

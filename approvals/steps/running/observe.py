@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -13,8 +12,8 @@ from django.db import transaction
 from approvals import audit
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.bundle_spec import BundleSpec
 from approvals.clock import database_now
-from approvals.gate.planning import installer_of
 from approvals.ledger.moves import locked
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
@@ -22,7 +21,7 @@ from approvals.steps import applied
 from approvals.steps.applied import OVERDUE
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
-from provisioner.health_checks import HealthCheck, deadline_minutes, health_checks, unused
+from provisioner.health_checks import HealthCheck, unused
 from provisioner.sentences import and_more
 from provisioner.values import WORST_FIRST, Health, HealthState, ObjectRef
 
@@ -58,9 +57,9 @@ def observe(deployment: BundleDeployment) -> None:
     if not rows:
         return
     revision = _observed(deployment)
-    spec = revision.request.spec if revision else deployment.spec
+    spec = (revision.request if revision else deployment).bundle_spec
     checks, problem = _checks(spec)
-    api = connect(deployment.cluster).acting_as(installer_of(spec))
+    api = connect(deployment.cluster).acting_as(spec.installer)
     found = pipeline.observe(api, [ObjectRef.from_parts(row) for row in rows], checks=checks)
     changed = []
     for row in rows:
@@ -110,7 +109,7 @@ def overdue(revision: Revision) -> str:
     """Why a revision counts as one that did not become healthy in time; "" where it does not."""
     if revision.overdue_at is None:
         return ""
-    minutes = _minutes(revision.request.spec)
+    minutes = _minutes(revision.request.bundle_spec)
     return f"{OVERDUE}: revision {revision.number} was not healthy within {minutes} minutes after it was applied"
 
 
@@ -120,18 +119,18 @@ def _observed(deployment: BundleDeployment) -> Revision | None:
     return revisions.filter(pk=deployment.active_revision_id or 0).first() or revisions.first()
 
 
-def _checks(spec: Mapping[str, Any]) -> tuple[tuple[HealthCheck, ...], str]:
+def _checks(spec: BundleSpec) -> tuple[tuple[HealthCheck, ...], str]:
     """The checks, or why there are none to ask (a spec older than this rule)."""
     try:
-        return health_checks(spec), ""
+        return spec.health_checks(), ""
     except BadHealthCheck as exc:
         return (), str(exc)
 
 
-def _minutes(spec: Mapping[str, Any]) -> int:
+def _minutes(spec: BundleSpec) -> int:
     default = int(settings.PRATIQUE["PROGRESS_DEADLINE_MINUTES"])
     try:
-        return deadline_minutes(spec, default=default)
+        return spec.deadline_minutes(default=default)
     except BadHealthCheck:
         return default
 
@@ -184,7 +183,7 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
             revision.healthy_at, revision.overdue_at = revision.healthy_at or now, None
             revision.save(update_fields=["healthy_at", "overdue_at"])
         return ""
-    applied_at, minutes = revision.finished_at or revision.started_at, _minutes(revision.request.spec)
+    applied_at, minutes = revision.finished_at or revision.started_at, _minutes(revision.request.bundle_spec)
     is_late = missed_deadline(applied_at=applied_at, healthy_at=revision.healthy_at, now=now, minutes=minutes)
     if is_late and revision.overdue_at is None:
         revision.overdue_at = now

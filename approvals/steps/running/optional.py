@@ -20,7 +20,7 @@ from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.gate.planned import public_words
-from approvals.gate.planning import installer_of, plan_options
+from approvals.gate.planning import plan_options
 from approvals.ledger import claims, optionals
 from approvals.models import OptionalObject, Outcome, Revision
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
@@ -53,7 +53,7 @@ class RevisionToComplete:
 
     @property
     def installer(self) -> Api:
-        account = installer_of(self.revision.request.spec)
+        account = self.revision.request.bundle_spec.installer
         return self.service.acting_as(account).guarded(claims.sure_sending(self.worker))
 
     def inventory(self, only: Collection[ObjectIdentity]) -> DatabaseInventory:
@@ -157,7 +157,7 @@ def _planned(
         content,
         previous=None,
         inventory=mine,
-        as_account=installer_of(request.spec),
+        as_account=request.bundle_spec.installer,
         options=plan_options(request),
     )
     return plan.actions

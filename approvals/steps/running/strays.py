@@ -14,7 +14,6 @@ from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
-from approvals.gate.planning import installer_of
 from approvals.ledger import claims, strays
 from approvals.models import Request, Stray
 from approvals.steps.restore import KEPT
@@ -67,7 +66,7 @@ def _is_looked_for(row: Stray, service: Api, worker: str) -> bool:
 
 
 def _look(row: Stray, service: Api, worker: str) -> None:
-    installer = service.acting_as(installer_of(_request_of(row).spec)).guarded(claims.sure_sending(worker))
+    installer = service.acting_as(_request_of(row).bundle_spec.installer).guarded(claims.sure_sending(worker))
     try:
         ref = in_served_version(installer, ObjectRef.from_parts(row))
         live = installer.get(ref)

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import access, catalogs
+from approvals.bundle_spec import parse_catalog_source
 from approvals.models import Catalog
 from approvals.selectors import floating, keyset
 from approvals.selectors.keyset import ListOrder
-from approvals.source_refs import interval_seconds
 from approvals.web import following
 from approvals.web.access_decorators import of_catalog, person, signed_in
 from approvals.web.catalogs.condition import CatalogCondition, condition_of
@@ -106,7 +106,7 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
 
 def _interval(catalog: Catalog) -> str:
     """How often its source is checked, and why that is not what its spec says; "" for never."""
-    counts, asked = catalogs.interval(catalog), interval_seconds(catalog.spec)
+    counts, asked = catalogs.interval(catalog), parse_catalog_source(catalog.spec).interval_seconds
     if not counts:
         return ""
     words = f"every {floating.interval_words(counts)}"

@@ -17,7 +17,6 @@ from approvals.errors import InvalidInput, NotFound
 from approvals.ledger.packages import choosing
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
-from approvals.source_refs import listed_sources
 from approvals.web import following
 from approvals.web.access_decorators import no_catalog, person, signed_in
 from approvals.web.catalogs.compared import shown_result, words_against
@@ -163,8 +162,8 @@ def _before(asked: AskedComparison) -> CatalogBundle | None:
     """The bundle that runs, as the catalog has it; None where nothing runs, or the catalog has none of its name."""
     if asked.deployment is None:
         return asked.before
-    (source,) = listed_sources(asked.deployment.spec)
-    runs = choosing.running_bundle(asked.deployment, str(source.get("destination") or ""))
+    (source,) = asked.deployment.bundle_spec.sources
+    runs = choosing.running_bundle(asked.deployment, source.destination)
     is_of_it = runs is not None and (runs.catalog, runs.package) == (asked.catalog.name, asked.package.name)
     return asked.package.bundles.get(runs.bundle) if runs and is_of_it else None
 

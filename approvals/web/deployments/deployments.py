@@ -38,7 +38,7 @@ from approvals.web.deployments.drifts import shown_drifts, with_health_words
 from approvals.web.deployments.form import NewForm, SpecForm, initial_of
 from approvals.web.deployments.installing import Proposal, proposal, propose
 from approvals.web.deployments.progress import HISTORY, progress
-from approvals.web.deployments.spec import folded_yaml, format_of
+from approvals.web.deployments.spec import folded_yaml
 from approvals.web.paging import page_of
 from approvals.web.rendering import page
 
@@ -250,7 +250,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "drifts": shown_drifts(person(http), deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
-        "format": format_of(deployment.spec),
+        "format": deployment.bundle_spec.format,
         "linked_catalogs": linked_catalogs(http, deployment.cluster, deployment.spec),
         "folded_yaml": folded_yaml(_shown_spec(http, deployment)),
         "followed": floating.followed(deployment=deployment),
@@ -299,7 +299,7 @@ def _form(
 
 
 def _more_sources(deployment: BundleDeployment | None) -> int:
-    return max(len(deployment.spec.get("sources") or []) - 1, 0) if deployment else 0
+    return max(len(deployment.bundle_spec.sources) - 1, 0) if deployment else 0
 
 
 def _refused(answer: HttpResponse, refusal: Refused) -> HttpResponse:

@@ -10,8 +10,8 @@ from django import forms
 from django.conf import settings
 from django.core.validators import RegexValidator
 
+from approvals.bundle_spec import INTERVAL_FORM, UpgradePolicy, parse_spec
 from approvals.models import Cluster
-from approvals.source_refs import INTERVAL_FORM, UpgradePolicy, body_of, is_catalog, upgrade_policy
 from approvals.web.deployments.spec import UPGRADE_WORDS
 from approvals.web.fields import LabelsField, YamlField, mono
 
@@ -256,10 +256,10 @@ class SpecForm(forms.Form):
     def _upgrades(self, base: Mapping[str, Any], sources: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """What the spec says of upgrades, which only one that takes from a catalog may; what counts by itself is not
         written down."""
-        if not any(map(is_catalog, sources)):
+        if not any(source.is_catalog for source in parse_spec({"sources": [*sources]}).sources):
             return {}
         chosen = self.cleaned_data["upgrade_policy"]
-        if chosen and chosen != upgrade_policy(base):
+        if chosen and chosen != parse_spec(base).upgrade_policy:
             return {UPGRADE_POLICY: chosen}
         return {UPGRADE_POLICY: base[UPGRADE_POLICY]} if UPGRADE_POLICY in base else {}
 
@@ -311,7 +311,8 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
     """What the form shows of a spec."""
     source = (spec.get("sources") or [{}])[0]
     kind = source.get("kind", "image")
-    body = body_of(source)
+    parsed = parse_spec(spec)
+    body = parsed.sources[0].body if parsed.sources else {}
     ref = body.get("ref") if kind == "git" else None
     git_ref = next((name for name, _ in GIT_REFS if (ref or {}).get(name)), "tag")
     return {
@@ -328,7 +329,7 @@ def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
         "config_map": _words(body) if kind == "configMap" else "",
         "catalog": body.get("name", "") if kind == "catalog" else "",
         **{key: body.get(key, "") if kind == "catalog" else "" for key in ("package", "channel", "version")},
-        "upgrade_policy": str(upgrade_policy(spec)),
+        "upgrade_policy": str(parsed.upgrade_policy),
         "interval": source.get("interval", ""),
         "secret": _words((body.get("auth") or {}).get("secret") or {}),
         "secret_host": (body.get("auth") or {}).get("host", "") if kind == "catalog" else "",

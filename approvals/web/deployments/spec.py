@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.source_refs import UpgradePolicy
+from approvals.bundle_spec import UpgradePolicy
 from provisioner.masking import masked_states
 from provisioner.render import write
 
-DEFAULT_FORMAT = "plain"
 SHORT_LINES = 12
 # What follows where a catalog offers something newer, the default first.
 UPGRADE_WORDS = {
@@ -47,10 +46,6 @@ class FoldedYaml:
     @property
     def is_short(self) -> bool:
         return self.text.count("\n") <= SHORT_LINES
-
-
-def format_of(spec: Mapping[str, Any]) -> str:
-    return str(spec.get("format") or DEFAULT_FORMAT)
 
 
 def folded_yaml(spec: Mapping[str, Any]) -> list[FoldedYaml]:

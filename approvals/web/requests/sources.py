@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from approvals.bundle_spec import SpecSource
 from approvals.models import Request
-from approvals.source_refs import CATALOG, body_of, listed_sources, remote_source
 from provisioner.errors import BadSource
 from provisioner.source import GitSource, HttpSource, shown_reference, shown_repository
 
@@ -51,14 +51,13 @@ class ShownSource:
         return f"{asked} → {became}" if became else asked
 
 
-def asked_source(source: Record, install_namespace: str = "") -> ShownSource:
+def asked_source(source: SpecSource) -> ShownSource:
     """A source as a spec or a Catalog has it."""
-    kind, body = str(source.get("kind") or ""), body_of(source)
-    destination = str(source.get("destination") or body.get("destination") or "")
+    destination = source.destination or str(source.body.get("destination") or "")
     return ShownSource(
-        kind,
-        _place(source, install_namespace),
-        str(body.get("package") or "") if kind == CATALOG else "",
+        source.kind,
+        _place(source),
+        str(source.body.get("package") or "") if source.is_catalog else "",
         (*_wishes(source), *([SourceFact("into folder", destination)] if destination else [])),
     )
 
@@ -68,25 +67,25 @@ def shown_sources(request: Request) -> list[ShownSource]:
     takes nothing from them."""
     if request.purpose == Request.Purpose.DELETE:
         return []
-    sources, namespace = listed_sources(request.spec), str(request.spec.get("installNamespace") or "")
+    sources = request.bundle_spec.sources
     chosen = {str(one["destination"]): one for one in request.bundles}
     found = []
     for source, pin in zip_longest(sources, request.pins[: len(sources)], fillvalue=None):
         assert source is not None
-        bundle = chosen.get(str(source.get("destination") or "")) if source.get("kind") == CATALOG else None
-        shown = asked_source(source, namespace)
+        bundle = chosen.get(source.destination) if source.is_catalog else None
+        shown = asked_source(source)
         became = (*(_bundle(bundle) if bundle else ()), *(_pin(source, bundle, pin) if pin else ()))
         found.append(ShownSource(shown.kind, shown.place, shown.package, shown.asked, became))
     return found
 
 
-def _place(source: Record, install_namespace: str) -> str:
-    kind, body = source.get("kind"), body_of(source)
-    if kind == "configMap":
-        namespace = str(body.get("namespace") or install_namespace)
+def _place(source: SpecSource) -> str:
+    body = source.body
+    if source.kind == "configMap":
+        namespace = str(body.get("namespace") or source.namespace)
         return "/".join(one for one in (namespace, str(body.get("name") or "")) if one)
     try:
-        remote = remote_source(source, "")
+        remote = source.remote()
     except BadSource:
         return ""
     if isinstance(remote, GitSource):
@@ -94,9 +93,9 @@ def _place(source: Record, install_namespace: str) -> str:
     return shown_reference(remote) if remote else str(body.get("name") or "")
 
 
-def _wishes(source: Record) -> tuple[SourceFact, ...]:
-    kind, body = source.get("kind"), body_of(source)
-    if kind == CATALOG:
+def _wishes(source: SpecSource) -> tuple[SourceFact, ...]:
+    kind, body = source.kind, source.body
+    if source.is_catalog:
         channel, versions = str(body.get("channel") or ""), str(body.get("version") or "")
         edges = str(body.get("upgradeConstraintPolicy") or "")
         return (
@@ -128,8 +127,8 @@ def _chart(url: str) -> SourceFact | None:
     return SourceFact("chart", shown_reference(HttpSource(url))) if url else None
 
 
-def _pin(source: Record, bundle: Record | None, pin: Record) -> tuple[SourceFact, ...]:
+def _pin(source: SpecSource, bundle: Record | None, pin: Record) -> tuple[SourceFact, ...]:
     digest = str(pin["digest"])
     if bundle and bundle["image"].endswith(f"@{digest}"):
         return ()
-    return (SourceFact("commit" if source.get("kind") == "git" else "digest", digest),)
+    return (SourceFact("commit" if source.kind == "git" else "digest", digest),)

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals import wake
+from approvals.bundle_spec import parse_spec
 from approvals.errors import LostClaim
 from approvals.gate.facts import Known
 from approvals.gate.rights import objection_to
@@ -311,10 +312,10 @@ def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment
     offer(port, "1.0.0", image=f"example.com/harbour@{digest}")
     pin = {"kind": "image", "reference": "example.com/harbour", "digest": digest, "destination": ""}
     Request.objects.filter(pk=Revision.objects.get().request_id).update(bundles=[], pins=[pin])
-    chosen = choosing.bundle_for(running, running.spec["sources"][0], "spec.sources[0]")
+    chosen = choosing.bundle_for(running, running.bundle_spec.sources[0])
     assert (chosen.before, str(chosen.step)) == ("harbour.v1.0.0", "same")
     Request.objects.update(pins=[])
-    chosen = choosing.bundle_for(running, running.spec["sources"][0], "spec.sources[0]")
+    chosen = choosing.bundle_for(running, running.bundle_spec.sources[0])
     assert str(chosen.step) == "unknown"
 
 
@@ -335,7 +336,7 @@ def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(her
     offer(row, "1.0.0")
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbor"}}
     with pytest.raises(BundleNotOffered, match="has no package harbor; names like it are harbour"):
-        choosing.bundle_for(deployment, source, "spec.sources[0]")
+        choosing.bundle_for(deployment, parse_spec({"sources": [source]}).sources[0])
     row.delete()
     with pytest.raises(SourceUnavailable, match="Catalog port does not exist on cluster prod"):
         choosing.bundles_for(request)
@@ -360,18 +361,18 @@ def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(here: World, po
     choosing.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     with pytest.raises(BundleNotOffered, match="SelfCertified takes a lower version") as refused:
-        choosing.offered_to(deployment, spec(version="<2.0.0")["sources"][0], "spec.sources[0]")
+        choosing.offered_to(deployment, parse_spec(spec(version="<2.0.0")).sources[0])
     assert "edge" not in str(refused.value)
     lower = {"version": "<2.0.0", "upgradeConstraintPolicy": "SelfCertified"}
-    chosen = choosing.bundle_for(deployment, spec(**lower)["sources"][0], "spec.sources[0]")
+    chosen = choosing.bundle_for(deployment, parse_spec(spec(**lower)).sources[0])
     assert (chosen.version, str(chosen.step), chosen.is_chart) == ("1.0.0", "leaves", True)
 
 
 def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(here: World, port: Catalog) -> None:
     stored_charts(port, "1.0.0", "2.0.0-rc.1")
     deployment = world.wish(here.cluster, world.seen("harbour", spec(version=">=2-0"), uid="harbour"), by=here.rita)
-    any_version = spec()["sources"][0]
-    chosen, beyond = choosing.offered_to(deployment, any_version, "spec.sources[0]")
+    any_version = parse_spec(spec()).sources[0]
+    chosen, beyond = choosing.offered_to(deployment, any_version)
     assert (chosen.version, beyond) == (
         "1.0.0",
         "2.0.0-rc.1 is a pre-release: name it in catalog.version to take it",
@@ -379,4 +380,4 @@ def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(here: Worl
     choosing.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     stored_charts(port, "1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")
-    assert choosing.bundle_for(deployment, any_version, "spec.sources[0]").version == "2.0.0-rc.2"
+    assert choosing.bundle_for(deployment, any_version).version == "2.0.0-rc.2"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from approvals.bundle_spec import UpgradePolicy
 from approvals.policy.following import (
     Answer,
     FollowerFacts,
@@ -20,7 +21,6 @@ from approvals.policy.following import (
     next_look,
     rest_of,
 )
-from approvals.source_refs import UpgradePolicy
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MOVED = FollowerFacts(seen="b", pin="a", answered="")

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from approvals.source_refs import read_by
+from approvals.bundle_spec import parse_spec
 from approvals.steps.sources import sources_of
 from provisioner.errors import BadSource
 from provisioner.plugins import PluginGroup
@@ -32,8 +32,8 @@ def read(ref: ObjectRef) -> NoReturn:
 
 def test_the_source_of_a_plugin_has_the_parameters_and_the_destination(deck: None) -> None:
     asked = spec(kind="deck", parameters={"suit": "cups"}, destination="below")
-    assert sources_of(asked, read) == [PluginSource("deck", {"suit": "cups"}, "below")]
-    assert sources_of(spec(kind="deck"), read) == [PluginSource("deck")]
+    assert sources_of(parse_spec(asked), read) == [PluginSource("deck", {"suit": "cups"}, "below")]
+    assert sources_of(parse_spec(spec(kind="deck")), read) == [PluginSource("deck")]
 
 
 @pytest.mark.parametrize(
@@ -47,21 +47,21 @@ def test_the_source_of_a_plugin_has_the_parameters_and_the_destination(deck: Non
 )
 def test_S08_no_secret_that_a_plugins_source_names_is_read_or_asked_about(source: dict[str, Any], deck: None) -> None:
     asked = spec(kind="deck", **source)
-    assert read_by(asked) == []
-    assert isinstance(sources_of(asked, read)[0], PluginSource)
+    assert parse_spec(asked).reads() == []
+    assert isinstance(sources_of(parse_spec(asked), read)[0], PluginSource)
 
 
 def test_a_kind_that_is_not_known_is_named_beside_those_that_are(deck: None) -> None:
     words = r"spec.sources\[0\].kind is 'bucket', .*expected one of image, git, http, configMap, catalog, deck"
     with pytest.raises(BadSource, match=words):
-        sources_of(spec(kind="bucket"), read)
+        sources_of(parse_spec(spec(kind="bucket")), read)
 
 
 def test_the_files_of_this_machine_are_no_kind_of_a_deployment() -> None:
     with pytest.raises(BadSource, match="kind is 'local'"):
-        sources_of(spec(kind="local", parameters={"path": "/etc"}), read)
+        sources_of(parse_spec(spec(kind="local", parameters={"path": "/etc"})), read)
 
 
 def test_parameters_that_are_no_mapping_are_refused(deck: None) -> None:
     with pytest.raises(BadSource, match=r"spec.sources\[0\].parameters is a list; expected a mapping"):
-        sources_of(spec(kind="deck", parameters=[1]), read)
+        sources_of(parse_spec(spec(kind="deck", parameters=[1])), read)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from approvals.bundle_spec import parse_spec
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors.pages import version_words
 from approvals.web import tags
@@ -51,15 +52,15 @@ def test_a_severity_that_nobody_knows_is_shown_as_unknown() -> None:
     ],
 )
 def test_a_version_is_what_people_call_it(source: dict[str, Any], words: str) -> None:
-    assert version_words({"sources": [source]}) == words
-    assert version_words({"sources": [source, source]}) == f"{words} +1"
+    assert version_words(parse_spec({"sources": [source]})) == words
+    assert version_words(parse_spec({"sources": [source, source]})) == f"{words} +1"
 
 
 def test_a_package_of_a_catalog_has_the_version_of_the_bundle_that_was_chosen() -> None:
     sources = [{"kind": "catalog", "catalog": {"name": "charts", "package": "beacon"}, "destination": "a"}]
     bundles = [{"destination": "", "version": "9.0.0"}, {"destination": "a", "version": "1.2.0"}]
     request = Request(spec={"sources": sources}, bundles=bundles, bundle_version="")
-    assert (tags.version(request, "app"), version_words(request.spec)) == ("1.2.0", "no version chosen")
+    assert (tags.version(request, "app"), version_words(request.bundle_spec)) == ("1.2.0", "no version chosen")
 
 
 @pytest.mark.parametrize(

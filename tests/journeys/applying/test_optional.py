@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +11,6 @@ from django.utils import timezone
 
 from approvals import gate, services, tasks
 from approvals.audit import verify_chain
-from approvals.gate.planning import optional_kinds
 from approvals.ledger import drifts, optionals
 from approvals.models import (
     BundleDeployment,
@@ -27,8 +25,7 @@ from approvals.steps.running import optional as step
 from approvals.steps.running.correct import Correct, correct
 from approvals.watch import optional as watch
 from approvals.web.requests.overview import blockers
-from provisioner.errors import BadSource
-from provisioner.values import GroupKind, ObjectRef
+from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.left_out import LeftOut
@@ -261,35 +258,6 @@ def test_nothing_is_asked_of_a_cluster_where_nothing_waits(
 
     monkeypatch.setattr(watch, "connect", never)
     watch.Appearances(any_station.cluster).look(0.0)
-
-
-@pytest.mark.parametrize(
-    ("listed", "expected"),
-    [
-        pytest.param([{"group": "a.example.com", "kind": "A"}], {GroupKind("a.example.com", "A")}, id="one"),
-        pytest.param([{"kind": "Pod"}], {GroupKind("", "Pod")}, id="the core group"),
-        pytest.param(None, set(), id="none"),
-    ],
-)
-def test_optional_kinds_are_read(listed: Any, expected: set[GroupKind]) -> None:
-    assert optional_kinds({"optionalKinds": listed}) == expected
-
-
-@pytest.mark.parametrize(
-    "listed",
-    [
-        pytest.param("Widget", id="a text"),
-        pytest.param(["Widget"], id="a list of texts"),
-        pytest.param([{"group": "a"}], id="no kind"),
-        pytest.param([{"group": "a", "kind": ""}], id="an empty kind"),
-        pytest.param([{"group": "a", "kind": "A", "version": "v1"}], id="more than asked for"),
-        pytest.param([{"group": None, "kind": "A"}], id="null for a group"),
-        pytest.param([{"kind": "A"}] * 101, id="too many"),
-    ],
-)
-def test_optional_kinds_that_cannot_be_read_are_refused(listed: Any) -> None:
-    with pytest.raises(BadSource, match="optionalKinds"):
-        optional_kinds({"optionalKinds": listed})
 
 
 def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(

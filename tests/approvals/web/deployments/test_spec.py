@@ -9,15 +9,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import BundleDeployment
-from approvals.web.deployments.spec import folded_yaml, format_of
+from approvals.web.deployments.spec import folded_yaml
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import opened
-
-
-def test_a_spec_without_a_format_is_plain() -> None:
-    assert format_of({}) == "plain"
-    assert format_of({"format": "helm"}) == "helm"
 
 
 def test_credentials_in_the_config_are_hidden() -> None:

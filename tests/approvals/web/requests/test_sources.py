@@ -10,6 +10,7 @@ import pytest
 from django.core.cache import cache
 from django.utils.html import strip_tags
 
+from approvals.bundle_spec import parse_spec
 from approvals.models import Request
 from approvals.web.requests.sources import asked_source, shown_sources
 from provisioner.api_groups import OWN_GROUP
@@ -69,7 +70,8 @@ CHOSEN = ChosenBundle(
     ids=lambda it: it[:40] if isinstance(it, str) else "",
 )
 def test_a_source_is_told_as_it_is_asked_for_and_without_credentials(source: dict[str, Any], words: str) -> None:
-    assert asked_source(source, "shop").words == words
+    (parsed,) = parse_spec({"installNamespace": "shop", "sources": [source]}).sources
+    assert asked_source(parsed).words == words
 
 
 def test_each_source_says_what_it_was_resolved_to() -> None:
