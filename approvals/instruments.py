@@ -138,9 +138,6 @@ watch_breaks = Counter(
 # A counter that appears with its first failure hides that failure from rate() and increase().
 for _door in ("password", "cluster_token", "api_token", "id_token", "command_line", "proxy", "metrics_token"):
     refused_sign_ins.labels(_door)
-for _tool in ("slack", "webhook"):
-    for _reason in ("unverified", "unreadable"):
-        refused_callbacks.labels(_tool, _reason)
 for _step in ("prepare", "evaluate", "apply", "restore"):
     for _outcome in ("done", "failed", "waiting", "lost_claim", "crashed"):
         steps.labels(_step, _outcome)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from approvals import kubectl_reviews, wake
-from approvals.chat import incoming, outgoing
+from approvals.chat import deliveries, messages
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
 from approvals.steps.cataloguing.comparing import CompareBundles
@@ -93,7 +93,7 @@ class Act(Once):
         super().__init__(self.task, delivery_id)
 
     def look(self, worker: str) -> bool:
-        incoming.act(self.key)
+        deliveries.act(self.key)
         return False
 
     def step(self) -> WorkStep:
@@ -103,7 +103,7 @@ class Act(Once):
         wake.delivery(self.key)
 
     def give_up(self, error: WorkerDied) -> None:
-        incoming.give_up(self.key, str(error))
+        deliveries.give_up(self.key, str(error))
 
 
 class Tell(Once):
@@ -114,7 +114,7 @@ class Tell(Once):
         self._occasion = occasion
 
     def look(self, worker: str) -> bool:
-        outgoing.tell(self.key, self._occasion)
+        messages.tell(self.key, self._occasion)
         return False
 
     def step(self) -> WorkStep:
@@ -134,5 +134,5 @@ JOBS: dict[str, Callable[[int], Work]] = {
     claims.LOOK_AFTER: LookAfter,
     CountReviews.task: CountReviews,
     Act.task: Act,
-    **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in outgoing.OCCASIONS},
+    **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in messages.OCCASIONS},
 }

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import F, Q
 
 from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
-from approvals.chat import incoming
+from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, references, strays
@@ -142,7 +142,7 @@ def sweep() -> None:
     lost = strays.due(now).values_list("deployment_id", flat=True)
     for pk in {*differing, *lost, *optionals.due(now).values_list("revision__deployment_id", flat=True)}:
         wake.drift(pk)
-    for pk in incoming.overdue(now):
+    for pk in deliveries.overdue(now):
         act_on_delivery.delay(pk)
     pivots.take_up_waiting()
     for pk in kubectl_reviews.pending_clusters(now):

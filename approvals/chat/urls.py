@@ -5,6 +5,6 @@ from django.urls import path
 from approvals.chat import views
 
 urlpatterns = [
-    path("slack/commands", views.slack_command, name="chat-slack-command"),
+    path("<slug:tool>/commands", views.receive_command, name="chat-command"),
     path("<slug:tool>/decisions", views.receive, name="chat-decision"),
 ]

@@ -10,15 +10,11 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from approvals import instruments, services
-from approvals.chat import incoming
-from approvals.chat.slack import NAME as SLACK
-from approvals.chat.slack import Slack, check_team, verified_form
-from approvals.chat.tools import Tool, UnreadableCallback, Unverified, identifier, storable
-from approvals.chat.webhook import DecisionWebhook
+from approvals.chat import deliveries
+from approvals.chat.tool import UnreadableCallback, Unverified
+from approvals.chat.tools import TOOLS
 from approvals.errors import TooManyAttempts
 from approvals.limits import CHAT_SIGNATURE, Attempt, client_address
-
-TOOLS: dict[str, Tool] = {"slack": Slack(), "webhook": DecisionWebhook()}
 
 
 @csrf_exempt
@@ -43,27 +39,29 @@ def receive(http: HttpRequest, tool: str) -> HttpResponse:
     attempt.succeed()
     if delivery is None:
         return HttpResponse()
-    is_new = incoming.take_in(tool, delivery)
-    return JsonResponse({"delivery": delivery.key, "duplicate": not is_new}, status=200 if tool == SLACK else 202)
+    is_new = deliveries.take_in(tool, delivery)
+    return JsonResponse({"delivery": delivery.key, "duplicate": not is_new}, status=known.accepted)
 
 
 @csrf_exempt
 @require_POST
-def slack_command(http: HttpRequest) -> HttpResponse:
-    """`/pratique link`: a one-time code that a signed-in browser session turns into a link."""
-    attempt = Attempt(CHAT_SIGNATURE, client_address(http), SLACK)
+def receive_command(http: HttpRequest, tool: str) -> HttpResponse:
+    """Answer a command with a one-time code that a signed-in browser session turns into a link."""
+    known = TOOLS.get(tool)
+    if known is None:
+        return HttpResponse(status=404)
+    attempt = Attempt(CHAT_SIGNATURE, client_address(http), tool)
     try:
         attempt.begin()
-        _, form = verified_form(http, now=time.time())
-        team, account = form["team_id"][0], identifier(form["user_id"][0])
-        check_team(team)
+        asked = known.receive_command(http, now=time.time())
     except TooManyAttempts as exc:
         return _too_many(exc)
-    except (Unverified, LookupError, ValueError):
-        return _unverified(SLACK)
+    except Unverified:
+        return _unverified(tool)
     attempt.succeed()
-    name = storable(form.get("user_name", [""])[0])
-    code = services.issue_link_code(tool=SLACK, tenant=team, account=account, name=name)
+    if asked is None:
+        return HttpResponse(status=404)
+    code = services.issue_link_code(tool=tool, tenant=asked.tenant, account=asked.account, name=asked.name)
     url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
     return JsonResponse(
         {"response_type": "ephemeral", "text": f"Sign in at {url} and enter the code {code} within 10 minutes."}

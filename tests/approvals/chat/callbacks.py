@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.contrib.auth.models import User
 
-from approvals.chat import incoming
+from approvals.chat import deliveries
 from approvals.models import ChatAccount, ChatDelivery
 from tests.support.approvals.senders import SLACK_URL, post_slack
 
@@ -18,7 +18,7 @@ Linker = Callable[[User, str], ChatAccount]
 def act() -> ChatDelivery:
     """What the worker does with the one delivery."""
     row = ChatDelivery.objects.get()
-    incoming.act(row.pk)
+    deliveries.act(row.pk)
     row.refresh_from_db()
     return row
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from approvals.chat import incoming
-from approvals.chat.slack import button_value
+from approvals.chat import deliveries
+from approvals.chat.tools.slack import button_value
 from approvals.models import ChatDelivery, KubernetesIdentity, LinkCode, Report, Request, Review
 from tests.approvals.chat.callbacks import Linker, act
 from tests.support.approvals import world
@@ -53,11 +53,11 @@ def test_a_lost_message_is_found_by_the_sweep(here: World, asked: Request, link:
     link(here.ada, "UADA")
     press(asked)
     row = ChatDelivery.objects.get()
-    early = row.received_at + timedelta(seconds=incoming.OVERDUE_SECONDS - 1)
-    late = row.received_at + timedelta(seconds=incoming.OVERDUE_SECONDS + 1)
-    assert (incoming.overdue(early), incoming.overdue(late)) == ([], [row.pk])
-    incoming.act(row.pk)
-    assert incoming.overdue(late) == []
+    early = row.received_at + timedelta(seconds=deliveries.OVERDUE_SECONDS - 1)
+    late = row.received_at + timedelta(seconds=deliveries.OVERDUE_SECONDS + 1)
+    assert (deliveries.overdue(early), deliveries.overdue(late)) == ([], [row.pk])
+    deliveries.act(row.pk)
+    assert deliveries.overdue(late) == []
 
 
 def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request, link: Linker) -> None:
@@ -68,7 +68,7 @@ def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request
     assert [json.loads(it.content)["duplicate"] for it in (first, second)] == [False, True]
     assert second.status_code == 200
     assert act().done_at
-    incoming.act(ChatDelivery.objects.get().pk)
+    deliveries.act(ChatDelivery.objects.get().pk)
     assert Review.objects.count() == 1
 
 

@@ -11,7 +11,7 @@ from django.core import signing
 from django.test import Client
 from pytest_django import Settings
 
-from approvals.chat.slack import SALT, button_value
+from approvals.chat.tools.slack import SALT, button_value
 from approvals.models import ChatDelivery, Request
 from tests.approvals.chat.callbacks import NOT_VERIFIED, refused
 from tests.support.approvals.fixtures import World

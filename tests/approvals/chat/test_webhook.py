@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from approvals.chat import incoming
+from approvals.chat import deliveries
 from approvals.models import ChatDelivery, KubernetesIdentity, Report, Request, Review
 from tests.approvals.chat.callbacks import act
 from tests.support.approvals import world
@@ -88,7 +88,7 @@ def test_S03_deletions_are_named_in_the_body(asked: Request, robot: User) -> Non
     send(decision_body(asked))
     assert "must acknowledge" in act().words
     send(decision_body(asked, acknowledges=["delete Secret harbour/old"]), key="msg_2")
-    incoming.act(ChatDelivery.objects.get(key="msg_2").pk)
+    deliveries.act(ChatDelivery.objects.get(key="msg_2").pk)
     assert Review.objects.get().acknowledges == ["delete Secret harbour/old"]
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from approvals import services
-from approvals.chat import incoming
+from approvals.chat import deliveries
 from approvals.errors import SelfApproval, TooSerious, Unacknowledged
 from approvals.models import ChatDelivery, Report, Request, Review
 from approvals.project import configuration
@@ -50,13 +50,13 @@ def test_S32_the_generic_webhook_approves_nothing_serious_and_answers_with_the_p
     body = decision_body(asked)
     assert post_webhook(body, webhook_headers(body)).status_code == 202
     row = ChatDelivery.objects.get()
-    incoming.act(row.pk)
+    deliveries.act(row.pk)
     row.refresh_from_db()
     assert f"Open https://pratique.example/requests/{asked.uid}" in row.words
     assert not Review.objects.exists()
     body = decision_body(asked, decision="Deny")
     assert json.loads(post_webhook(body, webhook_headers(body, key="msg_2")).content)["duplicate"] is False
-    incoming.act(ChatDelivery.objects.get(key="msg_2").pk)
+    deliveries.act(ChatDelivery.objects.get(key="msg_2").pk)
     assert Review.objects.get().decision == "Deny"
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals.chat import incoming
+from approvals.chat import deliveries
 from approvals.models import BundleDeployment, ChatAccount, ChatDelivery, Policy, PolicyEvaluation, Request
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import SEEDER, Station, prepare_namespace
@@ -96,7 +96,7 @@ def press(here: Station, request: Request) -> str:
         "reason": "",
     }
     row = ChatDelivery.objects.create(tool="slack", key="k", wish=wish, received_at=timezone.now())
-    incoming.act(row.pk)
+    deliveries.act(row.pk)
     row.refresh_from_db()
     return str(row.words)
 

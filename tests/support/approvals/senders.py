@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from django.http import HttpResponse
 from django.test import Client
 
-from approvals.chat.slack import button_value
+from approvals.chat.tools.slack import button_value
 from approvals.models import Request
 
 SIGNING_SECRET = "berths-and-tides-of-the-old-harbour"

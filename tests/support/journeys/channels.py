@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from approvals.chat.slack import Slack
+from approvals.chat.tools.slack import Slack
 from approvals.models import Request
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import api_token, enter

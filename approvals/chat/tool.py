@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, UnreadablePostError
 
-from approvals.models import Request
+from approvals import access
+from approvals.access import Caller
+from approvals.errors import NotAllowed
+from approvals.models import ChatAccount, Request, Review
 
 MAX_IDENTIFIER = 100
 
@@ -45,6 +49,15 @@ class ChatDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatAccountName:
+    """An account of a tool that is to be linked to a person."""
+
+    tenant: str
+    account: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """A verified callback: `key` names it for good, so that a replay is known."""
 
@@ -52,14 +65,46 @@ class Delivery:
     wish: ChatDecision
 
 
-class Tool(Protocol):
-    name: str
+class ChatTool(ABC):
+    """One tool. `accepted` is the status that it wants for a decision that was taken in."""
 
+    name: ClassVar[str]
+    accepted: ClassVar[int] = 202
+    channel: ClassVar[Review.Channel] = Review.Channel.CHAT
+
+    @abstractmethod
     def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
         """Verify the raw body and read it; None where it asks for nothing. Raises Unverified or UnreadableCallback."""
 
+    def receive_command(self, http: HttpRequest, *, now: float) -> ChatAccountName | None:
+        """Verify a command by which somebody asks to link their account; None where the tool has none. Raises
+        Unverified."""
+        return None
+
+    def person(self, wish: ChatDecision) -> Caller | None:
+        """Whose decision this is; None where nobody has linked the account yet, or what was proved then has ended."""
+        accounts = ChatAccount.objects.select_related("user")
+        account = accounts.filter(tool=self.name, tenant=wish.tenant, account=wish.account).first()
+        if account and not account.user.is_active:
+            raise NotAllowed("the user linked to this chat account is disabled")
+        caller = access.of_chat(account) if account else None
+        return caller if caller and caller.proofs else None
+
+    def message_url(self) -> str:
+        """Where messages are posted to; "" where none are."""
+        return ""
+
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
-        """The tool's message about a request; None where it does not speak."""
+        """The message about a request; None where the tool does not speak."""
+        return None
+
+    def escape(self, words: str) -> str:
+        """Untrusted words as the tool shows them."""
+        return words
+
+    def reply(self, words: str) -> dict[str, Any]:
+        """An answer that only whoever decided sees."""
+        return {"text": words}
 
 
 def raw_body(http: HttpRequest, *, at_most: int) -> bytes:

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from standardwebhooks import Webhook, WebhookVerificationError
 from standardwebhooks.webhooks import EmptyWebhookSecretError
 
-from approvals.chat.tools import ChatDecision, Delivery, UnreadableCallback, Unverified, raw_body, storable
-from approvals.models import Request
+from approvals import access
+from approvals.access import Caller, Credential
+from approvals.chat.tool import ChatDecision, ChatTool, Delivery, UnreadableCallback, Unverified, raw_body, storable
+from approvals.errors import NotAllowed
+from approvals.models import Review
 from approvals.services.waivers import NOT_IN_CHAT
 
 NAME = "webhook"
@@ -27,8 +31,9 @@ EXPECTED = (
 UNVERIFIABLE = (WebhookVerificationError, EmptyWebhookSecretError, ValueError, RuntimeError)
 
 
-class DecisionWebhook:
+class DecisionWebhook(ChatTool):
     name = NAME
+    channel = Review.Channel.WEBHOOK
 
     def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
         secret = settings.PRATIQUE["DECISION_WEBHOOK_SECRET"]
@@ -44,8 +49,12 @@ class DecisionWebhook:
             raise UnreadableCallback("PRATIQUE_DECISION_WEBHOOK_USER is not set, so this endpoint accepts no decisions")
         return Delivery(headers["webhook-id"], _wish(_object(body)))
 
-    def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
-        return None
+    def person(self, wish: ChatDecision) -> Caller | None:
+        """The key stands for a robot, whom the operator has mapped: it proves nothing to any cluster."""
+        robot = User.objects.filter(username=wish.account, is_active=True).first() if wish.account else None
+        if robot is None:
+            raise NotAllowed("PRATIQUE_DECISION_WEBHOOK_USER does not name an active user")
+        return access.of_operator(robot, Credential.WEBHOOK)
 
 
 def _object(body: bytes) -> Mapping[str, Any]:

@@ -14,7 +14,17 @@ from django.http import HttpRequest
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from approvals import services
-from approvals.chat.tools import ChatDecision, Delivery, UnreadableCallback, Unverified, identifier, raw_body, storable
+from approvals.chat.tool import (
+    ChatAccountName,
+    ChatDecision,
+    ChatTool,
+    Delivery,
+    UnreadableCallback,
+    Unverified,
+    identifier,
+    raw_body,
+    storable,
+)
 from approvals.models import Report, Request
 from approvals.selectors.status import status
 from provisioner.review.base.text import visible
@@ -33,8 +43,9 @@ OPENS = "open"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, RecursionError, signing.BadSignature)
 
 
-class Slack:
+class Slack(ChatTool):
     name = NAME
+    accepted = 200
 
     def receive(self, http: HttpRequest, *, now: float) -> Delivery | None:
         key, form = verified_form(http, now=now)
@@ -49,6 +60,25 @@ class Slack:
             return Delivery(key, _wish(team, user, action, str(payload.get("response_url") or "")))
         except MALFORMED as exc:
             raise UnreadableCallback("expected block_actions from a message that Pratique sent") from exc
+
+    def receive_command(self, http: HttpRequest, *, now: float) -> ChatAccountName | None:
+        """`/pratique link`: a one-time code that a signed-in browser session turns into a link."""
+        _, form = verified_form(http, now=now)
+        try:
+            team, account = form["team_id"][0], identifier(form["user_id"][0])
+        except (LookupError, ValueError) as exc:
+            raise Unverified from exc
+        check_team(team)
+        return ChatAccountName(team, account, storable(form.get("user_name", [""])[0]))
+
+    def message_url(self) -> str:
+        return str(settings.PRATIQUE["SLACK_WEBHOOK_URL"])
+
+    def escape(self, words: str) -> str:
+        return escaped(words)
+
+    def reply(self, words: str) -> dict[str, Any]:
+        return {"text": words, "response_type": "ephemeral", "replace_original": False}
 
     def message(self, request: Request, occasion: str) -> dict[str, Any] | None:
         url = services.page_of(request)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import urllib3
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from approvals import access, services, wake
-from approvals.access import Caller, Credential
-from approvals.chat import slack, webhook
-from approvals.chat.tools import ChatDecision, Delivery
+from approvals import services, wake
+from approvals.access import Caller
+from approvals.chat.tool import ChatDecision, Delivery
+from approvals.chat.tools import TOOLS
 from approvals.clock import database_now
-from approvals.errors import NotAllowed, NotFound, NotOpen, Refused
-from approvals.models import ChatAccount, ChatDelivery, Policy, Request, Review
+from approvals.errors import NotFound, NotOpen, Refused
+from approvals.models import ChatDelivery, Policy, Request
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def act(delivery_id: int) -> None:
     answer = _answer(wish, row.received_at) if database_now() - row.received_at < PATIENCE else TOO_LATE
     done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True)
     if done.update(done_at=database_now(), words=answer.kept) and wish.reply_to:
-        _reply(wish.reply_to, answer.said)
+        _reply(wish.reply_to, TOOLS[wish.tool].reply(answer.said))
 
 
 def give_up(delivery_id: int, words: str) -> None:
@@ -80,13 +81,13 @@ def give_up(delivery_id: int, words: str) -> None:
 
 def _answer(wish: ChatDecision, said_at: datetime) -> ChatReply:
     try:
-        caller = _person(wish)
+        caller = TOOLS[wish.tool].person(wish)
         if caller is None:
             return _invitation(wish)
         words = _decide(wish, caller, said_at)
     except Refused as exc:
         words = str(exc)
-    return ChatReply(words, slack.escaped(words))
+    return ChatReply(words, TOOLS[wish.tool].escape(words))
 
 
 def _decide(wish: ChatDecision, caller: Caller, said_at: datetime) -> str:
@@ -98,7 +99,7 @@ def _decide(wish: ChatDecision, caller: Caller, said_at: datetime) -> str:
             decision=wish.decision,
             subject_digest=wish.subject_digest,
             reason=wish.reason,
-            channel=Review.Channel.WEBHOOK if wish.tool == webhook.NAME else Review.Channel.CHAT,
+            channel=TOOLS[wish.tool].channel,
             acknowledges=wish.acknowledges,
             said_at=said_at,
         )
@@ -135,27 +136,6 @@ def _request(wish: ChatDecision) -> Request:
     return found
 
 
-def _person(wish: ChatDecision) -> Caller | None:
-    """Whose decision this is; None where nobody has linked the account yet, or what was proved then has ended.
-
-    The webhook's key stands for a robot, whom the operator has mapped: it proves nothing to any cluster.
-    """
-    if wish.tool == webhook.NAME:
-        robot = User.objects.filter(username=wish.account, is_active=True).first() if wish.account else None
-        if robot is None:
-            raise NotAllowed("PRATIQUE_DECISION_WEBHOOK_USER does not name an active user")
-        return access.of_operator(robot, Credential.WEBHOOK)
-    account = (
-        ChatAccount.objects.select_related("user")
-        .filter(tool=wish.tool, tenant=wish.tenant, account=wish.account)
-        .first()
-    )
-    if account and not account.user.is_active:
-        raise NotAllowed("the user linked to this chat account is disabled")
-    caller = access.of_chat(account) if account else None
-    return caller if caller and caller.proofs else None
-
-
 def _invitation(wish: ChatDecision) -> ChatReply:
     """A one-time code and nothing about the request. The code is said, never kept."""
     words = "this chat account is not linked, or its link has expired"
@@ -166,15 +146,8 @@ def _invitation(wish: ChatDecision) -> ChatReply:
     return ChatReply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
 
 
-def _reply(url: str, words: str) -> None:
+def _reply(url: str, answer: Mapping[str, Any]) -> None:
     try:
-        urllib3.request(
-            "POST",
-            url,
-            json={"text": words, "response_type": "ephemeral", "replace_original": False},
-            timeout=REPLY_SECONDS,
-            redirect=False,
-            retries=False,
-        )
+        urllib3.request("POST", url, json=answer, timeout=REPLY_SECONDS, redirect=False, retries=False)
     except urllib3.exceptions.HTTPError as exc:
         logger.warning("chat reply not delivered", extra={"error": type(exc).__name__})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import urllib3
-from django.conf import settings
 
-from approvals.chat.slack import Slack
+from approvals.chat.tools import TOOLS
 from approvals.lifecycle import State
 from approvals.models import Request
 from provisioner.errors import Unreachable
@@ -19,16 +20,19 @@ OCCASIONS = ("needs_you", "decided", "changes_requested", "voided")
 
 
 def tell(request_id: int, occasion: str) -> None:
-    """Post the message of a request to the chat; nothing is sent where no webhook is configured."""
-    url = settings.PRATIQUE["SLACK_WEBHOOK_URL"]
-    if not url:
+    """Post the message of a request to each chat; nothing is sent where no webhook is configured."""
+    speaking = [(tool, url) for tool in TOOLS.values() if (url := tool.message_url())]
+    if not speaking:
         return
     request = Request.objects.select_related("deployment__cluster").get(pk=request_id)
     if occasion in ("needs_you", "changes_requested") and request.state != State.IN_REVIEW:
         return
-    message = Slack().message(request, occasion)
-    if message is None:
-        return
+    for tool, url in speaking:
+        if message := tool.message(request, occasion):
+            _post(url, message, occasion)
+
+
+def _post(url: str, message: Mapping[str, Any], occasion: str) -> None:
     try:
         answer = urllib3.request("POST", url, json=message, timeout=SEND_SECONDS, redirect=False, retries=False)
     except urllib3.exceptions.HTTPError as exc:
